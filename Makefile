@@ -1,0 +1,84 @@
+# Each target does its own set-up: a virtual environment in .venv, made once and renewed when pyproject.toml changes.
+# Needed beforehand: Python 3.11 or newer (any of the names below, or PYTHON=/path/to/python), make, git, a C compiler to run kernels.
+
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= auto
+CODE := cli ir lowering verify
+BESIDE := $(foreach folder,tests benchmarks examples,$(if $(wildcard $(folder)/*.py),$(folder)))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench campaign clean distclean
+
+help:
+	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
+	@echo 'make test      the tests (under five minutes on two cores)'
+	@echo 'make lint      style, types, import contracts'
+	@echo 'make format    rewrite the sources in the house style'
+	@echo 'make bench     the measurements'
+	@echo 'make campaign  the long random runs that make test leaves out'
+	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
+
+demo: $(VENV)/.ready
+	@$(BIN)/layoutproof demo
+
+test: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
+
+campaign: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
+	@$(BIN)/python -m tests.campaign_maps
+
+lint: $(VENV)/.ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy $(BESIDE)
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.ready-dev
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache htmlcov .coverage .coverage.*
+	find $(CODE) src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean
+	rm -rf $(VENV)
+
+# An environment that works is kept; one that does not (half made, or its Python is gone) is made anew. A Python that is too old, or that cannot
+# make environments (ensurepip is a package of its own on Debian), is passed over. One that was asked for by name is used or refused, never replaced.
+CANDIDATES := $(or $(PYTHON),python3 python3.13 python3.12 python3.11 python3.14)
+
+define make_environment
+@if [ -z "$(PYTHON)" ] && $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then exit 0; fi; \
+for python in $(CANDIDATES); do \
+	if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+		echo "setting up $(VENV) with $$("$$python" --version) (a minute or two, once)"; \
+		exec "$$python" -m venv --clear $(VENV); \
+	fi; \
+done; \
+echo "layoutproof needs Python 3.11 or newer that can make virtual environments." >&2; \
+for python in $(CANDIDATES); do \
+	if version=$$("$$python" --version 2>/dev/null); then echo "  $$python is $$version: too old, or without venv and ensurepip" >&2; \
+	else echo "  $$python: not found" >&2; fi; \
+done; \
+echo "Install one (on Debian and Ubuntu: python3 and python3-venv), or name it: make PYTHON=/path/to/python ..." >&2; \
+exit 1
+endef
+
+$(VENV)/.ready: pyproject.toml
+	$(make_environment)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml
+	$(make_environment)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.ready $@

@@ -1,0 +1,44 @@
+"""`make bench`: every measurement in one run, printed and written to benchmarks/results.md with machine, versions and date."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks import bench_maps, bench_programs, bench_running
+
+RESULTS = Path(__file__).resolve().parent / "results.md"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def main() -> None:
+    """Measure, print, write."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("islpy", "z3-solver", "numpy"))
+    parts = [
+        "# Measurements",
+        f"{datetime.date.today()}; {_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, {packages}.",
+        "`make bench` makes this page.",
+        "## Full verdicts on index maps, from an IndexMap in process",
+        bench_maps.table([bench_maps.measure(case, bench_maps.REPEATS) for case in bench_maps.cases()]),
+        "## All obligations of a program, read already",
+        bench_programs.table(),
+        "## Running",
+        bench_running.table(),
+    ]
+    text = "\n\n".join(part.rstrip() for part in parts) + "\n"
+    print(text, end="")
+    RESULTS.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Where results go: whole files or none, terminals with colour and everything else without."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from layoutproof.cli import codes
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.verify.verdict import Status
+
+_EXIT_CODES = {Status.PROVED: 0, Status.REFUTED: 1, Status.UNKNOWN: 3, Status.VACUOUS: 3}
+STYLES = {Status.PROVED: "bold green", Status.REFUTED: "bold red", Status.UNKNOWN: "bold yellow", Status.VACUOUS: "bold yellow"}
+_PLAIN_WIDTH = 100
+
+
+def exit_code(status: Status) -> int:
+    """The process's exit code for the worst verdict of a run."""
+    return _EXIT_CODES[status]
+
+
+class _Console(Console):
+    """Rich's console, which leaves it to the command to say what a closed pipe means: rich would exit with 1, which is `refuted` here."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Standard output: coloured and as wide as the terminal, or plain and of one width when it is not a terminal."""
+    if sys.stdout.isatty():
+        return _Console(highlight=False, emoji=False)
+    return _Console(highlight=False, emoji=False, no_color=True, width=_PLAIN_WIDTH)
+
+
+def show(text: str) -> None:
+    """Text with rich's markup on standard output. Lines are not broken: a lambda or a condition can be copied whole."""
+    console().print(text, end="", soft_wrap=True)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: into a temporary one beside it, then renamed over it.
+
+    Raises LayoutproofError where that cannot be done; an existing file is then as it was.
+    """
+    check_writable(path)
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files for their owner only; a result has the permissions that any new file has.
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise _cannot_write(path, problem) from problem
+    finally:
+        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the name is gone already.
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Raise LayoutproofError now where `write_file` would later, so that no work is done for nothing."""
+    if path.is_dir():
+        raise error(codes.OUTPUT, f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        what = "is no directory" if path.parent.exists() else "does not exist"
+        raise error(codes.OUTPUT, f"cannot write {path}: {path.parent} {what}")
+    if path.exists() and _is_protected(path):
+        raise error(codes.OUTPUT, f"cannot write {path}: the file is write-protected")
+    if _is_protected(path.parent):
+        raise error(codes.OUTPUT, f"cannot write {path}: the directory {path.parent} is write-protected")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder where there is none. Raises LayoutproofError where that cannot be done."""
+    if not path.is_dir():
+        check_writable(path)
+    try:
+        path.mkdir(exist_ok=True)
+    except FileExistsError as problem:
+        raise error(codes.OUTPUT, f"cannot write into {path}: it is a file, not a folder") from problem
+    except OSError as problem:
+        raise _cannot_write(path, problem) from problem
+
+
+def _is_protected(path: Path) -> bool:
+    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
+    return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
+
+
+def _cannot_write(path: Path, problem: OSError) -> LayoutproofError:
+    return error(codes.OUTPUT, f"cannot write {path}: {problem.strerror or problem}")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def emit(text: str, path: Path | None) -> None:
+    """`text` to a file, or to standard output when there is none."""
+    if path is not None:
+        write_file(path, text.encode(errors="backslashreplace"))
+    else:
+        sys.stdout.write(text)

@@ -1,0 +1,1 @@
+"""Reports to output: one file per format."""

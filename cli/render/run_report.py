@@ -1,0 +1,232 @@
+"""What `run` did, as text and as plain data for JSON."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+
+from layoutproof.cli.output import STYLES
+from layoutproof.cli.padding_trial import PaddingTrial
+from layoutproof.cli.render.text import counterexample_text, verdict_text
+from layoutproof.cli.report import Refusal, RunReport
+from layoutproof.cli.trial import OutputTrial, Trial
+from layoutproof.lowering.runtime.kernel import BuildReport
+from layoutproof.lowering.schedule import Step
+from layoutproof.verify.verdict import Status, Verdict, worst
+
+
+def run_to_dict(report: RunReport) -> dict[str, Any]:
+    """The run as JSON has it: `check`'s keys, the lowering passes, and the comparison under `run`, null where a step was refused.
+
+    A refused step stands where it would have been kept, with the obligations that were not proved. Floats are hexadecimal texts.
+    """
+    steps, lowering = ([step.to_dict() for step in part] for part in (report.steps, report.lowering))
+    if report.refused is not None:
+        (lowering if report.refused.primitive == "lower" else steps).append(report.refused.to_dict())
+    return {
+        "program": report.program,
+        "verdict": report.status.value,
+        "steps": steps,
+        "certificate": None,
+        "lowering": lowering,
+        "build": None if report.built is None else _build_to_dict(report.built),
+        "fault": None if report.fault is None else {"kind": report.fault.kind.value, "message": str(report.fault)},
+        "run": None if report.trial is None else _trial_to_dict(report.trial),
+    }
+
+
+def _build_to_dict(built: BuildReport) -> dict[str, Any]:
+    return {
+        "target": built.target,
+        "command": built.command,
+        "source": built.source_path,
+        "index_bits": built.index_bits,
+        "self_check": built.self_check,
+        "notes": list(built.notes),
+    }
+
+
+def _trial_to_dict(trial: Trial) -> dict[str, Any]:
+    return {
+        "equal": trial.equal,
+        "instances": trial.instances,
+        "cells": "slice" if trial.sliced else "all",
+        "allowed_ulps": trial.allowed_ulps,
+        "kernel_seconds": trial.kernel_seconds,
+        "interpreter_seconds": trial.interpreter_seconds,
+        "outputs": [
+            {
+                "buffer": output.buffer,
+                "cells": output.cells,
+                "compared": output.compared,
+                "differing": output.differing,
+                "worst_ulps": output.worst_ulps,
+                "arbitrary": output.arbitrary,
+                "first": _first_to_list(output.first),
+            }
+            for output in trial.outputs
+        ],
+        "padding": [
+            {
+                "buffer": padding.buffer,
+                "owed": padding.owed,
+                "untouchable": padding.untouchable,
+                "wrong": padding.wrong,
+                "first": _first_to_list(padding.first),
+            }
+            for padding in trial.padding
+        ],
+    }
+
+
+def _first_to_list(first: tuple[tuple[int, ...], Any, Any] | None) -> list[Any] | None:
+    return None if first is None else [list(first[0]), number_text(first[1]), number_text(first[2])]
+
+
+def number_text(value: Any) -> str:
+    """A number exactly: integers in decimal, floats in hexadecimal."""
+    number = value.item() if hasattr(value, "item") else value
+    return number.hex() if isinstance(number, float) else str(number)
+
+
+def render_run(report: RunReport, markup: bool = False) -> str:
+    """The steps with their verdicts, then what was lowered, built and compared; one fact a line."""
+    lines = [escape(report.program) if markup else report.program]
+    for step in report.steps:
+        lines.extend(step_lines(step, markup))
+    if report.lowering:
+        lines.extend(lowering_lines(report.lowering, markup))
+    if report.refused is not None:
+        lines.extend(_refusal_lines(report.refused, markup))
+    if report.built is not None:
+        lines.extend(build_lines(report.built, markup))
+    if report.trial is not None:
+        lines.extend(trial_lines(report.trial, markup))
+    if report.fault is not None:
+        text = f"the reference interpreter stopped: {report.fault}"
+        lines.append(f"  {_word(report.status, markup)} {escape(text) if markup else text}")
+    return "\n".join(lines) + "\n"
+
+
+def _word(status: Status, markup: bool, word: str | None = None) -> str:
+    text = f"{status.value if word is None else word:<8}"
+    return f"[{STYLES[status]}]{text}[/]" if markup else text
+
+
+def step_lines(step: Step, markup: bool) -> Iterator[str]:
+    """A step: its worst verdict, how many obligations it had, and each that was not proved."""
+    name = escape(str(step)) if markup else str(step)
+    yield f"  {_word(step.status, markup)} {name}: {_obligations(step.verdicts)}"
+    yield from _not_proved(step.verdicts, markup)
+
+
+def lowering_lines(passes: Sequence[Step], markup: bool) -> Iterator[str]:
+    """Lowering: its passes, how many obligations they had together, and, once each, what was not proved."""
+    verdicts = [verdict for step in passes for verdict in step.verdicts]
+    yield f"  {_word(worst(v.status for v in verdicts), markup)} lowered in {len(passes)} passes: {_obligations(verdicts)}"
+    yield from _not_proved({verdict.claim: verdict for verdict in verdicts}.values(), markup)
+
+
+def _obligations(verdicts: Sequence[Verdict]) -> str:
+    return f"{len(verdicts)} obligation{'' if len(verdicts) == 1 else 's'}"
+
+
+def _refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in refused.arguments.items())
+    name = f"{refused.primitive}({arguments})" if refused.primitive != "lower" else "lowering"
+    status = worst(v.status for v in refused.verdicts)
+    yield f"  {_word(status, markup)} {escape(name) if markup else name}: not applied"
+    yield from _not_proved(refused.verdicts, markup)
+
+
+def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
+    for verdict in verdicts:
+        if verdict.status is not Status.PROVED:
+            claim = escape(verdict.claim) if markup else verdict.claim
+            yield f"      {claim}: {verdict_text(verdict, markup)}"
+            example = counterexample_text(verdict)
+            if example is not None:
+                yield f"        {escape(example) if markup else example}"
+
+
+# Claims of these forms come by the dozen, one an access; a summary counts them. All others are told one by one.
+_KINDS = (
+    (re.compile(r"(assume|read|write) .* stays within .*"), "accesses stay within their buffers"),
+    (re.compile(r"read .* finds a value .*"), "reads find a value"),
+)
+
+
+def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
+    """Obligations by kind, with their number and the engines that decided them; each that was not proved in full."""
+    groups: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.status is Status.PROVED:
+            kind = next((text for form, text in _KINDS if form.fullmatch(verdict.claim)), verdict.claim)
+            groups.setdefault(kind, []).append(verdict)
+    for kind, group in groups.items():
+        engines = ", ".join(f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items())
+        text = f"{f'{len(group)} ' if len(group) > 1 else ''}{kind} ({engines})"
+        yield f"      {escape(text) if markup else text}"
+    yield from _not_proved(verdicts, markup)
+
+
+def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
+    """How the kernel was built, in one line, and what is to be said of that."""
+    compiler = Path(built.command.split(" ", 1)[0]).name
+    how = f"{compiler}{' (from the cache)' if built.reused else ''}, {built.index_bits}-bit indices"
+    for text in (f"built with {how}; self-check {built.self_check}", *(f"note: {note}" for note in built.notes)):
+        yield f"  {escape(text) if markup else text}"
+
+
+def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
+    """How the kernel compares with the interpreter."""
+    scope = "the backward slice of chosen cells" if trial.sliced else "all cells"
+    yield (
+        f"  {trial.instances:,} instances; kernel {trial.kernel_seconds * 1e3:.1f} ms, "
+        f"interpreter {trial.interpreter_seconds:.2f} s on {scope}"
+    )
+    for output in trial.outputs:
+        yield _compared_line(output.worst_ulps <= trial.allowed_ulps, _output_text(output, trial.allowed_ulps), markup)
+    for padding in trial.padding:
+        if padding.owed or padding.untouchable:
+            yield _compared_line(padding.wrong == 0, _padding_text(padding), markup)
+    if not trial.outputs:
+        yield "  nothing to compare: the function stores to none of its parameters"
+
+
+def _compared_line(good: bool, text: str, markup: bool) -> str:
+    status = Status.PROVED if good else Status.REFUTED
+    return f"  {_word(status, markup, 'equal' if good else 'DIFFERS')} {escape(text) if markup else text}"
+
+
+def _output_text(output: OutputTrial, allowed: int) -> str:
+    text = f"{output.buffer}: {output.compared:,} of {output.cells:,} cells compared"
+    if output.beside_padding is not None and output.beside_padding[1]:
+        beside, every = output.beside_padding
+        text += f" ({'all' if beside == every else f'{beside:,} of the'} {every:,} beside padding among them)"
+    if output.arbitrary:
+        text += f" ({output.arbitrary:,} of the values may be anything)"
+    if output.first is None:
+        return f"{text}, bit for bit"
+    index, found, wanted = output.first
+    return (
+        f"{text}, {output.differing:,} differ by up to {output.worst_ulps} ulp ({allowed} allowed), "
+        f"first at {list(index)}: kernel {number_text(found)}, interpreter {number_text(wanted)}"
+    )
+
+
+def _padding_text(padding: PaddingTrial) -> str:
+    parts = [f"{padding.owed:,} padding cells hold what they owe"] if padding.owed else []
+    parts += [f"{padding.untouchable:,} padding cells were left alone"] if padding.untouchable else []
+    if padding.first is None:
+        return f"{padding.buffer}: {', '.join(parts)}"
+    index, found, wanted = padding.first
+    return (
+        f"{padding.buffer}: {padding.wrong:,} of {padding.owed + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
+        f"{number_text(found)} instead of {number_text(wanted)}"
+    )

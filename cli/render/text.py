@@ -1,0 +1,112 @@
+"""Reports as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from layoutproof.cli.output import STYLES
+from layoutproof.ir.expr import FALSE, TRUE, Expr
+from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.text import expr_text
+from layoutproof.verify.report import MapReport
+from layoutproof.verify.verdict import Verdict
+
+_LABEL_WIDTH = 16
+
+
+def verdict_text(verdict: Verdict, markup: bool = False, *, calm: bool = False) -> str:
+    """`proved  by isl in 0.12 ms`, with the reason behind it where there is one. `calm`: no colour, since nothing hangs on it."""
+    word = f"{verdict.status.value:<8}"
+    if markup and not calm:
+        word = f"[{STYLES[verdict.status]}]{word}[/]"
+    text = f"{word} {_escaped(f'by {verdict.engine} in {_duration(verdict.seconds)}', markup)}"
+    if verdict.strictness:
+        text += _escaped(f", needs {' '.join(verdict.strictness)}", markup)
+    if verdict.reason is not None:
+        text += _escaped(f"; {verdict.reason}", markup)
+    return text
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _escaped(text: str, markup: bool) -> str:
+    return escape(text) if markup else text
+
+
+def counterexample_text(verdict: Verdict) -> str | None:
+    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none."""
+    example = verdict.counterexample
+    if example is None:
+        return None
+    symbols = example.get("symbols", {})
+    given = f" (for {', '.join(f'{k} = {v}' for k, v in symbols.items())})" if symbols else ""
+    if "first" in example:
+        first, second, image = (_index(example[key]) for key in ("first", "second", "image"))
+        return f"{first} and {second} both go to {image}{given}"
+    if "unreached" in example:
+        return f"{_index(example['unreached'])} is reached by no logical index{given}"
+    return ", ".join(f"{key} = {value}" for key, value in example.items())
+
+
+def _index(values: object) -> str:
+    return f"({', '.join(str(v) for v in values)})" if isinstance(values, list | tuple) else str(values)
+
+
+def render_map(report: MapReport, markup: bool = False) -> str:
+    """The report, one fact a line; with `markup`, verdicts carry rich's colours. Whether the map is onto is information: no colour."""
+    example, hole = counterexample_text(report.injective), counterexample_text(report.bijective)
+    rows: list[tuple[str, str]] = [
+        ("index map", _escaped(index_map_text(report.index_map), markup)),
+        ("logical shape", _escaped(_extents(report.shape), markup)),
+        ("injective", verdict_text(report.injective, markup)),
+        ("", _escaped(example or "", markup)),
+        ("onto the box", verdict_text(report.bijective, markup, calm=True)),
+        ("", _escaped(hole if hole is not None and hole != example else "", markup)),
+        ("physical shape", _escaped(_extents(report.physical_shape), markup)),
+        ("flattened shape", _escaped(_extents(report.flattened_shape), markup)),
+        ("padding where", _escaped(_predicate(report), markup)),
+        ("padding cells", _escaped(_cells(report), markup)),
+        ("inverse", _escaped(index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason), markup)),
+    ]
+    return "".join(f"{label:<{_LABEL_WIDTH}}{text}\n" for label, text in rows if text)
+
+
+def _extents(extents: Sequence[Expr | None]) -> str:
+    text = ", ".join("?" if extent is None else expr_text(extent, "plain") for extent in extents)
+    if not extents:
+        return "()"
+    unknown = any(extent is None for extent in extents)
+    return f"{text}   (?: no closed form was found for this extent)" if unknown else text
+
+
+def _predicate(report: MapReport) -> str:
+    predicate = report.padding.predicate
+    if predicate is None:
+        return _unknown(report.padding.reason)
+    if predicate in (FALSE, TRUE):
+        return "nowhere" if predicate == FALSE else "everywhere"
+    return expr_text(predicate, "plain")
+
+
+def _none(reason: str | None) -> str:
+    return "none" if reason is None else f"none: {reason}"
+
+
+def _unknown(reason: str | None) -> str:
+    return "not known" if reason is None else f"not known: {reason}"
+
+
+def _cells(report: MapReport) -> str:
+    cells, fraction = report.padding.cells, report.padding.fraction
+    text = "not known in closed form" if cells is None else str(cells) if isinstance(cells, int) else expr_text(cells, "plain")
+    return text + (f" ({_percent(fraction)} of the box)" if fraction else "")
+
+
+def _percent(fraction: float) -> str:
+    if 0 < fraction < 0.0005 or 0.9995 <= fraction < 1:
+        return "less than 0.1%" if fraction < 0.5 else "more than 99.9%"
+    return f"{fraction:.1%}"

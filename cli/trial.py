@@ -1,0 +1,195 @@
+"""Running a kernel on made-up data and comparing it with the reference interpreter, bit for bit.
+
+Library functions (`exp`, `tanh`, ...) may differ by 4 units in the last place between libraries; everything else may not differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.cli.chosen import Chosen, choose_cells
+from layoutproof.cli.distance import ulps_apart
+from layoutproof.cli.made_up import logical_shapes, made_up_arrays, physical_shapes, scalar_values
+from layoutproof.cli.padding_trial import PaddingTrial, compare_padding, scalars_of
+from layoutproof.ir.interp import count_instances, run, run_slice
+from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import stores_in, walk
+from layoutproof.lowering.conventions import runtime_layouts
+from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.runtime.layouts import Layout, Packer
+
+FULL_RUN_INSTANCES = 2_000_000
+LIBRARY_ULPS = 4
+# IEEE 754 defines these to the last bit; of other functions every library has its own.
+_EXACT_FUNCTIONS = {"sqrt", "abs", "floor", "ceil", "round", "trunc", "fma", "fmin", "fmax", "minimum", "maximum"}
+Array = NDArray[Any]
+Pair = tuple[Array, Array, Sequence[tuple[int, ...]] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTrial:
+    """One output compared: how many cells, how many differ, the worst distance (units in the last place), the first difference
+    (logical index, what the kernel gave, what the interpreter gave).
+
+    `beside_padding` is None where all cells were compared; else how many of those next to padding were, and how many there are.
+    `arbitrary` scalars hold anything, as the program has it: they cannot differ.
+    """
+
+    buffer: str
+    cells: int
+    compared: int
+    differing: int
+    worst_ulps: int
+    first: tuple[tuple[int, ...], Any, Any] | None
+    beside_padding: tuple[int, int] | None = None
+    arbitrary: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a kernel beside the interpreter; times in seconds. `allowed_ulps` is 0 where every operation is IEEE's."""
+
+    outputs: tuple[OutputTrial, ...]
+    padding: tuple[PaddingTrial, ...]
+    instances: int
+    sliced: bool
+    allowed_ulps: int
+    kernel_seconds: float
+    interpreter_seconds: float
+
+    @property
+    def equal(self) -> bool:
+        """Whether every compared cell agrees within what is allowed, and padding holds what it should."""
+        same = all(output.worst_ulps <= self.allowed_ulps for output in self.outputs)
+        return same and all(padding.wrong == 0 for padding in self.padding)
+
+
+def written(func: PrimFunc) -> tuple[str, ...]:
+    """The parameters' buffers that the function stores to, in order."""
+    stored = {store.buffer.data for store in stores_in(func.body)}
+    return tuple(buffer.name for buffer in func.buffers if buffer.data in stored)
+
+
+def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: Mapping[str, int], seed: int = 0) -> Trial:
+    """Run `kernel`, built from `scheduled`, and the interpreter on `func`, the program before any transform; compare what they write.
+
+    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Raises LayoutproofError for
+    sizes that do not fit and for too much data, Fault where the interpreter meets one.
+    """
+    layouts = runtime_layouts(func)
+    shapes = logical_shapes(func, layouts, sizes)
+    scalars = scalar_values(func, sizes)
+    arrays = made_up_arrays(func, shapes, seed)
+    found = {name: array.copy() for name, array in arrays.items()}
+    numbers = {**sizes, **scalars}
+    start = time.perf_counter()
+    kernel(**found, **scalars_of(kernel, numbers))
+    kernel_seconds = time.perf_counter() - start
+    padding = compare_padding(scheduled, kernel, arrays, numbers)
+    start = time.perf_counter()
+    reference = _Reference(func, arrays, layouts, sizes, scalars)
+    instances = reference.instances()
+    sliced = instances > FULL_RUN_INSTANCES
+    outputs = written(func)
+    pairs: dict[str, Pair] = {}
+    chosen: dict[str, Chosen] = {}
+    anything: dict[str, int] = {}
+    if sliced:
+        chosen = {name: choose_cells(shapes[name], kernel, name, sizes, seed) for name in outputs}
+        wanted = reference.slice({name: choice.cells for name, choice in chosen.items()})
+        pairs = {n: (_pick(found[n], chosen[n].cells), wanted[n], chosen[n].cells) for n in outputs}
+    else:
+        for name, (array, defined) in reference.run(outputs).items():
+            anything[name] = int(array.size - np.count_nonzero(defined))
+            pairs[name] = (np.where(defined, found[name].reshape(-1), array), array, None)
+    seconds = time.perf_counter() - start
+    compared = [_compare(name, shapes[name], chosen.get(name), *pairs[name]) for name in outputs]
+    results = tuple(replace(output, arbitrary=anything.get(output.buffer, 0)) for output in compared)
+    return Trial(results, padding, instances, sliced, _allowed_ulps(func), kernel_seconds, seconds)
+
+
+class _Reference:
+    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid already)."""
+
+    def __init__(
+        self,
+        func: PrimFunc,
+        arrays: Mapping[str, Array],
+        layouts: Mapping[str, Layout],
+        sizes: Mapping[str, int],
+        scalars: Mapping[str, int | bool],
+    ) -> None:
+        self.func, self.sizes = func, sizes
+        types = {buffer.name: buffer.dtype for buffer in func.buffers}
+        self.packers = {name: Packer(layout, types[name]) for name, layout in layouts.items() if layout.steps}
+        self.shapes = physical_shapes(func, sizes)
+        physical = {n: self.packers[n].pack(a, sizes).reshape(self.shapes[n]) if n in self.packers else a for n, a in arrays.items()}
+        self.arguments: dict[str, Any] = {**physical, **sizes, **scalars}
+
+    def instances(self) -> int:
+        """How many statement instances a full run has."""
+        return count_instances(self.func, self.arguments)
+
+    def run(self, outputs: Sequence[str]) -> dict[str, tuple[Array, Array]]:
+        """Each output after a full run, with which of its scalars are defined: the others may hold anything."""
+        after = run(self.func, self.arguments)
+        found = {}
+        for name in outputs:
+            array, defined = after.arrays[name], (after.states[name] == DEFINED).reshape(after.arrays[name].shape)
+            packer = self.packers.get(name)
+            if packer is not None:
+                array, defined = (packer.unpack(part, self.sizes) for part in (array, defined))
+            found[name] = array.reshape(-1), defined.reshape(-1)
+        return found
+
+    def slice(self, chosen: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, Array]:
+        """The chosen logical cells of each output."""
+        cells = {name: [self._cell(name, index) for index in indices] for name, indices in chosen.items()}
+        found = run_slice(self.func, self.arguments, cells)
+        return {name: found[name] for name in chosen}
+
+    def _cell(self, name: str, index: tuple[int, ...]) -> tuple[int, ...]:
+        if name not in self.packers:
+            return index
+        packer = self.packers[name]
+        for step in packer.layout.steps:
+            index = step.index_map.evaluate(index, self.sizes)
+        box = packer.shapes(self.sizes)[-1]
+        shape = self.shapes[name][: len(self.shapes[name]) - (packer.dtype.lanes > 1)]
+        return tuple(int(i) for i in np.unravel_index(int(np.ravel_multi_index(index, box)), shape))
+
+
+def _allowed_ulps(func: PrimFunc) -> int:
+    library = any(isinstance(node, Call) and node.function not in _EXACT_FUNCTIONS for node in walk(func.body))
+    return LIBRARY_ULPS if library else 0
+
+
+def _pick(array: Array, cells: Sequence[tuple[int, ...]]) -> Array:
+    """The elements at some indices, in order; of elements with lanes, all lanes."""
+    return np.array([array[cell] for cell in cells], dtype=array.dtype)
+
+
+def _compare(
+    name: str, shape: tuple[int, ...], chosen: Chosen | None, found: Array, wanted: Array, cells: Sequence[tuple[int, ...]] | None
+) -> OutputTrial:
+    distance = ulps_apart(found.reshape(-1), wanted.reshape(-1))
+    compared = len(cells) if cells is not None else prod(shape)
+    differing = np.flatnonzero(distance)
+    first = None
+    if differing.size:
+        place = int(differing[0])
+        number = place // max(distance.size // max(compared, 1), 1)  # of the element that the lane belongs to
+        index = cells[number] if cells is not None else tuple(int(i) for i in np.unravel_index(number, shape))
+        first = (index, found.reshape(-1)[place], wanted.reshape(-1)[place])
+    worst = int(distance.max()) if distance.size else 0
+    beside = (chosen.beside_padding, chosen.all_beside_padding) if chosen is not None else None
+    return OutputTrial(name, prod(shape), compared, int(differing.size), worst, first, beside)

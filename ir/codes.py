@@ -1,0 +1,43 @@
+"""The codes of everything that can be wrong with an index map and its shape, with a layout record and with an interpreted run, with what
+each means. Those of texts stand in `script/codes.py`, those of well-formedness beside their rules in `wellformed.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+MAP_FORM = "LP101"
+SHAPE = "LP102"
+BELOW_ZERO = "LP103"
+RANK = "LP104"
+PHYSICAL_SHAPE = "LP105"
+RESERVED_NAME = "LP106"
+TOO_WIDE = "LP107"
+NO_VALUE = "LP108"
+SIDE_CONDITION = "LP130"
+BOX_NAME = "LP131"
+TOO_MANY_CELLS = "LP132"
+NOT_INTERPRETED = "LP180"
+RUN_ARGUMENT = "LP181"
+RUN_LIMIT = "LP182"
+NO_SLICE = "LP183"
+LAYOUT_RECORD = "LP185"
+
+MEANINGS: Mapping[str, str] = {
+    MAP_FORM: "An index map is a function of positional indices that gives a list of integer expressions and AXIS_SEPARATORs.",
+    SHAPE: "An extent of a shape is an integer of at least 1, a name, or an integer expression over names.",
+    BELOW_ZERO: "The map sends an index below zero. Physical indices start at 0.",
+    RANK: "The numbers of indices, axes or extents do not agree: a map takes one index for each axis of the shape.",
+    PHYSICAL_SHAPE: "The physical shape that was given does not hold the map's image, or is not proved to.",
+    RESERVED_NAME: "p0, p1, ... are the names of the physical indices; a shape has to use others.",
+    TOO_WIDE: "A number does not fit the type of its index, or 64 bits.",
+    NO_VALUE: "The map divides by zero or shifts too far at some index of the shape.",
+    SIDE_CONDITION: "A side condition is one truth value over the names in the shape.",
+    BOX_NAME: "The box around an image is found by digits, or as tight as possible.",
+    TOO_MANY_CELLS: "The physical shape has more cells than an array can hold.",
+    NOT_INTERPRETED: "The program has a part that the reference interpreter gives no meaning to.",
+    RUN_ARGUMENT: "An argument of a run does not fit the function: its number, its type or its shape.",
+    RUN_LIMIT: "The run takes more iterations than allowed and was stopped.",
+    NO_SLICE: "The iterations that compute the chosen cells cannot be told from the others.",
+    LAYOUT_RECORD: "The attribute layoutproof.layout holds, for a data variable, a logical shape and the steps that led to its layout.",
+}

@@ -1,0 +1,86 @@
+"""Messages to users: a code, a severity, a text, the place, and what would help.
+
+Codes are `LPnnn`; the hundreds digit is the layer: 1 reading programs and maps, 2 what is proved of them, 3 transforms and
+schedules, 4 code generation and running, 5 the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from layoutproof.ir.source import Span
+
+
+class Severity(StrEnum):
+    """How bad it is."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message. `related` are further places with a word each; `help` says what to do about it."""
+
+    code: str
+    message: str
+    span: Span | None = None
+    severity: Severity = Severity.ERROR
+    related: tuple[tuple[Span, str], ...] = ()
+    help: str | None = None
+
+    def render(self) -> str:
+        """The message as people read it: place, text, source line with carets, related places, help."""
+        place = f"{self.span}: " if self.span is not None else ""
+        lines = [f"{place}{self.severity.value}[{self.code}]: {self.message}"]
+        if self.span is not None:
+            lines += _excerpt(self.span)
+        for span, word in self.related:
+            lines += [f"{span}: note: {word}", *_excerpt(span)]
+        if self.help is not None:
+            lines.append(f"  = help: {self.help}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+_WIDTH = 160
+
+
+def _excerpt(span: Span) -> list[str]:
+    # Control characters and stray surrogates would move the carets, or fail to print at all.
+    text = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in span.source.line(span.line))
+    if not text.strip():
+        return []
+    end = span.end_column if span.end_line == span.line else len(text)
+    # A long line is shown around the place, so that one unbroken megabyte does not reach the terminal.
+    start = max(0, span.column - _WIDTH // 2) if len(text) > _WIDTH else 0
+    shown = text[start : start + _WIDTH]
+    carets = "^" * max(1, min(end, start + _WIDTH) - span.column)
+    gutter = str(span.line)
+    blank = " " * (span.column - start)
+    # Tabs keep their width, so that the carets stand under what they mean.
+    blank = "".join("\t" if c == "\t" else " " for c in shown[: span.column - start]) if "\t" in shown else blank
+    return [f"  {gutter} | {shown}", f"  {' ' * len(gutter)} | {blank}{carets}"]
+
+
+class LayoutproofError(Exception):
+    """An error that is the input's, with its diagnostics; the command line prints them and exits with 2."""
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
+        self.diagnostics: tuple[Diagnostic, ...] = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+
+def error(code: str, message: str, span: Span | None = None, *, help: str | None = None) -> LayoutproofError:
+    """An exception with one diagnostic, ready to raise."""
+    return LayoutproofError(Diagnostic(code, message, span, help=help))
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """`1 axis`, `2 axes`: a number with its word."""
+    return f"{number} {one if number == 1 else many}"

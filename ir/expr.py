@@ -1,0 +1,446 @@
+"""Expressions: small, typed, frozen. Built as written; nothing is folded or simplified here.
+
+`==` compares structure and gives a bool; the comparison *expression* is `equal(a, b)`. `<`, `+`, `//` and the like build nodes.
+Source: the seeds `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
+from layoutproof.ir.node import Node
+from layoutproof.ir.semantics import round_float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr(Node):
+    """A value. Every subclass has a `dtype`."""
+
+    if TYPE_CHECKING:
+        # At run time each subclass has it, as a field or a property: a property here would become the field's default.
+        @property
+        def dtype(self) -> DType:
+            """The data type of the value, lanes included."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value; use logical_and, logical_or, logical_not, equal or select")
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.ADD, self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.ADD, other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SUB, self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SUB, other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.MUL, self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.MUL, other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.DIV, self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.DIV, other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.FLOORMOD, self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.FLOORMOD, other, self)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITAND, self, other)
+
+    def __rand__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITAND, other, self)
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITOR, self, other)
+
+    def __ror__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITOR, other, self)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITXOR, self, other)
+
+    def __rxor__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.BITXOR, other, self)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SHL, self, other)
+
+    def __rlshift__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SHL, other, self)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SHR, self, other)
+
+    def __rrshift__(self, other: ExprLike) -> Expr:
+        return binary(BinaryOp.SHR, other, self)
+
+    def __neg__(self) -> Expr:
+        return binary(BinaryOp.MUL, self, -1)
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return compare(CompareOp.LT, self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return compare(CompareOp.LE, self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return compare(CompareOp.GT, self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return compare(CompareOp.GE, self, other)
+
+
+ExprLike = Expr | int | float
+
+
+class BinaryOp(StrEnum):
+    """Operations on two values of one type; the value is the name used in messages and tables."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    FLOORMOD = "%"
+    TRUNCDIV = "truncdiv"
+    TRUNCMOD = "truncmod"
+    MIN = "min"
+    MAX = "max"
+    BITAND = "&"
+    BITOR = "|"
+    BITXOR = "^"
+    SHL = "<<"
+    SHR = ">>"
+
+
+class CompareOp(StrEnum):
+    """Comparisons; on floats they are IEEE's."""
+
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+class LogicalOp(StrEnum):
+    """Connectives of truth values; both sides are evaluated left to right and the right side only when it matters."""
+
+    AND = "and"
+    OR = "or"
+
+
+_INTEGER_ONLY = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR}
+_BITWISE = {BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR}
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise TypeError with `message` unless `condition` holds; for nodes that check themselves."""
+    if not condition:
+        raise TypeError(message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntImm(Expr):
+    """An integer or truth-value constant that fits its type."""
+
+    value: int
+    dtype: DType = INT32
+
+    def _check(self) -> None:
+        require(self.dtype.lanes == 1 and (self.dtype.is_integer or self.dtype.is_bool), f"an integer constant of type {self.dtype}")
+        if not self.dtype.min_int <= self.value <= self.dtype.max_int:
+            raise ValueError(f"{self.value} does not fit {self.dtype}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloatImm(Expr):
+    """A float constant. `value` is a number of `dtype` (use `const` to round); compared bit for bit, all NaNs alike."""
+
+    value: float
+    dtype: DType
+
+    def _check(self) -> None:
+        require(self.dtype.lanes == 1 and self.dtype.is_float, f"a float constant of type {self.dtype}")
+        if self.value == self.value and round_float(self.value, self.dtype) != self.value:
+            raise ValueError(f"{self.value!r} is not a number of type {self.dtype}")
+
+    def _key(self) -> Any:
+        return (struct.pack(">d", self.value) if self.value == self.value else b"nan", self.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var(Expr):
+    """A variable, known by its name and type. A name is bound once on any path from the root of a function."""
+
+    name: str
+    dtype: DType = INT32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary(Expr):
+    """`lhs op rhs`, both of one type."""
+
+    op: BinaryOp
+    lhs: Expr
+    rhs: Expr
+
+    def _check(self) -> None:
+        left, right = self.lhs.dtype, self.rhs.dtype
+        require(left == right, f"the operands of `{self.op}` have types {left} and {right}")
+        if self.op in _INTEGER_ONLY:
+            require(left.is_integer, f"`{self.op}` takes integers, not {left}")
+        elif self.op in _BITWISE:
+            require(left.is_integer or left.is_bool, f"`{self.op}` takes integers or truth values, not {left}")
+        elif self.op is BinaryOp.DIV:
+            require(left.is_float, f"`/` takes floats, not {left}; integers are divided by `//` or truncdiv")
+        else:
+            require(left.is_integer or left.is_float, f"`{self.op}` takes numbers, not {left}")
+
+    @property
+    def dtype(self) -> DType:
+        """The operands' type."""
+        return self.lhs.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare(Expr):
+    """`lhs op rhs`, a truth value per lane."""
+
+    op: CompareOp
+    lhs: Expr
+    rhs: Expr
+
+    def _check(self) -> None:
+        require(self.lhs.dtype == self.rhs.dtype, f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}")
+
+    @property
+    def dtype(self) -> DType:
+        """bool, with the operands' lanes."""
+        return BOOL.with_lanes(self.lhs.dtype.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Logical(Expr):
+    """`lhs and rhs`, `lhs or rhs`."""
+
+    op: LogicalOp
+    lhs: Expr
+    rhs: Expr
+
+    def _check(self) -> None:
+        left, right = self.lhs.dtype, self.rhs.dtype
+        require(left.is_bool and left == right, f"`{self.op}` takes truth values, not {left} and {right}")
+
+    @property
+    def dtype(self) -> DType:
+        """bool, with the operands' lanes."""
+        return self.lhs.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Expr):
+    """`not operand`."""
+
+    operand: Expr
+
+    def _check(self) -> None:
+        require(self.operand.dtype.is_bool, f"`not` takes a truth value, not {self.operand.dtype}")
+
+    @property
+    def dtype(self) -> DType:
+        """bool, with the operand's lanes."""
+        return self.operand.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(Expr):
+    """One of two values; both are evaluated, faults included."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    def _check(self) -> None:
+        _check_choice("select", self.condition, self.then, self.otherwise)
+
+    @property
+    def dtype(self) -> DType:
+        """The type of both sides."""
+        return self.then.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IfThenElseExpr(Expr):
+    """`if_then_else`: only the side taken is evaluated."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    def _check(self) -> None:
+        _check_choice("if_then_else", self.condition, self.then, self.otherwise)
+        require(self.condition.dtype.lanes == 1, "if_then_else takes one condition, not one per lane")
+
+    @property
+    def dtype(self) -> DType:
+        """The type of both sides."""
+        return self.then.dtype
+
+
+def _check_choice(name: str, condition: Expr, then: Expr, otherwise: Expr) -> None:
+    require(condition.dtype.is_bool, f"the condition of {name} is a {condition.dtype}")
+    require(then.dtype == otherwise.dtype, f"the sides of {name} have types {then.dtype} and {otherwise.dtype}")
+    require(condition.dtype.lanes in (1, then.dtype.lanes), f"{name} chooses {then.dtype} by {condition.dtype}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(Expr):
+    """A value converted to another type, lane by lane (`semantics.cast_value`)."""
+
+    dtype: DType
+    value: Expr
+
+    def _check(self) -> None:
+        require(self.dtype.lanes == self.value.dtype.lanes, f"a cast from {self.value.dtype} to {self.dtype} changes the lanes")
+        require(Kind.HANDLE not in (self.dtype.kind, self.value.dtype.kind), "a pointer is cast by PointerCast")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ramp(Expr):
+    """`base, base + stride, ...`, `lanes` values."""
+
+    base: Expr
+    stride: Expr
+    lanes: int
+
+    def _check(self) -> None:
+        require(self.lanes > 1 and self.base.dtype.lanes == 1, f"a ramp of {self.lanes} lanes from a {self.base.dtype}")
+        require(self.base.dtype.is_integer and self.base.dtype == self.stride.dtype, f"a ramp of {self.base.dtype} by {self.stride.dtype}")
+
+    @property
+    def dtype(self) -> DType:
+        """The base's type with `lanes` lanes."""
+        return self.base.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Broadcast(Expr):
+    """One value in every lane."""
+
+    value: Expr
+    lanes: int
+
+    def _check(self) -> None:
+        require(self.lanes > 1 and self.value.dtype.lanes == 1, f"a broadcast of a {self.value.dtype} to {self.lanes} lanes")
+
+    @property
+    def dtype(self) -> DType:
+        """The value's type with `lanes` lanes."""
+        return self.value.dtype.with_lanes(self.lanes)
+
+
+TRUE = IntImm(1, BOOL)
+FALSE = IntImm(0, BOOL)
+
+
+def const(value: int | float | bool, dtype: DType | None = None) -> Expr:
+    """A constant of `dtype` (int32, or int64 where that is too small, when not given), rounded for floats, broadcast for lanes.
+
+    Raises TypeError for a float where an integer is wanted, ValueError for an integer that does not fit.
+    """
+    if dtype is None:
+        require(isinstance(value, int), f"{value!r} needs a data type")
+        dtype = BOOL if isinstance(value, bool) else INT32 if INT32.min_int <= value <= INT32.max_int else INT64
+    if dtype.lanes > 1:
+        return Broadcast(const(value, dtype.element), dtype.lanes)
+    if dtype.is_float:
+        return FloatImm(round_float(float(value), dtype), dtype)
+    require(isinstance(value, int), f"{value!r} is not a constant of {dtype}")
+    return IntImm(int(value), dtype)
+
+
+def match_operands(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both as expressions of one type: numbers take the other's type, narrow integers widen, scalars are broadcast.
+
+    Raises TypeError or ValueError where a number is none of the other's type; other differences are left to the node built from them.
+    """
+    if not isinstance(a, Expr):
+        require(isinstance(b, Expr), "neither operand is an expression")
+        assert isinstance(b, Expr)
+        require(not isinstance(a, bool), "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)")
+        return const(a, b.dtype), b
+    if not isinstance(b, Expr):
+        require(not isinstance(b, bool), "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)")
+        return a, const(b, a.dtype)
+    if a.dtype.lanes == 1 < b.dtype.lanes:
+        a = Broadcast(a, b.dtype.lanes)
+    elif b.dtype.lanes == 1 < a.dtype.lanes:
+        b = Broadcast(b, a.dtype.lanes)
+    if a.dtype != b.dtype and a.dtype.kind == b.dtype.kind and a.dtype.is_integer:
+        wide = a.dtype if a.dtype.bits > b.dtype.bits else b.dtype
+        a, b = widen(a, wide), widen(b, wide)
+    return a, b
+
+
+def widen(value: Expr, dtype: DType) -> Expr:
+    """`value` as `dtype`: the same constant, the same expression, or a cast."""
+    if value.dtype == dtype:
+        return value
+    return IntImm(value.value, dtype, span=value.span) if isinstance(value, IntImm) and dtype.lanes == 1 else Cast(dtype, value)
+
+
+def binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
+    """`a op b` with the operands' types matched. Raises TypeError where they cannot be."""
+    return Binary(op, *match_operands(a, b))
+
+
+def compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
+    """`a op b` as a truth value. Raises TypeError where the operands cannot be matched."""
+    return Compare(op, *match_operands(a, b))
+
+
+def equal(a: ExprLike, b: ExprLike) -> Expr:
+    """The expression `a == b`."""
+    return compare(CompareOp.EQ, a, b)
+
+
+def logical_and(*terms: Expr) -> Expr:
+    """The conjunction, grouped to the left; true for none."""
+    return _join(LogicalOp.AND, terms, TRUE)
+
+
+def logical_or(*terms: Expr) -> Expr:
+    """The disjunction, grouped to the left; false for none."""
+    return _join(LogicalOp.OR, terms, FALSE)
+
+
+def _join(op: LogicalOp, terms: tuple[Expr, ...], empty: Expr) -> Expr:
+    if not terms:
+        return empty
+    result = terms[0]
+    for term in terms[1:]:
+        result = Logical(op, result, term)
+    return result

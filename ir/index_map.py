@@ -1,0 +1,326 @@
+"""Index maps: how a logical index becomes a physical one, with axis separators between the groups that flattening joins.
+
+The outputs are kept as written; nothing is simplified before the shape is computed, since an axis written `e % k` has extent
+`k` whatever the domain. What is true of a map (injective, shape for symbolic extents, inverse) is found in `layoutproof.verify`.
+Source: the seed `buffer-physical-layout`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.ir import codes
+from layoutproof.ir.buffer import axis_groups, check_separators
+from layoutproof.ir.diagnostic import counted, error
+from layoutproof.ir.dtype import INT32
+from layoutproof.ir.evaluate import Overflow, evaluate
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Compare,
+    Expr,
+    ExprLike,
+    IfThenElseExpr,
+    IntImm,
+    Select,
+    Var,
+    binary,
+    compare,
+    const,
+    require,
+    widen,
+)
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.node import Node
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import free_variables
+
+
+class AxisSeparator:
+    """The type of AXIS_SEPARATOR; it exists in the API and in text, never in a program."""
+
+    def __repr__(self) -> str:
+        return "AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR: Final = AxisSeparator()
+_LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instead of by the allocator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexMap(Node):
+    """`lambda inputs: outputs`. `separators` are the indices of the last axis of each group but the last."""
+
+    inputs: tuple[Var, ...]
+    outputs: tuple[Expr, ...]
+    separators: tuple[int, ...] = ()
+
+    def _check(self) -> None:
+        names = [v.name for v in self.inputs]
+        require(len(set(names)) == len(names), f"an index map with two inputs of one name: {', '.join(names)}")
+        for axis, output in enumerate(self.outputs):
+            require(output.dtype.is_integer and output.dtype.lanes == 1, f"axis {axis} of an index map is a {output.dtype}, not an integer")
+        check_separators(self.separators, len(self.outputs))
+
+    @staticmethod
+    def from_func(function: Callable[..., Any], rank: int | None = None) -> IndexMap:
+        """The map that a Python function states: it takes N named indices, or `*indices` with `rank` given, and returns a list.
+
+        Raises LayoutproofError for a function whose arguments or result are something else.
+        """
+        names = _argument_names(function, rank)
+        inputs = tuple(Var(name) for name in names)
+        try:
+            result = function(*inputs)
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as problem:
+            raise error(codes.MAP_FORM, f"the index map cannot be evaluated: {problem}") from problem
+        if not isinstance(result, list | tuple):
+            raise error(codes.MAP_FORM, f"an index map returns a list of expressions, not {type(result).__name__}")
+        return IndexMap.from_outputs(inputs, result)
+
+    @staticmethod
+    def from_outputs(inputs: tuple[Var, ...], items: Sequence[Any]) -> IndexMap:
+        """A map from a list of integer expressions and plain integers with AXIS_SEPARATOR between groups.
+
+        Raises LayoutproofError for anything else in the list and for a separator without an axis on both sides.
+        """
+        outputs: list[Expr] = []
+        separators: list[int] = []
+        for position, item in enumerate(items):
+            if isinstance(item, AxisSeparator):
+                separators.append(len(outputs) - 1)
+            elif isinstance(item, Expr):
+                outputs.append(item)
+            elif isinstance(item, int | np.integer) and not isinstance(item, bool):
+                outputs.append(const(int(item)))
+            else:
+                raise error(
+                    codes.MAP_FORM, f"entry {position} of an index map is {item!r}: an integer expression or AXIS_SEPARATOR is expected"
+                )
+        try:
+            return IndexMap(inputs, tuple(outputs), tuple(separators))
+        except (TypeError, ValueError) as problem:
+            raise error(codes.MAP_FORM, str(problem)) from problem
+
+    @staticmethod
+    def identity(rank: int) -> IndexMap:
+        """`lambda i0, i1, ...: [i0, i1, ...]`."""
+        inputs = tuple(Var(f"i{axis}") for axis in range(rank))
+        return IndexMap(inputs, inputs)
+
+    @property
+    def rank(self) -> int:
+        """The number of physical axes, before flattening."""
+        return len(self.outputs)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The physical axes of each axis group."""
+        return axis_groups(self.rank, self.separators)
+
+    def map_indices(self, indices: Sequence[ExprLike]) -> tuple[Expr, ...]:
+        """The physical index of a logical one. Raises ValueError for a wrong number of indices."""
+        if len(indices) != len(self.inputs):
+            raise ValueError(f"the index map takes {_indices(len(self.inputs))}, not {len(indices)}")
+        values = {v: i if isinstance(i, Expr) else const(i) for v, i in zip(self.inputs, indices, strict=True)}
+        wide = {Var(v.name, value.dtype): value for v, value in values.items()}
+        # A 64-bit index makes the map's arithmetic 64 bits wide; `binary` re-matches constants when the operands are rebuilt.
+        if all(v.dtype == i.dtype for v, i in values.items()):
+            return tuple(substitute(output, values) for output in self.outputs)
+        return tuple(substitute(retype(output, {v.name: i.dtype for v, i in values.items()}), wide) for output in self.outputs)
+
+    def compose(self, inner: IndexMap) -> IndexMap:
+        """First `inner`, then this map: `self(inner(x))`. The separators are this map's."""
+        return IndexMap(inner.inputs, self.map_indices(inner.outputs), self.separators)
+
+    def rename(self, names: Sequence[str]) -> IndexMap:
+        """The same map with other input names. Raises ValueError for a wrong number of names."""
+        if len(names) != len(self.inputs):
+            raise ValueError(f"the index map takes {_indices(len(self.inputs))}, {len(names)} names are given")
+        fresh = tuple(Var(name, v.dtype) for name, v in zip(names, self.inputs, strict=True))
+        values: dict[Var, Expr] = dict(zip(self.inputs, fresh, strict=True))
+        return replace(self, inputs=fresh, outputs=tuple(substitute(o, values) for o in self.outputs))
+
+    def evaluate(self, index: Sequence[int], symbols: Mapping[str, int] | None = None) -> tuple[int, ...]:
+        """The physical index of one concrete logical index. Raises Trap where the map divides by zero."""
+        env = {**(symbols or {}), **{v.name: i for v, i in zip(self.inputs, index, strict=True)}}
+        return tuple(int(evaluate(output, env)) for output in self.outputs)
+
+    def digit_extent(self, axis: int) -> Expr | None:
+        """`k` where the axis is written `e % k`, `2**m` where it is written `e & (2**m - 1)`; else None, as for a `k` below 1."""
+        output = self.outputs[axis]
+        if not isinstance(output, Binary):
+            return None
+        if output.op is BinaryOp.FLOORMOD and not set(free_variables(output.rhs)) & set(self.inputs):
+            return output.rhs if free_variables(output.rhs) or evaluate(output.rhs, {}) > 0 else None
+        if output.op is BinaryOp.BITAND:
+            for mask in (output.rhs, output.lhs):
+                if isinstance(mask, IntImm) and mask.value > 0 and mask.value & (mask.value + 1) == 0:
+                    return const(mask.value + 1, mask.dtype if mask.value < mask.dtype.max_int else None)
+        return None
+
+    def output_values(self, shape: Sequence[int], symbols: Mapping[str, int] | None = None) -> list[NDArray[np.int64]]:
+        """Each output over the whole logical box, as arrays that broadcast to `shape`: an axis an output does not use has length 1.
+
+        Raises LayoutproofError for a wrong rank, and where an output traps or its value does not fit 64 bits.
+        """
+        extents = self._extents(shape)
+        axes = np.ix_(*(np.arange(extent, dtype=np.int64) for extent in extents)) if extents else ()
+        env: dict[str, Any] = {**(symbols or {}), **{v.name: a for v, a in zip(self.inputs, axes, strict=True)}}
+        ones = (1,) * len(extents)
+        values = (self._output_array(axis, extents, env) for axis in range(self.rank))
+        return [v if v.ndim == len(extents) else v.reshape(ones) for v in values]
+
+    def _extents(self, shape: Sequence[int]) -> tuple[int, ...]:
+        if len(shape) != len(self.inputs):
+            raise error(codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the shape {list(shape)} has {_axes(len(shape))}")
+        for extent in shape:
+            if isinstance(extent, bool) or not isinstance(extent, int | np.integer):
+                raise error(codes.SHAPE, f"an extent of the shape is {extent!r}, an integer is expected")
+        return tuple(int(extent) for extent in shape)
+
+    def _output_array(self, axis: int, shape: tuple[int, ...], env: Mapping[str, Any]) -> NDArray[np.int64]:
+        try:
+            try:
+                return np.asarray(evaluate(self.outputs[axis], env), dtype=np.int64)
+            except (Overflow, OverflowError):
+                exact = {name: a.astype(object) if isinstance(a, np.ndarray) else a for name, a in env.items()}
+                return np.asarray(evaluate(self.outputs[axis], exact)).astype(np.int64)
+        except OverflowError as problem:
+            raise error(codes.TOO_WIDE, f"axis {axis} of the index map does not fit 64 bits on the shape {list(shape)}") from problem
+        except Trap as problem:
+            where = self._first_trap(axis, shape, env)
+            at = f" at the logical index {where}" if where is not None else ""
+            raise error(codes.NO_VALUE, f"axis {axis} of the index map has no value{at}: {problem}") from problem
+
+    def _first_trap(self, axis: int, shape: tuple[int, ...], env: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """The first logical index where an output traps, searched among the first 65,536 for the message."""
+        for index in islice(np.ndindex(*shape), 1 << 16):
+            try:
+                evaluate(self.outputs[axis], {**env, **{v.name: i for v, i in zip(self.inputs, index, strict=True)}})
+            except Trap:
+                return tuple(index)
+        return None
+
+    def map_shape(self, shape: Sequence[int], symbols: Mapping[str, int] | None = None) -> tuple[int, ...]:
+        """The physical shape of a concrete logical shape: digit axes have their extent, others the least one that holds the image.
+
+        Raises LayoutproofError, naming the logical index, where the image goes below zero.
+        """
+        if any(extent < 1 for extent in shape):
+            raise error(codes.SHAPE, f"every extent of the shape {list(shape)} must be at least 1")
+        extents = []
+        for axis, values in enumerate(self.output_values(shape, symbols)):
+            lowest = int(values.min())
+            if lowest < 0:
+                where = np.unravel_index(int(values.argmin()), values.shape)
+                raise error(
+                    codes.BELOW_ZERO, f"axis {axis} of the index map is {lowest} at the logical index {tuple(int(w) for w in where)}"
+                )
+            digit = self.digit_extent(axis)
+            size = 0 if digit is None else int(evaluate(digit, dict(symbols or {})))
+            # A remainder by a negative number is no digit: its values are 0 and below.
+            extents.append(size if size > 0 else int(values.max()) + 1)
+        return tuple(extents)
+
+    def flat_positions(
+        self, shape: Sequence[int], physical_shape: Sequence[int], symbols: Mapping[str, int] | None = None
+    ) -> NDArray[np.int64]:
+        """The row-major offset in the physical box of every logical element, as an array of the logical shape."""
+        flat = np.zeros((1,) * len(shape), dtype=np.int64)
+        for extent, values in zip(physical_shape, self.output_values(shape, symbols), strict=True):
+            flat = flat * np.int64(extent) + values
+        return np.broadcast_to(flat, tuple(shape))
+
+    def map_array(self, array: NDArray[Any], physical_shape: Sequence[int] | None = None, fill: Any = 0) -> NDArray[Any]:
+        """`array` re-laid: a new array of the physical shape, padding holding `fill`.
+
+        Raises LayoutproofError for a rank that does not fit and for an image outside `physical_shape`.
+        """
+        if array.ndim != len(self.inputs):
+            raise error(codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the array has {_axes(array.ndim)}")
+        box = self._box(array.shape, physical_shape)
+        cells = prod(box)
+        if cells * array.dtype.itemsize > _LARGEST_ARRAY:
+            raise error(codes.TOO_MANY_CELLS, f"the physical shape {list(box)} has {cells} cells: too many for an array")
+        result = np.full(cells, fill, dtype=array.dtype)
+        result[self.flat_positions(array.shape, box).reshape(-1)] = array.reshape(-1)
+        return result.reshape(box)
+
+    def unmap_array(self, physical: NDArray[Any], shape: Sequence[int]) -> NDArray[Any]:
+        """The logical array of shape `shape` that `physical` holds; the reverse of `map_array`, padding dropped."""
+        box = self._box(shape, physical.shape)
+        return physical.reshape(-1)[self.flat_positions(shape, box)]
+
+    def _box(self, shape: Sequence[int], physical_shape: Sequence[int] | None) -> tuple[int, ...]:
+        least = self.map_shape(shape)
+        if physical_shape is None:
+            return least
+        box = tuple(int(extent) for extent in physical_shape)
+        largest = [int(values.max()) + 1 for values in self.output_values(shape)]
+        if len(box) != self.rank or any(a < b for a, b in zip(box, largest, strict=True)):
+            raise error(codes.PHYSICAL_SHAPE, f"the physical shape {list(box)} does not hold the image, whose extents are {largest}")
+        return box
+
+
+def retype(expr: Expr, types: Mapping[str, Any]) -> Expr:
+    """Index arithmetic with its variables given other integer widths; constants follow, narrower operands are cast."""
+    if isinstance(expr, Var):
+        return Var(expr.name, types.get(expr.name, expr.dtype), span=expr.span)
+    if isinstance(expr, IntImm) and expr.dtype == INT32:
+        return expr
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(retype(argument, types) for argument in expr.arguments))
+    parts = {name: retype(value, types) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)}
+    return rebuild(expr, parts)
+
+
+def rebuild(expr: Expr, parts: Mapping[str, Expr]) -> Expr:
+    """`expr` with operands replaced and their integer widths matched again."""
+    if isinstance(expr, Binary):
+        return binary(expr.op, parts["lhs"], parts["rhs"])
+    if isinstance(expr, Compare):
+        return compare(expr.op, parts["lhs"], parts["rhs"])
+    if isinstance(expr, Select | IfThenElseExpr):
+        then, otherwise = parts["then"], parts["otherwise"]
+        wide = then.dtype if then.dtype.bits >= otherwise.dtype.bits else otherwise.dtype
+        return replace(expr, condition=parts["condition"], then=widen(then, wide), otherwise=widen(otherwise, wide))
+    changes: dict[str, Any] = dict(parts)
+    return replace(expr, **changes)
+
+
+def _argument_names(function: Callable[..., Any], rank: int | None) -> list[str]:
+    names: list[str] = []
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as problem:
+        raise error(codes.MAP_FORM, f"the arguments of the index map are not known: {problem}") from problem
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            if rank is None or rank < len(names):
+                raise error(codes.MAP_FORM, f"the index map takes *{parameter.name}: say how many indices there are")
+            names.extend(f"{parameter.name}_{k}" for k in range(rank - len(names)))
+        else:
+            raise error(codes.MAP_FORM, f"the index map has a keyword argument {parameter.name}; it takes positional indices")
+    if rank is not None and len(names) != rank:
+        raise error(codes.MAP_FORM, f"the index map takes {_indices(len(names))}, the buffer has {_axes(rank)}")
+    return names
+
+
+def _indices(number: int) -> str:
+    return counted(number, "index", "indices")
+
+
+def _axes(number: int) -> str:
+    return counted(number, "axis", "axes")

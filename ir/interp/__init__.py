@@ -1,0 +1,27 @@
+"""The reference interpreter: what a program does, on arrays, with every fault seen.
+
+`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on, `count_instances` says how
+large a full run is. `Fault` is what a faulty program ends with.
+"""
+
+from layoutproof.ir.interp.fault import Fault, FaultKind
+from layoutproof.ir.interp.filling import Fill, Filling, all_fillings
+from layoutproof.ir.interp.run import DEFAULT_LIMIT, FillingRuns, Result, run, run_fillings, same_values
+from layoutproof.ir.interp.slicing import SliceResult, count_instances, run_slice
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "Fault",
+    "FaultKind",
+    "Fill",
+    "Filling",
+    "FillingRuns",
+    "Result",
+    "SliceResult",
+    "all_fillings",
+    "count_instances",
+    "run",
+    "run_fillings",
+    "run_slice",
+    "same_values",
+]

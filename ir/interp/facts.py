@@ -1,0 +1,207 @@
+"""What a run needs to know of a function beforehand: which pointers are one block of memory, what may hold arbitrary values,
+and over which loops a block's `init` belongs to one reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import gcd
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE, DType
+from layoutproof.ir.expr import TRUE, Compare, CompareOp, Expr, IntImm, Logical, Var
+from layoutproof.ir.interp.fault import cannot_interpret
+from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterKind, Let, Stmt
+from layoutproof.ir.visit import children, free_variables, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """`root` names the block of memory behind each data variable; by root, `units` gives the bytes a state stands for, `types` the
+    element types it is seen as. `arbitrary` are the roots whose cells may come to hold an arbitrary value, `written` those that
+    some store goes to."""
+
+    root: Mapping[str, str]
+    units: Mapping[str, int]
+    types: Mapping[str, frozenset[DType]]
+    arbitrary: frozenset[str]
+    written: frozenset[str]
+
+    def of(self, buffer: Buffer) -> str:
+        """The block of memory behind a buffer."""
+        return self.root.get(buffer.data.name, buffer.data.name)
+
+
+def pointee(value: Expr) -> Var | None:
+    """The data variable behind a pointer expression, or None where it is no plain one."""
+    while isinstance(value, PointerCast):
+        value = value.pointer
+    return value if isinstance(value, Var) else None
+
+
+def find_memories(func: PrimFunc, arbitrary: frozenset[str] = frozenset()) -> Memories:
+    """The memories of a function; `arbitrary` are roots known to hold arbitrary values from the start."""
+    root: dict[str, str] = {}
+    for node in walk(func.body):
+        if isinstance(node, Let) and node.var.dtype == HANDLE:
+            target = pointee(node.value)
+            if target is None:
+                raise cannot_interpret(f"the pointer {node.var.name}", node.span)
+            root[node.var.name] = root.get(target.name, target.name)
+    units: dict[str, int] = {}
+    types: dict[str, frozenset[DType]] = {}
+    for buffer in [*func.buffers, *(n for n in walk(func.body) if isinstance(n, Buffer))]:
+        name = root.get(buffer.data.name, buffer.data.name)
+        units[name] = gcd(units.get(name, 0), buffer.dtype.bits // 8)
+        types[name] = types.get(name, frozenset()) | {buffer.dtype.element}
+    written = frozenset(root.get(n.buffer.data.name, n.buffer.data.name) for n in walk(func.body) if isinstance(n, BufferStore))
+    return Memories(root, units, types, _arbitrary(func.body, root, arbitrary), written)
+
+
+def _arbitrary(body: Stmt, root: Mapping[str, str], start: frozenset[str]) -> frozenset[str]:
+    """The roots that an arbitrary value may be stored to, by a fixpoint over all stores, whatever their order."""
+    found, variables = set(start), set[str]()
+    if not start and not any(isinstance(node, Undef) for node in walk(body)):
+        return frozenset()
+
+    def tainted(expr: Expr) -> bool:
+        for node in walk(expr):
+            if isinstance(node, Undef) or (isinstance(node, Var) and node.name in variables):
+                return True
+            if isinstance(node, BufferLoad) and root.get(node.buffer.data.name, node.buffer.data.name) in found:
+                return True
+        return False
+
+    while True:
+        before = len(found) + len(variables)
+        for node in walk(body):
+            if isinstance(node, BufferStore) and tainted(node.value):
+                found.add(root.get(node.buffer.data.name, node.buffer.data.name))
+            elif isinstance(node, Let) and tainted(node.value):
+                variables.add(node.var.name)
+            elif isinstance(node, Assume):
+                found |= {root.get(load.buffer.data.name, load.buffer.data.name) for load in undef_loads(node.condition)}
+        if len(found) + len(variables) == before:
+            return frozenset(found)
+
+
+def undef_loads(condition: Expr) -> list[BufferLoad]:
+    """The loads that an assumption says to hold an arbitrary value: `A[...] == undef` in its top-level connectives."""
+    if isinstance(condition, Logical):
+        return undef_loads(condition.lhs) + undef_loads(condition.rhs)
+    load = assumed_undef(condition)
+    return [load] if load is not None else []
+
+
+def assumed_undef(condition: Expr) -> BufferLoad | None:
+    """The load of `A[...] == undef`, either way round."""
+    if isinstance(condition, Compare) and condition.op is CompareOp.EQ:
+        for one, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+            if isinstance(one, BufferLoad) and isinstance(other, Undef):
+                return one
+    return None
+
+
+def is_identity(condition: Expr) -> bool:
+    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either side."""
+    if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ or not condition.lhs.dtype.is_float:
+        return False
+    return isinstance(condition.lhs, BufferLoad) or isinstance(condition.rhs, BufferLoad)
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Whether an expression loads anything (or asks for an arbitrary value): its value then is not a function of the variables."""
+    return any(isinstance(n, BufferLoad | Undef) for n in walk(expr))
+
+
+def is_index_like(expr: Expr) -> bool:
+    """Whether a number in a condition is index arithmetic: integers over variables and constants, nothing loaded or from floats."""
+    if not expr.dtype.is_integer:
+        return False
+    return not any(isinstance(n, BufferLoad | Undef) or (isinstance(n, Expr) and n.dtype.is_float) for n in walk(expr))
+
+
+# The identities of the statements from the root to a statement: equal statements, even shared ones, may stand at several places.
+Place = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InitScope:
+    """Where a block's `init` belongs.
+
+    `loop` is the outermost loop around the block whose variable takes part in a reduction binding: one run of that loop is one
+    reduction, and init runs once for each spatial instance in it. None: each visit of the block is a reduction of its own.
+    `path` leads from that loop to the block, both included. `spatial` are the loops of the path that take part in spatial bindings.
+    `place` identifies the loop: the statements from the root to it.
+    """
+
+    loop: For | None
+    path: tuple[Stmt, ...]
+    spatial: frozenset[str]
+    place: Place = ()
+
+
+@dataclass(slots=True)
+class _Finder:
+    scopes: dict[Place, InitScope] = field(default_factory=dict)
+    path: list[Stmt] = field(default_factory=list)
+    roots: dict[str, frozenset[str]] = field(default_factory=dict)  # a variable's loops, through lets and enclosing blocks
+
+    def loops_of(self, expr: Expr) -> frozenset[str]:
+        found: frozenset[str] = frozenset()
+        for variable in free_variables(expr):
+            found |= self.roots.get(variable.name, frozenset())
+        return found
+
+    def visit(self, stmt: Stmt) -> None:
+        self.path.append(stmt)
+        if isinstance(stmt, For):
+            self.roots[stmt.var.name] = frozenset((stmt.var.name,))
+        elif isinstance(stmt, Let):
+            self.roots[stmt.var.name] = self.loops_of(stmt.value)
+        elif isinstance(stmt, Block):
+            for iter_var in stmt.iter_vars:
+                self.roots[iter_var.var.name] = self.loops_of(iter_var.binding)
+            if stmt.init is not None:
+                self.scopes[place_of(self.path)] = self.scope(stmt)
+        for child in children(stmt):
+            if isinstance(child, Stmt):
+                self.visit(child)
+        self.path.pop()
+
+    def scope(self, block: Block) -> InitScope:
+        def used(*kinds: IterKind) -> frozenset[str]:
+            return frozenset[str]().union(*(self.roots[v.var.name] for v in block.iter_vars if v.kind in kinds))
+
+        reductions, spatial = used(IterKind.REDUCE), used(IterKind.SPATIAL, IterKind.OPAQUE)
+        for position, stmt in enumerate(self.path):
+            if isinstance(stmt, For) and stmt.var.name in reductions:
+                path = tuple(self.path[position:])
+                loops = frozenset(s.var.name for s in path if isinstance(s, For)) & spatial
+                return InitScope(stmt, path, loops, place_of(self.path[: position + 1]))
+        return InitScope(None, (), frozenset())
+
+
+def place_of(path: Iterable[Stmt]) -> Place:
+    """The place of the last statement of a path from the root."""
+    return tuple(id(stmt) for stmt in path)
+
+
+def find_init_scopes(body: Stmt) -> dict[Place, InitScope]:
+    """The scope of every block that has an init, by the block's place."""
+    finder = _Finder()
+    finder.visit(body)
+    return finder.scopes
+
+
+def pending_init_needed(scope: InitScope) -> bool:
+    """Whether spatial instances without an executed update are possible, as far as the text alone tells."""
+    for stmt in scope.path:
+        if isinstance(stmt, IfThenElse) or (isinstance(stmt, Block) and stmt.where != TRUE):
+            return True
+        if isinstance(stmt, For) and stmt.var.name not in scope.spatial and not (isinstance(stmt.extent, IntImm) and stmt.extent.value > 0):
+            return True
+    return False

@@ -1,0 +1,139 @@
+"""Memory of a run: blocks of bytes with a state for every cell, and how numbers lie in them.
+
+The bytes are those a compiled kernel has (little endian), so that views of another element type read what they would there.
+The state is kept per *unit*: the smallest scalar size of any view of the block.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.ir.dtype import DType, Kind
+
+UNINITIALISED, DEFINED, POISON, FORBIDDEN = 0, 1, 3, 4  # bit 0: may be read; bit 1: holds an arbitrary value
+READABLE, ARBITRARY = 1, 2
+
+_FORMATS = {
+    (Kind.BOOL, 8): "B",
+    (Kind.INT, 8): "b",
+    (Kind.INT, 16): "h",
+    (Kind.INT, 32): "i",
+    (Kind.INT, 64): "q",
+    (Kind.UINT, 8): "B",
+    (Kind.UINT, 16): "H",
+    (Kind.UINT, 32): "I",
+    (Kind.UINT, 64): "Q",
+    (Kind.FLOAT, 16): "H",
+    (Kind.FLOAT, 32): "f",
+    (Kind.FLOAT, 64): "d",
+    (Kind.BFLOAT, 16): "H",
+}
+
+
+def memory_format(dtype: DType) -> str:
+    """The memoryview format of one lane; 16-bit floats lie as their bits. Raises TypeError for handles, which are not stored."""
+    code = _FORMATS.get((dtype.kind, dtype.bits))
+    if code is None:
+        raise TypeError(f"elements of type {dtype} are not stored")
+    return code
+
+
+@lru_cache(maxsize=2)
+def half_values(kind: Kind) -> list[float]:
+    """The number of each of the 65,536 bit patterns of float16 or bfloat16."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(all="ignore"):
+        if kind is Kind.FLOAT:
+            return [float(x) for x in bits.view(np.float16).astype(np.float64)]
+        return [float(x) for x in (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)]
+
+
+def half_bits(value: float) -> int:
+    """The bits of a float16 number; one NaN for all."""
+    if value != value:
+        return 0x7E00
+    return int.from_bytes(struct.pack("<e", value), "little")
+
+
+def bfloat_bits(value: float) -> int:
+    """The bits of a bfloat16 number; one NaN for all."""
+    if value != value:
+        return 0x7FC0
+    return int.from_bytes(struct.pack("<f", value), "little") >> 16
+
+
+def encoder(dtype: DType) -> Callable[[float], int] | None:
+    """From a number to what is stored, where that is not the number itself."""
+    if dtype.bits != 16 or not dtype.is_float:
+        return None
+    return half_bits if dtype.kind is Kind.FLOAT else bfloat_bits
+
+
+class Storage:
+    """One block of memory: `size` bytes that exist, `unit` bytes to a state.
+
+    `data` is somebody else's memory that is only read, a multiple of 8 bytes; without it the block has bytes of its own, all zero.
+    """
+
+    __slots__ = ("_views", "data", "name", "size", "state", "unit")
+
+    def __init__(self, name: str, size: int, unit: int, data: npt.NDArray[np.uint8] | None = None) -> None:
+        self.name, self.size, self.unit = name, size, unit
+        self.data: npt.NDArray[np.uint8] = data if data is not None else np.zeros(-(-max(size, 1) // 8) * 8, dtype=np.uint8)
+        self.state = bytearray(len(self.data) // unit)
+        self._views: dict[str, memoryview] = {}
+
+    def view(self, code: str) -> memoryview:
+        """The bytes as numbers of a memoryview format."""
+        view = self._views.get(code)
+        if view is None:
+            whole: Any = memoryview(self.data.data)
+            view = self._views[code] = whole.cast(code)
+        return view
+
+    def read(self, dtype: DType, address: int) -> int | float:
+        """Scalar number `address` as a `dtype` (one lane), whatever its state."""
+        value: int | float = self.view(memory_format(dtype))[address]
+        return half_values(dtype.kind)[int(value)] if encoder(dtype) is not None else value
+
+    def write(self, dtype: DType, address: int, value: int | float) -> None:
+        """Put a number of `dtype` (one lane) at scalar number `address`."""
+        encode = encoder(dtype)
+        view: Any = self.view(memory_format(dtype))
+        view[address] = encode(float(value)) if encode is not None else value
+
+    def scalars(self, dtype: DType) -> int:
+        """How many scalars of `dtype` fit."""
+        return self.size // (dtype.bits // 8)
+
+    def states(self, size: int, address: int) -> bytearray:
+        """The states of the units under the scalar of `size` bytes at scalar number `address`."""
+        units = size // self.unit
+        return self.state[address * units : (address + 1) * units]
+
+    def set_states(self, size: int, address: int, state: int) -> None:
+        """Give one state to the units under a scalar."""
+        units = size // self.unit
+        self.state[address * units : (address + 1) * units] = bytes((state,)) * units
+
+
+def worst_state(states: bytearray) -> int:
+    """One state for several units: the first that may not be read, else poison if any is."""
+    for state in states:
+        if not state & READABLE:
+            return state
+    return POISON if any(state & ARBITRARY for state in states) else DEFINED
+
+
+def same_value(a: float, b: float) -> bool:
+    """Value identity: +0 is not -0, a NaN is any NaN."""
+    if a != a or b != b:
+        return a != a and b != b
+    return a == b and (a != 0 or math.copysign(1.0, a) == math.copysign(1.0, b))

@@ -1,0 +1,252 @@
+"""Running a function on arrays: the reference that everything else is compared with.
+
+Two evaluators share memory, faults and single operations: a plain one that walks the tree (`walker`), and a fast one that
+generates Python source (`compiled`). They agree on every program of the tests; the fast one is used unless the program nests too
+deep for it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
+from layoutproof.ir.interp.compiled import Compiled, compile_program
+from layoutproof.ir.interp.facts import InitScope, Memories, Place, find_init_scopes, find_memories
+from layoutproof.ir.interp.fault import bad_argument
+from layoutproof.ir.interp.filling import Filling, all_fillings
+from layoutproof.ir.interp.generator import Facts, TooDeep
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Storage
+from layoutproof.ir.interp.walker import walk_program
+from layoutproof.ir.layout_record import padding_cells
+from layoutproof.ir.primfunc import PrimFunc
+
+DEFAULT_LIMIT = 200_000_000
+"""Iterations of loops, all together, after which a run is stopped."""
+
+States = npt.NDArray[np.uint8]
+Evaluator = Callable[..., int]
+V = TypeVar("V")
+
+# By `layout_record.Cell`: what is neither arbitrary nor forbidden is an ordinary cell.
+_STATE_OF = np.array([0, 0, POISON, FORBIDDEN], dtype=np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Parameters after a run, by buffer name. `states` says of each scalar whether it is `memory.DEFINED`, never written
+    (UNINITIALISED), arbitrary (POISON) or padding without a contract (FORBIDDEN). `written`: the buffers some store goes to."""
+
+    arrays: Mapping[str, Array]
+    states: Mapping[str, States]
+    written: frozenset[str]
+    iterations: int
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A function with its arguments in memory, ready to run once."""
+
+    func: PrimFunc
+    bound: Bound
+    facts: Facts
+    storages: dict[str, Storage]
+    padding: Mapping[str, States]
+    filling: Filling
+
+    def new_memory(self, root: str, elements: int, element_bytes: int, unit: int) -> Storage:
+        """Memory for an allocation, its padding marked."""
+        storage = Storage(root, max(elements, 0) * element_bytes, unit)
+        if root in self.padding:
+            _mark(storage, self.padding[root], self.facts.memories, self.filling)
+        return storage
+
+
+def prepare(
+    func: PrimFunc,
+    arguments: Arguments,
+    *,
+    filling: Filling | None = None,
+    readable: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+) -> Prepared:
+    """Bind arguments, fill memory, mark padding. Raises LayoutproofError for arguments that do not fit."""
+    filling = filling if filling is not None else Filling()
+    filling.restart()
+    bound = bind(func, arguments)
+    by_root = {b.data.name: b for b in func.buffers}
+    padding = {root: _STATE_OF[cells.reshape(-1)] for root, cells in padding_cells(func, bound.symbols).items()}
+    for name, mask in (readable if readable is not None else {}).items():
+        roots = [r for r, b in by_root.items() if name in (b.name, r)]
+        root = roots[0] if roots else name
+        states = np.where(np.asarray(mask, dtype=np.bool_).reshape(-1), 0, FORBIDDEN).astype(np.uint8)
+        padding[root] = np.maximum(padding[root], states) if root in padding else states
+    memories, scopes = _analysed(func, frozenset(r for r, states in padding.items() if (states == POISON).any()))
+    storages = fill_memory(func, bound, memories)
+    for root, states in padding.items():
+        if root in storages:
+            _mark(storages[root], states, memories, filling)
+    guarded = {r for r, s in padding.items() if (s == FORBIDDEN).any()} | {r for r, s in storages.items() if FORBIDDEN in s.state}
+    always = {r for r, s in storages.items() if r not in memories.arbitrary and s.state.count(DEFINED) * s.unit >= s.size}
+    facts = Facts(
+        memories,
+        bound.symbols,
+        scopes,
+        frozenset(always),
+        frozenset(guarded),
+        {root: s.size for root, s in storages.items()},
+        frozenset(bound.floats),
+    )
+    return Prepared(func, bound, facts, storages, padding, filling)
+
+
+def _mark(storage: Storage, states: States, memories: Memories, filling: Filling) -> None:
+    """Padding states on a memory: one state an element, spread over its units; arbitrary cells get values."""
+    units = storage.size // storage.unit
+    if states.size == 0 or units % states.size != 0:
+        raise bad_argument(f"the padding of {storage.name} is said for {states.size} cells; its memory has {units}")
+    spread = np.repeat(states, units // states.size)
+    cells = np.frombuffer(storage.state, dtype=np.uint8)[:units]
+    marked = np.isin(spread, (POISON, FORBIDDEN))
+    cells[marked] = spread[marked]
+    dtype = min(memories.types[storage.name], key=lambda d: (d.bits, str(d)))
+    for unit in np.flatnonzero(spread == POISON):
+        _fill(storage, dtype, int(unit), filling)
+
+
+def _fill(storage: Storage, dtype: DType, unit: int, filling: Filling) -> None:
+    storage.write(dtype, unit, filling.value(dtype))
+
+
+class _Kept(Generic[V]):
+    """Results that belong to a function object (an equal function elsewhere has other places and spans), the latest ones."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.found: OrderedDict[tuple[object, ...], tuple[PrimFunc, V]] = OrderedDict()
+
+    def get(self, func: PrimFunc, key: tuple[object, ...], make: Callable[[], V]) -> V:
+        """The result for a function and a key, made when it is not there."""
+        whole = (id(func), *key)
+        if whole in self.found:
+            self.found.move_to_end(whole)
+            return self.found[whole][1]
+        value = make()
+        self.found[whole] = (func, value)  # the function stays alive with it, so that its id stays its own
+        if len(self.found) > self.most:
+            self.found.popitem(last=False)
+        return value
+
+
+_PROGRAMS: _Kept[Compiled] = _Kept(64)
+_ANALYSES: _Kept[tuple[Memories, dict[Place, InitScope]]] = _Kept(64)
+
+
+def _analysed(func: PrimFunc, arbitrary: frozenset[str]) -> tuple[Memories, dict[Place, InitScope]]:
+    return _ANALYSES.get(func, (arbitrary,), lambda: (find_memories(func, arbitrary), find_init_scopes(func.body)))
+
+
+def _compiled(prepared: Prepared) -> Compiled:
+    """The generated program, made once for a function and a binding."""
+    facts, func = prepared.facts, prepared.func
+    if facts.selection is not None:
+        return compile_program(func, facts)
+    key = (
+        tuple(sorted(facts.symbols.items())),
+        tuple(sorted(facts.sizes.items())),
+        facts.always,
+        facts.guarded,
+        facts.memories.arbitrary,
+        facts.floats,
+    )
+    return _PROGRAMS.get(func, key, lambda: compile_program(func, facts))
+
+
+def execute(prepared: Prepared, limit: int = DEFAULT_LIMIT, *, plain: bool = False) -> int:
+    """Run what was prepared, once; the iterations counted. Raises Fault, and LayoutproofError past the limit."""
+    evaluate = walk_with(prepared)
+    if not plain:
+        try:
+            evaluate = _compiled(prepared).run
+        except TooDeep:
+            evaluate = walk_with(prepared)
+    return evaluate(prepared.storages, prepared.bound.floats, limit, prepared.new_memory, prepared.filling.value)
+
+
+def walk_with(prepared: Prepared) -> Evaluator:
+    """The plain evaluator of a function."""
+    return partial(walk_program, prepared.func, prepared.facts)
+
+
+def run(
+    func: PrimFunc,
+    arguments: Arguments,
+    *,
+    filling: Filling | None = None,
+    readable: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    plain: bool = False,
+) -> Result:
+    """Run a function; the arguments are not changed.
+
+    `arguments` go by position, or by name (buffers, parameters, symbols). A missing or None array starts uninitialised.
+    Vector elements are a last axis of lanes. `filling` gives the values of undefined cells; a cell of a parameter that the
+    program assumes to be undefined is filled too. `readable` marks, by buffer or data name, cells that are not padding without a
+    contract (False: forbidden), besides what the function's layout records say. `plain` walks the tree instead of generating source.
+
+    Raises Fault for a fault of the program, LayoutproofError for arguments that do not fit, programs that cannot be
+    interpreted, and runs past `limit` iterations.
+    """
+    prepared = prepare(func, arguments, filling=filling, readable=readable)
+    iterations = execute(prepared, limit, plain=plain)
+    return collect(prepared, iterations)
+
+
+def collect(prepared: Prepared, iterations: int) -> Result:
+    """The parameters after a run."""
+    func, memories = prepared.func, prepared.facts.memories
+    arrays: dict[str, Array] = {}
+    states: dict[str, States] = {}
+    for buffer in func.buffers:
+        arrays[buffer.name], states[buffer.name] = read_back(buffer, prepared.bound.symbols, prepared.storages[memories.of(buffer)])
+    written = frozenset(b.name for b in func.buffers if memories.of(b) in memories.written)
+    return Result(arrays, states, written, iterations)
+
+
+@dataclass(frozen=True, slots=True)
+class FillingRuns:
+    """The results of runs with several fillings, and for each buffer which cells differ between any two of them."""
+
+    results: tuple[Result, ...]
+    depends: Mapping[str, npt.NDArray[np.bool_]]
+
+
+def run_fillings(func: PrimFunc, arguments: Arguments, fillings: Sequence[Filling] | None = None, **options: Any) -> FillingRuns:
+    """Run once for each filling (`filling.all_fillings` when not given) with `run`'s other options."""
+    chosen = tuple(fillings) if fillings is not None else all_fillings()
+    results = tuple(run(func, arguments, filling=filling, **options) for filling in chosen)
+    depends = {}
+    for name, first in results[0].arrays.items():
+        differs = np.zeros(first.shape, dtype=np.bool_)
+        for other in results[1:]:
+            differs |= ~same_values(first, other.arrays[name])
+        depends[name] = differs
+    return FillingRuns(results, depends)
+
+
+def same_values(a: Array, b: Array) -> npt.NDArray[np.bool_]:
+    """Value identity, cell by cell: +0 is not -0, a NaN is any NaN. Both of one shape and type."""
+    if a.dtype.kind not in "fV" and a.dtype != np.dtype("bfloat16"):
+        return np.asarray(a == b)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        x, y = a.astype(np.float64), b.astype(np.float64)
+    return np.asarray(((x == y) & (np.signbit(x) == np.signbit(y))) | (np.isnan(x) & np.isnan(y)))

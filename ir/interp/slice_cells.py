@@ -1,0 +1,285 @@
+"""Which iterations touch which cells: loops opened one after the other, boxes that cannot touch a needed cell dropped early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.ir import codes
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.expr import Broadcast, Expr, Ramp
+from layoutproof.ir.interp.arguments import Shape, shape_of
+from layoutproof.ir.interp.facts import Memories
+from layoutproof.ir.interp.slice_ranges import Boxes, Range, constant, range_of
+from layoutproof.ir.interp.slice_units import Access, Loop
+
+Bits = npt.NDArray[np.bool_]
+
+MOST_POINTS = 20_000_000
+_PIECES = 256
+_CHUNK = 2_000_000
+
+
+def cannot_slice(message: str) -> LayoutproofError:
+    """The error for a program whose slice cannot be found."""
+    return error(codes.NO_SLICE, f"the backward slice cannot be taken: {message}")
+
+
+@dataclass(slots=True)
+class Cells:
+    """The needed cells of every memory, one bit a state unit."""
+
+    memories: Memories
+    symbols: Mapping[str, int]
+    bits: dict[str, Bits]
+    shapes: dict[Buffer, Shape] = field(default_factory=dict)
+
+    def shape(self, buffer: Buffer) -> Shape:
+        """A buffer's numbers. Raises LayoutproofError where they depend on more than symbols."""
+        found = self.shapes.get(buffer)
+        if found is None:
+            try:
+                found = self.shapes[buffer] = shape_of(buffer, self.symbols)
+            except KeyError as missing:
+                raise cannot_slice(f"the shape of {buffer.name} depends on {missing.args[0].rpartition(' ')[2]}") from missing
+        return found
+
+    def units_of(self, buffer: Buffer) -> int:
+        """State units an element."""
+        return buffer.dtype.bytes // self.memories.units[self.memories.of(buffer)]
+
+    def needed(self, buffer: Buffer) -> Bits:
+        """One bit an element, counted from the start of the memory."""
+        bits, units = self.bits[self.memories.of(buffer)], self.units_of(buffer)
+        whole = len(bits) // units * units
+        if units == 1:
+            return bits
+        return np.asarray(bits[:whole].reshape(-1, units).any(axis=1))
+
+    def need(self, buffer: Buffer, elements: npt.NDArray[np.int64]) -> bool:
+        """Mark elements; whether any was not marked before."""
+        bits, units = self.bits[self.memories.of(buffer)], self.units_of(buffer)
+        places = (elements[:, None] * units + np.arange(units)).reshape(-1)
+        new = not bool(bits[places].all())
+        bits[places] = True
+        return new
+
+    def need_all(self, buffer: Buffer) -> bool:
+        """Mark the whole memory behind a buffer; whether any of it was not marked before."""
+        bits = self.bits[self.memories.of(buffer)]
+        new = not bool(bits.all())
+        bits[:] = True
+        return new
+
+
+def lane_ranges(index: Expr, boxes: Boxes) -> list[Range | None]:
+    """The range of an index, by lane."""
+    if isinstance(index, Ramp):
+        base, stride = range_of(index.base, boxes), range_of(index.stride, boxes)
+        if base is None or stride is None:
+            return [None]
+        lanes: list[Range | None] = []
+        for k in range(index.lanes):
+            lanes.append((base[0] + k * stride[0], base[1] + k * stride[1]))
+        return lanes
+    if isinstance(index, Broadcast):
+        return [range_of(index.value, boxes)]
+    return [range_of(index, boxes)]
+
+
+def open_boxes(boxes: Boxes, access: Access, opened: frozenset[str]) -> Boxes:
+    """The boxes with an interval for every loop and definition around an access; loops in `opened` have theirs already."""
+    for step in access.steps:
+        if isinstance(step, Loop):
+            if step.name in opened:
+                continue
+            start, extent = range_of(step.stmt.start, boxes), range_of(step.stmt.extent, boxes)
+            if start is not None and extent is not None:
+                boxes = boxes.with_range(step.name, (start[0], np.maximum(start[0], start[1] + extent[1] - 1)))
+            continue
+        value = range_of(step.value, boxes)
+        if value is not None:
+            boxes = boxes.with_range(step.name, value)
+    return boxes
+
+
+def bounded_loops(access: Access, symbols: Mapping[str, int]) -> frozenset[str]:
+    """The loops around an access whose bounds can be told without memory."""
+    boxes = start_boxes(symbols)
+    framed = open_boxes(boxes, access, frozenset())
+    return frozenset(loop.name for loop in access.loops if loop.name in framed.ranges)
+
+
+def start_boxes(symbols: Mapping[str, int]) -> Boxes:
+    """One box that knows the symbols."""
+    boxes = Boxes(1, {})
+    for name, value in symbols.items():
+        boxes = boxes.with_range(name, constant(boxes, value))
+    return boxes
+
+
+class Target:
+    """A test whether boxes can touch a needed element of a buffer: by axis, and by the range of element numbers."""
+
+    def __init__(self, cells: Cells, buffer: Buffer) -> None:
+        self.shape = cells.shape(buffer)
+        needed = cells.needed(buffer)
+        self.size = len(needed)
+        self.marked = np.flatnonzero(needed)  # the needed elements' numbers, in order
+        self.by_axis: list[npt.NDArray[np.int64]] = []
+        self.empty = not len(self.marked)
+        if self.shape.compact and self.shape.elements <= self.size:
+            inside = self.marked[: np.searchsorted(self.marked, self.shape.elements)]
+            for extent, stride in zip(self.shape.extents, self.shape.strides, strict=True):
+                whole = len(inside) == self.shape.elements
+                self.by_axis.append(np.arange(extent) if whole else np.unique(inside // max(stride, 1) % max(extent, 1)))
+
+    def touched(self, access: Access, boxes: Boxes) -> Bits:
+        """The boxes that may touch a needed element."""
+        keep = np.full(boxes.count, not self.empty)
+        low, high = (np.full(boxes.count, self.shape.offset, dtype=np.int64) for _ in range(2))
+        known = True
+        for axis, index in enumerate(access.indices):
+            found = lane_ranges(index, boxes)
+            if any(r is None for r in found):
+                known = False
+                continue
+            ranges = [r for r in found if r is not None]
+            extent, stride = self.shape.extents[axis], self.shape.strides[axis]
+            first = np.clip(np.minimum.reduce([r[0] for r in ranges]), 0, extent)
+            last = np.clip(np.maximum.reduce([r[1] for r in ranges]), -1, extent - 1)
+            keep &= first <= last
+            if self.by_axis:
+                marked = self.by_axis[axis]  # the axis's indices of needed elements, in order
+                keep &= np.searchsorted(marked, last + 1) > np.searchsorted(marked, first)
+            low += np.minimum(first * stride, last * stride)
+            high += np.maximum(first * stride, last * stride)
+        if known:
+            first, last = np.clip(low, 0, self.size), np.clip(high + 1, 0, self.size)
+            keep &= np.searchsorted(self.marked, last) > np.searchsorted(self.marked, first)
+        return keep
+
+
+def prune(boxes: Boxes, access: Access, target: Target | None) -> Boxes:
+    """The boxes whose guards can hold and that can touch a needed element."""
+    keep = np.ones(boxes.count, dtype=np.bool_)
+    for guard in access.guards:
+        holds = range_of(guard, boxes)
+        if holds is not None:
+            keep &= holds[1] != 0
+    if target is not None:
+        keep &= target.touched(access, boxes)
+    return boxes if bool(keep.all()) else boxes.take(keep)
+
+
+def enumerate_points(boxes: Boxes, access: Access, names: frozenset[str], target: Target | None) -> Boxes:
+    """The boxes with every loop in `names` opened to single values, those dropped that cannot matter.
+
+    Raises LayoutproofError where that makes too many.
+    """
+    opened = frozenset(name for name in (loop.name for loop in access.loops) if name in boxes.ranges)
+    for loop in access.loops:
+        if loop.name not in names or loop.name in opened:
+            continue
+        framed = open_boxes(boxes, access, opened)
+        start, extent = range_of(loop.stmt.start, framed), range_of(loop.stmt.extent, framed)
+        assert start is not None and extent is not None
+        alive = extent[1] > 0
+        low, high = start[0], start[1] + extent[1] - 1
+        boxes = boxes.with_range(loop.name, (low, high)).take(alive)
+        opened |= {loop.name}
+        while boxes.count and not boxes.is_point(loop.name):
+            boxes = _split(boxes, loop.name)
+            boxes = _bare(prune(open_boxes(boxes, access, opened), access, target), boxes)
+    boxes = _bare(prune(open_boxes(boxes, access, opened), access, target), boxes)
+    return boxes
+
+
+def _bare(boxes: Boxes, like: Boxes) -> Boxes:
+    """The boxes with the intervals of `like` only: those of inner loops and definitions are made anew as boxes shrink."""
+    return Boxes(boxes.count, {name: boxes.ranges[name] for name in like.ranges})
+
+
+def _split(boxes: Boxes, name: str) -> Boxes:
+    """Every box cut in pieces along one variable."""
+    low, high = boxes.ranges[name]
+    width = high - low + 1
+    pieces = np.minimum(width, _PIECES)
+    total = int(pieces.sum())
+    if total > MOST_POINTS:
+        raise cannot_slice(f"more than {MOST_POINTS} iterations of {name} have to be looked at")
+    size = -(-width // pieces)
+    source = np.repeat(np.arange(boxes.count), pieces)
+    number = np.arange(total) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    first = low[source] + number * size[source]
+    last = np.minimum(first + size[source] - 1, high[source])
+    whole = first <= last
+    return boxes.take(source[whole]).with_range(name, (first[whole], last[whole]))
+
+
+def distinct(boxes: Boxes, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """The different values of some variables (single values in each box), one row each, in lexicographic order."""
+    if not names:
+        return np.zeros((min(boxes.count, 1), 0), dtype=np.int64)
+    return unique_rows(np.stack([boxes.ranges[name][0] for name in names], axis=1))
+
+
+def unique_rows(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The different rows, in lexicographic order."""
+    if rows.shape[0] == 0 or rows.shape[1] == 0:
+        return rows[:1]
+    ordered = rows[np.lexsort(rows.T[::-1])]
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[new]
+
+
+def boxes_of(rows: npt.NDArray[np.int64], names: tuple[str, ...], symbols: Mapping[str, int]) -> Boxes:
+    """One box a row."""
+    boxes = Boxes(len(rows), {})
+    for name, value in symbols.items():
+        boxes = boxes.with_range(name, constant(boxes, value))
+    for column, name in enumerate(names):
+        boxes = boxes.with_range(name, (rows[:, column], rows[:, column]))
+    return boxes
+
+
+def elements_touched(
+    cells: Cells, access: Access, rows: npt.NDArray[np.int64], names: tuple[str, ...]
+) -> Iterator[npt.NDArray[np.int64] | None]:
+    """The elements that an access touches when the loops in `names` have the values of any row, in chunks; None: it may be any."""
+    wanted = access.relevant() & bounded_loops(access, cells.symbols)
+    used = tuple(n for n in names if n in wanted)
+    rows = unique_rows(rows[:, [names.index(n) for n in used]]) if used else rows[:1, :0]
+    inner = 1
+    framed = open_boxes(start_boxes(cells.symbols), access, frozenset())
+    for loop in access.loops:
+        if loop.name in wanted and loop.name not in used:
+            low, high = framed.ranges[loop.name]
+            inner *= int(high[0] - low[0] + 1)
+    step = max(1, _CHUNK // max(inner, 1))
+    for begin in range(0, len(rows), step):
+        boxes = boxes_of(rows[begin : begin + step], used, cells.symbols)
+        points = enumerate_points(boxes, access, wanted, None)
+        yield _elements(cells.shape(access.buffer), access, open_boxes(points, access, wanted))
+
+
+def _elements(shape: Shape, access: Access, boxes: Boxes) -> npt.NDArray[np.int64] | None:
+    """Every element in bounds that the boxes touch; None where an index is not known exactly."""
+    axes = [lane_ranges(index, boxes) for index in access.indices]
+    found: list[npt.NDArray[np.int64]] = []
+    for lane in range(max((len(a) for a in axes), default=1)):
+        place = np.full(boxes.count, shape.offset, dtype=np.int64)
+        valid = np.ones(boxes.count, dtype=np.bool_)
+        for axis, lanes in enumerate(axes):
+            values = lanes[lane] if len(lanes) > 1 else lanes[0]
+            if values is None or not np.array_equal(values[0], values[1]):
+                return None
+            valid &= (values[0] >= 0) & (values[0] < shape.extents[axis])
+            place += values[0] * shape.strides[axis]
+        found.append(np.unique(place[valid]))
+    return np.unique(np.concatenate(found))

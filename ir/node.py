@@ -1,0 +1,78 @@
+"""The base of every IR node: frozen, slotted, compared by structure, with its hash computed once.
+
+Children carry their own hashes, so hashing a node costs the same whatever stands below it. Spans say where a node was
+read from and take no part in comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import Any, TypeGuard
+
+from layoutproof.ir.source import Span
+
+_KEYS: dict[type, Callable[[Any], Any]] = {}
+
+
+def _key_of(node_type: type) -> Callable[[Any], Any]:
+    """A function from a node to what its equality compares."""
+    key = _KEYS.get(node_type)
+    if key is None:
+        names = [f.name for f in fields(node_type) if f.compare]
+        key = attrgetter(*names) if names else _no_fields
+        _KEYS[node_type] = key
+    return key
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[object, ...]]:
+    return isinstance(value, tuple)
+
+
+def _no_fields(_: object) -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """Anything in a program. Subclasses check themselves in `_check` and raise TypeError or ValueError when built wrong."""
+
+    span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
+    _hash: int = field(default=0, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        object.__setattr__(self, "_hash", hash((type(self).__name__, self._key())))
+
+    def _check(self) -> None:
+        """Refuse a node that is put together wrongly."""
+
+    def _key(self) -> Any:
+        return _key_of(type(self))(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return False
+        # With a stack of its own: programs may be nested deeper than Python likes to recurse.
+        stack: list[tuple[object, object]] = [(self, other)]
+        while stack:
+            a, b = stack.pop()
+            if a is b:
+                continue
+            if isinstance(a, Node) and isinstance(b, Node):
+                if type(a) is not type(b) or hash(a) != hash(b):
+                    return False
+                stack.append((a._key(), b._key()))
+            elif _is_tuple(a) and _is_tuple(b):
+                if len(a) != len(b):
+                    return False
+                stack.extend(zip(a, b, strict=True))
+            elif a != b:
+                return False
+        return True

@@ -1,0 +1,307 @@
+"""The functions that an expression may call, as a table: name -> how its arguments become a node."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from layoutproof.ir.dtype import FLOAT32, HANDLE, DType, Kind
+from layoutproof.ir.expr import (
+    BinaryOp,
+    Broadcast,
+    Cast,
+    CompareOp,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    LogicalOp,
+    Ramp,
+    Select,
+)
+from layoutproof.ir.intrinsics import (
+    MATH_FUNCTIONS,
+    Assume,
+    Call,
+    Limit,
+    LimitKind,
+    OpaqueCall,
+    PointerCast,
+    StringImm,
+    Undef,
+)
+from layoutproof.ir.opaque import OPAQUE_CALLS
+from layoutproof.ir.script import codes
+from layoutproof.ir.script.arguments import bind, did_you_mean, parse_dtype, read_dtype, read_integer, read_string
+from layoutproof.ir.script.expressions import ExpressionReader, Handler
+from layoutproof.ir.script.values import Value, Weak
+
+
+def _binary(op: BinaryOp) -> Handler:
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("a", "b"), 2)
+        return reader.binary(node, op, reader.read(bound["a"]), reader.read(bound["b"]))
+
+    return handle
+
+
+def _extreme(op: BinaryOp) -> Handler:
+    """min and max: of two values, or of more as Python's own take them, grouped to the left."""
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        if len(node.args) <= 2 or node.keywords:
+            return _binary(op)(reader, node, name)
+        values = [reader.read(argument) for argument in node.args]
+        result = values[0]
+        for value in values[1:]:
+            result = reader.binary(node, op, result, value)
+        return result
+
+    return handle
+
+
+def _division(on_floats: BinaryOp | None, on_integers: BinaryOp) -> Handler:
+    """TVM's `Div` and `Mod`: truncating on integers."""
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("a", "b"), 2)
+        a, b = reader.matched(node, reader.read(bound["a"]), reader.read(bound["b"]))
+        return reader.binary(node, on_floats if on_floats is not None and a.dtype.is_float else on_integers, a, b)
+
+    return handle
+
+
+def _compare(op: CompareOp) -> Handler:
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("a", "b"), 2)
+        return reader.compare(node, op, reader.read(bound["a"]), reader.read(bound["b"]))
+
+    return handle
+
+
+def _logical(op: LogicalOp) -> Handler:
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("a", "b"), 2)
+        return reader.logical(node, op, [reader.condition(bound["a"]), reader.condition(bound["b"])])
+
+    return handle
+
+
+def _not(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("a",), 1)
+    return reader.read(ast.copy_location(ast.UnaryOp(ast.Not(), bound["a"]), node))
+
+
+def _select(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("condition", "true_value", "false_value"), 3)
+    condition = reader.condition(bound["condition"])
+    return reader.choice(node, Select, condition, reader.read(bound["true_value"]), reader.read(bound["false_value"]))
+
+
+def _if_then_else(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("cond", "t", "f"), 3)
+    return reader.choice(node, IfThenElseExpr, reader.condition(bound["cond"]), reader.read(bound["t"]), reader.read(bound["f"]))
+
+
+def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("dtype", "value"), 2)
+    dtype_node, value_node = bound["dtype"], bound["value"]
+    if name.endswith("cast") and not _names_dtype(dtype_node) and _names_dtype(value_node):
+        dtype_node, value_node = value_node, dtype_node  # T.cast(value, dtype) of the old dialect
+    dtype, value = read_dtype(reader.text, dtype_node), reader.read(value_node)
+    if isinstance(value, Weak) and value.default is None and value.literal is None:
+        return value.build(dtype)  # T.Cast("float32", T.undef()) is how TVM 0.27 writes an undefined float
+    return reader.make(node, Cast, dtype, reader.strong(value))
+
+
+def _names_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _astype(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    assert isinstance(node.func, ast.Attribute)
+    bound = bind(reader.text, node, name, ("dtype",), 1)
+    value, dtype = reader.expr(node.func.value), read_dtype(reader.text, bound["dtype"])
+    return value if value.dtype == dtype else reader.make(node, Cast, dtype, value)
+
+
+def _typed(dtype: DType) -> Handler:
+    """`T.float32(x)`: a constant of the type, or a cast."""
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        argument = bind(reader.text, node, name, ("expr",), 1)["expr"]
+        if _names_dtype(argument) and dtype.is_float:
+            return reader.make(node, FloatImm, _special_float(reader, argument), dtype)
+        value = reader.read(argument)
+        if isinstance(value, Weak) and (value.literal is not None or value.default is None):
+            return replace(value.build(dtype), span=reader.text.span(node))
+        strong = reader.strong(value)
+        return strong if strong.dtype == dtype else reader.make(node, Cast, dtype, strong)
+
+    return handle
+
+
+def _special_float(reader: ExpressionReader, node: ast.expr) -> float:
+    text = read_string(reader.text, node, "a float")
+    values = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+    if text not in values:
+        raise reader.text.fail(codes.WRONG_ARGUMENTS, f'{text!r} is no float: "inf", "-inf" and "nan" are written in quotes', node)
+    return values[text]
+
+
+def _ramp(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("base", "stride", "lanes"), 3)
+    base, stride = reader.matched(node, reader.read(bound["base"]), reader.read(bound["stride"]))
+    return reader.make(node, Ramp, base, stride, read_integer(reader.text, bound["lanes"], "the lanes of a ramp"))
+
+
+def _broadcast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("value", "lanes"), 2)
+    lanes = read_integer(reader.text, bound["lanes"], "the lanes of a broadcast")
+    return reader.make(node, Broadcast, reader.expr(bound["value"]), lanes)
+
+
+def _limit(kind: LimitKind) -> Handler:
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("dtype",), 1)
+        return reader.make(node, Limit, kind, read_dtype(reader.text, bound["dtype"]))
+
+    return handle
+
+
+def _undef(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("dtype",), 0)
+    if "dtype" in bound:
+        return reader.make(node, Undef, read_dtype(reader.text, bound["dtype"]))
+    return Weak(node, lambda dtype: reader.make(node, Undef, dtype), None)
+
+
+def _assume(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("condition",), 1)
+    return reader.make(node, Assume, reader.condition(bound["condition"]))
+
+
+def _likely(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """A hint about branches that says nothing about values: the condition itself."""
+    return reader.condition(bind(reader.text, node, name, ("cond",), 1)["cond"])
+
+
+def _math(function: str) -> Handler:
+    parameters = ("x", "y", "z")[: MATH_FUNCTIONS[function]]
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, parameters, len(parameters))
+        values = [reader.read(bound[p]) for p in parameters]
+        known = next((v for v in values if isinstance(v, Expr)), None)
+        default = known.dtype if known is not None else None if function == "abs" else FLOAT32
+        return reader.make(node, Call, function, tuple(reader.strong(v, default) for v in values))
+
+    return handle
+
+
+def _pointer_cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    bound = bind(reader.text, node, name, ("pointee", "pointer"), 2)
+    return reader.make(node, PointerCast, read_dtype(reader.text, bound["pointee"]), reader.expr(bound["pointer"]))
+
+
+def _opaque(function: str) -> Handler:
+    signature = OPAQUE_CALLS[function]
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        positional, dtype = list(node.args), signature.default
+        for keyword in node.keywords:
+            if keyword.arg != "dtype":
+                help = did_you_mean(str(keyword.arg), ("dtype",))
+                raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=help)
+            dtype = read_dtype(reader.text, keyword.value)
+        if signature.dtype_first and not node.keywords:
+            if not positional:
+                raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} takes its data type first", node)
+            dtype = _opaque_dtype(reader, positional.pop(0))
+        return reader.make(node, OpaqueCall, function, tuple(_opaque_argument(reader, a) for a in positional), dtype)
+
+    return handle
+
+
+def _opaque_dtype(reader: ExpressionReader, node: ast.expr) -> DType:
+    name = read_string(reader.text, node, "the data type of a call") if not isinstance(node, ast.Attribute) else node.attr
+    return HANDLE if name in ("handle", "void", "") else parse_dtype(reader.text, node, name)
+
+
+def _opaque_argument(reader: ExpressionReader, node: ast.expr) -> Expr:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return reader.make(node, StringImm, node.value)
+    return reader.expr(node)
+
+
+_ARITHMETIC: Mapping[BinaryOp, tuple[str, ...]] = {
+    BinaryOp.ADD: ("Add",),
+    BinaryOp.SUB: ("Sub",),
+    BinaryOp.MUL: ("Mul",),
+    BinaryOp.FLOORDIV: ("floordiv", "FloorDiv", "indexdiv"),
+    BinaryOp.FLOORMOD: ("floormod", "FloorMod", "indexmod"),
+    BinaryOp.TRUNCDIV: ("truncdiv",),
+    BinaryOp.TRUNCMOD: ("truncmod",),
+    BinaryOp.BITAND: ("bitwise_and",),
+    BinaryOp.BITOR: ("bitwise_or",),
+    BinaryOp.BITXOR: ("bitwise_xor",),
+    BinaryOp.SHL: ("shift_left",),
+    BinaryOp.SHR: ("shift_right",),
+}
+
+_COMPARISONS = {"EQ": CompareOp.EQ, "NE": CompareOp.NE, "LT": CompareOp.LT, "LE": CompareOp.LE, "GT": CompareOp.GT, "GE": CompareOp.GE}
+
+_KINDS = {
+    Kind.INT: (8, 16, 32, 64),
+    Kind.UINT: (8, 16, 32, 64),
+    Kind.FLOAT: (16, 32, 64),
+    Kind.BFLOAT: (16,),
+    Kind.BOOL: (8,),
+}
+_TYPES = tuple(DType(kind, bits) for kind, widths in _KINDS.items() for bits in widths)
+_LANES = (2, 3, 4, 8, 16, 32, 64)
+
+FUNCTIONS: Mapping[str, Handler] = {
+    **{name: _binary(op) for op, names in _ARITHMETIC.items() for name in names},
+    **{name: _compare(op) for name, op in _COMPARISONS.items()},
+    **{name: _math(name) for name in MATH_FUNCTIONS},
+    **{name: _opaque(name) for name in OPAQUE_CALLS},
+    **{str(dtype): _typed(dtype) for dtype in _TYPES},
+    **{str(dtype.with_lanes(lanes)): _typed(dtype.with_lanes(lanes)) for dtype in _TYPES for lanes in _LANES},
+    "min": _extreme(BinaryOp.MIN),
+    "max": _extreme(BinaryOp.MAX),
+    "Min": _extreme(BinaryOp.MIN),
+    "Max": _extreme(BinaryOp.MAX),
+    "Div": _division(BinaryOp.DIV, BinaryOp.TRUNCDIV),
+    "Mod": _division(None, BinaryOp.TRUNCMOD),
+    "And": _logical(LogicalOp.AND),
+    "Or": _logical(LogicalOp.OR),
+    "Not": _not,
+    "Select": _select,
+    "select": _select,
+    "if_then_else": _if_then_else,
+    "Cast": _cast,
+    "cast": _cast,
+    "astype": _astype,
+    "Ramp": _ramp,
+    "ramp": _ramp,
+    "Broadcast": _broadcast,
+    "broadcast": _broadcast,
+    "infinity": _limit(LimitKind.INFINITY),
+    "min_value": _limit(LimitKind.MIN),
+    "max_value": _limit(LimitKind.MAX),
+    "undef": _undef,
+    "assume": _assume,
+    "likely": _likely,
+    "power": _math("pow"),
+    "pointer_cast": _pointer_cast,
+}
+
+# What a plain text (an index map, a condition, a shape) may call without a prefix.
+PLAIN_FUNCTIONS = frozenset(
+    {"min", "max", "abs", "select", "if_then_else", "floordiv", "floormod", "truncdiv", "truncmod", "int8", "int16", "int32", "int64"}
+)
+# What a program may: Python's own, as TVM's texts use them.
+SCRIPT_BUILTINS = frozenset({"min", "max", "abs"})
+PLAIN_NAMESPACES = frozenset({"T", "te", "tir", "tirx", "tvm.tir", "tvm.te", "tvm.tirx"})

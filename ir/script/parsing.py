@@ -1,0 +1,182 @@
+"""From text to Python's syntax tree, with every way in which that fails made a message, and places in characters."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.node import Node
+from layoutproof.ir.script import codes
+from layoutproof.ir.source import Source, Span, split_lines
+from layoutproof.ir.visit import children
+
+MAX_DEPTH = 128  # of an expression: the readers, and whatever walks the nodes later, recurse
+MAX_NODE_DEPTH = 160  # of a program's nodes, statements and expressions together
+
+
+class Text:
+    """A source with its lines, to turn the byte columns of Python's tree into spans."""
+
+    def __init__(self, source: Source, column_shift: int = 0) -> None:
+        self.source = source
+        self._lines = split_lines(source.text)
+        self._shift = column_shift  # characters cut off the first line before parsing
+
+    def column(self, line: int, byte_column: int) -> int:
+        """The column in characters of a byte column of the parsed text."""
+        text = self._lines[line - 1] if 1 <= line <= len(self._lines) else ""
+        shift = self._shift if line == 1 else 0
+        text = text[shift:]
+        if text.isascii():
+            return byte_column + shift
+        return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace")) + shift
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node stands. A node without a place of its own (an argument list) is at the start."""
+        line = getattr(node, "lineno", 1)
+        end_line = getattr(node, "end_lineno", None) or line
+        start = self.column(line, getattr(node, "col_offset", 0))
+        end = self.column(end_line, getattr(node, "end_col_offset", None) or 0)
+        return Span(self.source, line, start, end_line, end if end_line > line else max(end, start + 1))
+
+    def fail(self, code: str, message: str, node: ast.AST, *, help: str | None = None) -> LayoutproofError:
+        """An error that points at `node`."""
+        return error(code, message, self.span(node), help=help)
+
+    def start(self) -> Span:
+        """The first non-blank place."""
+        for number, line in enumerate(self._lines, start=1):
+            if line.strip():
+                column = len(line) - len(line.lstrip())
+                return Span(self.source, number, column, number, len(line.rstrip()))
+        return Span(self.source, 1, 0, 1, 1)
+
+
+def parse_module(source: Source) -> tuple[ast.Module, Text]:
+    """The tree of a program text. Raises LayoutproofError for text that is empty, binary or not Python."""
+    _check_characters(source)
+    text = Text(source)
+    tree = _parse(source.text, text, "exec")
+    assert isinstance(tree, ast.Module)
+    if not tree.body:
+        raise error(codes.EMPTY, "the text is empty: a program is expected", text.start())
+    return tree, text
+
+
+def parse_expression(source: Source, wanted: str) -> tuple[ast.expr, Text]:
+    """The tree of one expression; `wanted` says what it should be, for the message about an empty text."""
+    _check_characters(source)
+    stripped = source.text.lstrip()
+    if not stripped:
+        raise error(codes.EMPTY, f"the text is empty: {wanted} is expected", Span(source, 1, 0, 1, 1))
+    shift = len(source.text) - len(stripped)
+    if shift and set(source.text[:shift]) & set("\r\n"):
+        shift = 0  # leading line breaks stay, so that lines count from where the user's text starts
+    text = Text(source, shift)
+    code = source.text[shift:].rstrip()
+    try:
+        tree = _parse(code, text, "eval")
+    except LayoutproofError:
+        if not set(code) & set("\r\n"):
+            raise
+        # Line breaks outside brackets end a Python expression, but not a map written over several lines.
+        tree = _parse_in_parentheses(source, code, shift)
+        text = Text(source, shift - 1)
+    assert isinstance(tree, ast.Expression)
+    check_depth(tree, text)
+    return tree.body, text
+
+
+def _parse_in_parentheses(source: Source, code: str, shift: int) -> ast.Expression:
+    tree = _parse(f"({code}\n)", Text(source, shift - 1), "eval")
+    assert isinstance(tree, ast.Expression)
+    return tree
+
+
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def _check_characters(source: Source) -> None:
+    found = _UNREADABLE.search(source.text)
+    if found is None:
+        return
+    before = split_lines(source.text[: found.start()])
+    place = Span(source, len(before), len(before[-1]), len(before), len(before[-1]) + 1)
+    what = "a null byte" if found[0] == "\0" else f"a lone surrogate U+{ord(found[0]):04X}"
+    raise error(codes.UNDECODABLE, f"{what} in the text: this looks like binary data", place)
+
+
+def _parse(code: str, text: Text, mode: str) -> ast.AST:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about escapes in strings that nobody here looks into
+            return ast.parse(code, mode=mode)
+    except SyntaxError as problem:
+        raise _syntax_error(problem, text) from problem
+    except (RecursionError, MemoryError) as problem:
+        raise error(codes.TOO_DEEP, "the text is nested too deeply to be read", text.start()) from problem
+    except ValueError as problem:  # a number with more digits than Python converts
+        raise error(codes.SYNTAX, f"not Python syntax: {problem}", text.start()) from problem
+
+
+def _syntax_error(problem: SyntaxError, text: Text) -> LayoutproofError:
+    last = len(split_lines(text.source.text))
+    line = min(problem.lineno if problem.lineno is not None else 1, last)
+    content = text.source.line(line)
+    shift = text.column(line, 0)
+    start = min(max(0, (problem.offset or 1) - 1 + shift), len(content))
+    end = (problem.end_offset or 0) - 1 + shift if problem.end_lineno == line else start + 1
+    span = Span(text.source, line, start, line, max(min(end, len(content)), start + 1))
+    if "too many nested" in problem.msg or "too many levels" in problem.msg:
+        return error(codes.TOO_DEEP, f"the text is nested too deeply: {problem.msg}", span)
+    return error(codes.SYNTAX, f"not Python syntax: {problem.msg}", span)
+
+
+def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
+    """Raise LayoutproofError where the tree is deeper than `limit`; a chain of n `and`s counts as n - 1 levels, each `elif` as one."""
+    if len(text.source.text) <= limit:
+        return  # every level takes a character
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > limit:
+            raise text.fail(codes.TOO_DEEP, f"the text is nested more than {limit} levels deep here", node)
+        below = depth
+        if isinstance(node, ast.BoolOp):
+            below += len(node.values) - 1
+        elif isinstance(node, ast.Compare):
+            below += len(node.ops)
+        elif isinstance(node, ast.Call) and _is_extreme(node.func):
+            below += max(1, len(node.args) - 1)  # min and max of many values are nested calls of two
+        elif isinstance(node, ast.expr | ast.stmt):
+            below += 1
+        stack.extend((child, below) for child in ast.iter_child_nodes(node))
+
+
+def check_node_depth(root: Node, start: Span) -> None:
+    """Raise LayoutproofError where a program's nodes are nested so deeply that passes over them might not return."""
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > MAX_NODE_DEPTH:
+            place = node.span if node.span is not None else start
+            raise error(codes.TOO_DEEP, f"statements and expressions are nested more than {MAX_NODE_DEPTH} deep here", place)
+        stack.extend((child, depth + 1) for child in children(node))
+
+
+@contextmanager
+def limited_depth(text: Text) -> Generator[None, None, None]:
+    """A text that still exhausts Python's stack (because its caller has used most of it) is too deep as well."""
+    try:
+        yield
+    except RecursionError as problem:
+        raise error(codes.TOO_DEEP, "the text is nested too deeply to be read here", text.start()) from problem
+
+
+def _is_extreme(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.lower() in ("min", "max")

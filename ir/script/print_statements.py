@@ -1,0 +1,254 @@
+"""IR statements -> lines, by one table of statement types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from layoutproof.ir.buffer import Range
+from layoutproof.ir.expr import TRUE, IntImm, Var
+from layoutproof.ir.intrinsics import Assume, OpaqueCall
+from layoutproof.ir.script.page import Page, default_data
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterKind,
+    IterVar,
+    Let,
+    Seq,
+    Stmt,
+)
+from layoutproof.ir.text import string_text
+from layoutproof.ir.visit import free_variables
+
+
+def print_statement(page: Page, statement: Stmt, last: bool = True) -> None:
+    """Write a statement. `last` says that nothing follows it in its body, so that what it holds may follow it flat."""
+    _PRINTERS[type(statement)](page, statement, last)
+
+
+def _seq(page: Page, s: Seq, last: bool) -> None:
+    for position, statement in enumerate(s.body):
+        print_statement(page, statement, last and position == len(s.body) - 1)
+
+
+def _body(page: Page, statement: Stmt) -> None:
+    with page.indented():
+        print_statement(page, statement)
+
+
+def _store(page: Page, s: BufferStore, last: bool) -> None:
+    page.line(f"{s.buffer.name}[{page.exprs(*s.indices) or '()'}] = {page.expr(s.value)}")
+
+
+def _evaluate(page: Page, s: Evaluate, last: bool) -> None:
+    text = page.expr(s.value)
+    page.line(text if isinstance(s.value, Assume | OpaqueCall) else f"T.evaluate({text})")
+
+
+def _if(page: Page, s: IfThenElse, last: bool, word: str = "if") -> None:
+    page.line(f"{word} {page.expr(s.condition)}:")
+    _body(page, s.then)
+    if isinstance(s.otherwise, IfThenElse):
+        _if(page, s.otherwise, last, "elif")
+    elif s.otherwise is not None:
+        page.line("else:")
+        _body(page, s.otherwise)
+
+
+# ---- what holds for the rest of a body
+
+
+def _held(page: Page, flat: str, nested: str, body: Stmt, last: bool) -> None:
+    """A statement with a body: flat at the end of its own body, else by `with`, so that what follows stays outside."""
+    if last:
+        page.line(flat)
+        print_statement(page, body)
+    else:
+        page.line(f"with {nested}:")
+        _body(page, body)
+
+
+def _let(page: Page, s: Let, last: bool) -> None:
+    value = page.expr(s.value)
+    annotation = page.dialect.let_annotation.format(f"T.{s.var.dtype}")
+    _held(page, f"{s.var.name}: {annotation} = {value}", f"T.LetStmt({value}) as {s.var.name}", s.body, last)
+
+
+def _attr(page: Page, s: AttrStmt, last: bool) -> None:
+    text = f"T.attr({page.expr(s.target)}, {string_text(s.key)}, {page.expr(s.value)})"
+    _held(page, text, text, s.body, last)
+
+
+def _decl(page: Page, s: DeclBuffer, last: bool) -> None:
+    text = f"T.decl_buffer({page.buffer_arguments(s.buffer, data=True)})"
+    _held(page, f"{s.buffer.name} = {text}", f"{text} as {s.buffer.name}", s.body, last)
+
+
+def _allocate(page: Page, s: Allocate, last: bool) -> None:
+    b = s.buffer
+    plain = b.data.name == default_data(b)
+    if page.dialect.old_buffers and (s.annotations or not plain):
+        _allocate_by_handle(page, s, last)
+        return
+    notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
+    text = f"{page.dialect.allocate}({page.buffer_arguments(b)}{notes})"
+    page.names_data(b)
+    _held(page, f"{b.name} = {text}", f"{text} as {b.name}", s.body, last)
+
+
+def _allocate_by_handle(page: Page, s: Allocate, last: bool) -> None:
+    """The old dialect's pair: the memory, then the buffer that views it."""
+    b = s.buffer
+    notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
+    extents = f"[{page.exprs(*b.shape)}]"
+    memory = f"T.allocate({extents}, {string_text(str(b.dtype))}, {string_text(b.scope)}{notes})"
+    page.handles[b.data.name] = b.data.name
+    view = f"{b.name} = T.decl_buffer({page.buffer_arguments(b, data=True)})"
+    if last:
+        page.line(f"{b.data.name} = {memory}")
+        page.line(view)
+        print_statement(page, s.body)
+    else:
+        page.line(f"with {memory} as {b.data.name}:")
+        with page.indented():
+            page.line(view)
+            print_statement(page, s.body)
+
+
+# ---- loops
+
+
+def _for(page: Page, s: For, last: bool) -> None:
+    chain = _grid(s)
+    inner = chain[-1]
+    if len(chain) > 1:
+        names = ", ".join(loop.var.name for loop in chain)
+        page.line(f"for {names} in T.grid({page.exprs(*(loop.extent for loop in chain))}):")
+    else:
+        page.line(f"for {s.var.name} in {_loop_range(page, s)}:")
+    with _open_loops(page, chain):
+        _body(page, inner.body)
+
+
+@contextmanager
+def _open_loops(page: Page, chain: list[For]) -> Generator[None, None, None]:
+    before = dict(page.loops)
+    page.loops.update({loop.var.name: Range(loop.start, loop.extent) for loop in chain})
+    yield
+    page.loops = before
+
+
+def _is_plain(s: Stmt) -> bool:
+    return isinstance(s, For) and s.kind is ForKind.SERIAL and not s.annotations and s.start == IntImm(0, s.var.dtype)
+
+
+def _grid(s: For) -> list[For]:
+    """The loops that one T.grid can say: plain ones directly inside one another, no extent using an outer one's variable."""
+    chain = [s]
+    while _is_plain(chain[-1]) and isinstance(chain[-1].body, For) and _is_plain(chain[-1].body):
+        inner = chain[-1].body
+        if set(free_variables(inner.extent)) & {loop.var for loop in chain}:
+            break
+        chain.append(inner)
+    return chain
+
+
+def _loop_range(page: Page, s: For) -> str:
+    domain = Range(s.start, s.extent)
+    limits = page.expr(s.extent) if s.start == IntImm(0, s.var.dtype) else page.range(domain)
+    notes = f", annotations={page.attributes(s.annotations)}" if s.annotations else ""
+    thread = f", thread={string_text(s.thread)}" if s.thread is not None else ""
+    word = page.dialect.serial if s.kind is ForKind.SERIAL and not notes else f"T.{s.kind.value}"
+    return f"{word}({limits}{thread}{notes})"
+
+
+# ---- blocks
+
+
+def _block(page: Page, s: Block, last: bool) -> None:
+    page.line(f"with {page.dialect.block}({string_text(s.name)}):")
+    with page.indented():
+        _axes(page, s.iter_vars)
+        if s.where != TRUE:
+            page.line(f"T.where({page.expr(s.where)})")
+        for word, regions in (("reads", s.reads), ("writes", s.writes)):
+            if regions is not None:
+                page.line(f"T.{word}({', '.join(page.region(r.buffer, r.ranges) for r in regions)})")
+        if s.annotations:
+            page.line(f"{page.dialect.block_attr}({page.attributes(s.annotations)})")
+        print_allocations(page, s)
+        for match in s.match_buffers:
+            region = page.region(match.source.buffer, match.source.ranges)
+            page.line(f"{match.buffer.name} = T.match_buffer({region}, {page.buffer_arguments(match.buffer)})")
+            page.names_data(match.buffer)
+        if s.init is not None:
+            page.line("with T.init():")
+            _body(page, s.init)
+        print_statement(page, s.body)
+
+
+def print_allocations(page: Page, s: Block) -> None:
+    """The buffers that a block allocates."""
+    for buffer in s.alloc_buffers:
+        page.line(f"{buffer.name} = {page.dialect.block_alloc}({page.buffer_arguments(buffer, short=True)})")
+        page.names_data(buffer)
+
+
+_AXIS_WORDS: Mapping[IterKind, str] = {
+    IterKind.SPATIAL: "T.axis.spatial",
+    IterKind.REDUCE: "T.axis.reduce",
+    IterKind.OPAQUE: "T.axis.opaque",
+}
+
+
+def _axes(page: Page, iter_vars: tuple[IterVar, ...]) -> None:
+    """One line an axis; runs of two and more that are bound to loops of their own domain as one T.axis.remap."""
+    position = 0
+    while position < len(iter_vars):
+        run = position
+        while run < len(iter_vars) and _follows_loop(page, iter_vars[run]):
+            run += 1
+        if run - position >= 2:
+            group = iter_vars[position:run]
+            names = ", ".join(v.var.name for v in group)
+            kinds = "".join(v.kind.value for v in group)
+            page.line(f'{names} = T.axis.remap("{kinds}", [{page.exprs(*(v.binding for v in group))}])')
+            position = run
+        else:
+            page.line(_axis(page, iter_vars[position]))
+            position += 1
+
+
+def _follows_loop(page: Page, v: IterVar) -> bool:
+    return isinstance(v.binding, Var) and page.loops.get(v.binding.name) == v.domain and v.var.dtype == v.binding.dtype
+
+
+def _axis(page: Page, v: IterVar) -> str:
+    from_zero = v.domain.start == IntImm(0, v.var.dtype)
+    domain = page.expr(v.domain.extent) if from_zero else f"({page.range(v.domain)})"
+    return f"{v.var.name} = {_AXIS_WORDS[v.kind]}({domain}, {page.expr(v.binding)})"
+
+
+_PRINTERS: Mapping[type[Stmt], Callable[[Page, Any, bool], None]] = {
+    For: _for,
+    IfThenElse: _if,
+    Let: _let,
+    BufferStore: _store,
+    Seq: _seq,
+    Allocate: _allocate,
+    DeclBuffer: _decl,
+    Block: _block,
+    Evaluate: _evaluate,
+    AttrStmt: _attr,
+}
+
+STATEMENT_TYPES = frozenset(_PRINTERS)

@@ -1,0 +1,1 @@
+"""Lowered programs to source text in other languages."""

@@ -1,0 +1,158 @@
+"""What the C back end takes: checked before a line is written, so that every refusal names its place and what to do.
+
+Runs over the whole function and reports all that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.dtype import Kind
+from layoutproof.ir.expr import IntImm, Var
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, StringImm, Undef
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let
+from layoutproof.ir.visit import walk
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.storage import MemoryMap, find_memory, pointer_source
+
+TARGET = "the C target"
+_SCOPES = ("", "global", "local")
+
+
+def check_c(func: PrimFunc) -> MemoryMap:
+    """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP403) with everything that cannot."""
+    problems = [*_check_parameters(func), *(d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(node))]
+    if problems:
+        raise LayoutproofError(dict.fromkeys(problems))
+    memory = find_memory(func)
+    unknown = [d for node in walk(func.body) if isinstance(node, BufferLoad | BufferStore) for d in _check_declared(node, memory)]
+    if unknown:
+        raise LayoutproofError(dict.fromkeys(unknown))
+    return memory
+
+
+def _check_parameters(func: PrimFunc) -> Iterator[Diagnostic]:
+    mapped = dict(func.buffer_map)
+    owners: dict[str, Buffer] = {}
+    for param in func.params:
+        buffer = mapped.get(param)
+        if buffer is None:
+            if param.dtype.kind is Kind.HANDLE or param.dtype.lanes > 1:
+                yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot take the parameter {param.name} of type {param.dtype}", param.span)
+            continue
+        yield from _check_declaration(buffer)
+        if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value != 0:
+            offset = f"the parameter {buffer.name} starts at element {buffer.elem_offset.value} of its memory"
+            yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} takes parameters from their first element on; {offset}", buffer.span)
+        other = owners.setdefault(buffer.data.name, buffer)
+        if other is not buffer:
+            shared = f"the parameters {other.name} and {buffer.name} have one data variable, {buffer.data.name}"
+            yield Diagnostic(codes.UNSUPPORTED, shared, buffer.span)
+
+
+def _check_declaration(buffer: Buffer) -> Iterator[Diagnostic]:
+    if buffer.dtype.kind is Kind.HANDLE:
+        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span)
+    if buffer.scope not in _SCOPES:
+        help_text = "the OpenCL target takes textures" if "texture" in buffer.scope else None
+        message = f"{TARGET} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
+        yield Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
+    if buffer.strides and not _is_compact(buffer):
+        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} takes row-major buffers; {buffer.name} has strides of its own", buffer.span)
+
+
+def _is_compact(buffer: Buffer) -> bool:
+    """Whether constant strides are those of row-major order."""
+    step = 1
+    for axis in reversed(range(buffer.rank)):
+        stride, extent = buffer.strides[axis], buffer.shape[axis]
+        if not isinstance(stride, IntImm) or stride.value != step:
+            return False
+        if axis > 0:
+            if not isinstance(extent, IntImm):
+                return False
+            step *= extent.value
+    return True
+
+
+def _check_access(node: BufferLoad | BufferStore) -> Iterator[Diagnostic]:
+    buffer = node.buffer
+    yield from _check_declaration(buffer)
+    if buffer.rank > 1:
+        separators = f" and axis separators {list(buffer.axis_separators)}" if buffer.axis_separators else ""
+        yield Diagnostic(
+            codes.RANK,
+            f"{TARGET} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}{separators}",
+            node.span,
+            help="flatten the buffers first (flatten_buffer)"
+            + ("; without separators a buffer flattens to one axis: remove them with set_axis_separators" if separators else ""),
+        )
+
+
+def _check_declared(node: BufferLoad | BufferStore, memory: MemoryMap) -> Iterator[Diagnostic]:
+    if memory.of(node.buffer) is None:
+        yield Diagnostic(codes.UNSUPPORTED, f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}", node.span)
+
+
+def _check_block(node: Block) -> Iterator[Diagnostic]:
+    yield Diagnostic(
+        codes.NOT_LOWERED, f"{TARGET} takes loops, not blocks: {node.name}", node.span, help="lower the blocks first (lower_blocks)"
+    )
+
+
+def _check_loop(node: For) -> Iterator[Diagnostic]:
+    if node.kind is ForKind.THREAD_BINDING:
+        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no hardware threads; loop {node.var.name} is bound to {node.thread}", node.span)
+
+
+def _check_undef(node: Undef) -> Iterator[Diagnostic]:
+    yield Diagnostic(
+        codes.NOT_LOWERED, f"{TARGET} has no undefined values", node.span, help="remove the stores of undef first (remove_store_undef)"
+    )
+
+
+def _check_assume(node: Assume) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.NOT_LOWERED, f"{TARGET} does not take assumptions", node.span, help="remove them first (remove_assume)")
+
+
+def _check_opaque(node: OpaqueCall) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} does not know the function {node.function}", node.span)
+
+
+def _check_let(node: Let) -> Iterator[Diagnostic]:
+    if node.var.dtype.kind is Kind.HANDLE and pointer_source(node.value) is None:
+        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot tell which memory the pointer {node.var.name} is of", node.span)
+
+
+def _check_string(node: StringImm) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no texts: {node.value!r}", node.span)
+
+
+def _check_evaluate(node: Evaluate) -> Iterator[Diagnostic]:
+    if node.value.dtype.kind is Kind.HANDLE and isinstance(node.value, Var):
+        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot evaluate the pointer {node.value.name}", node.span)
+
+
+def _nothing(_: Node) -> Iterator[Diagnostic]:
+    return iter(())
+
+
+_CHECKS: Mapping[type[Node], Callable[[Any], Iterator[Diagnostic]]] = {
+    BufferLoad: _check_access,
+    BufferStore: _check_access,
+    Block: _check_block,
+    For: _check_loop,
+    Undef: _check_undef,
+    Assume: _check_assume,
+    OpaqueCall: _check_opaque,
+    StringImm: _check_string,
+    Let: _check_let,
+    Evaluate: _check_evaluate,
+    Allocate: lambda node: _check_declaration(node.buffer),
+    DeclBuffer: lambda node: _check_declaration(node.buffer),
+}

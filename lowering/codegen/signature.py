@@ -1,0 +1,116 @@
+"""The calling convention of a generated function: its parameters in order, what is read and written, the symbols of its shapes.
+
+Shape symbols that are not parameters of the program's function follow its parameters, in order of first appearance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from layoutproof.ir import interval
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.expr import Var
+from layoutproof.ir.interval import Interval
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, Let
+from layoutproof.ir.visit import free_variables, loads_in, walk
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.storage import MemoryMap
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One argument of the C function.
+
+    `buffer` is None for a scalar; `is_symbol` marks a scalar that stands in a buffer's shape; `needs_content` a buffer that is
+    written, but read first; `implied` a shape symbol that the program's function does not list, but the C function does.
+    """
+
+    name: str
+    c_name: str
+    dtype: DType
+    buffer: Buffer | None
+    reads: bool
+    writes: bool
+    is_symbol: bool = False
+    bounds: Interval | None = None
+    needs_content: bool = False
+    implied: bool = False
+
+
+Bounds = Mapping[str, tuple[int | None, int | None]]
+
+
+def shape_symbols(func: PrimFunc) -> tuple[Var, ...]:
+    """Variables in the shapes and offsets of the parameters' buffers, in order of first appearance."""
+    found: dict[Var, None] = {}
+    for buffer in func.buffers:
+        for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            found.update(dict.fromkeys(free_variables(extent)))
+    return tuple(found)
+
+
+def _unbound(func: PrimFunc) -> Iterator[Var]:
+    """Variables that the body uses and nothing binds."""
+    bound = {node.var.name for node in walk(func.body) if isinstance(node, For | Let)}
+    bound |= {buffer.data.name for buffer in func.buffers}
+    bound |= {node.buffer.data.name for node in walk(func.body) if isinstance(node, Allocate | DeclBuffer)}
+    bound |= {p.name for p in func.params} | {s.name for s in shape_symbols(func)}
+    yield from (node for node in walk(func.body) if isinstance(node, Var) and node.name not in bound)
+
+
+def parameters_of(func: PrimFunc, memory: MemoryMap, bounds: Bounds) -> tuple[Parameter, ...]:
+    """The C function's parameters, without C names yet. `bounds` limits scalars; a shape symbol is at least 0 without.
+
+    Raises LayoutproofError (LP402) for a variable that nothing binds.
+    """
+    for var in _unbound(func):
+        raise error(codes.NOT_LOWERED, f"the variable {var.name} is bound by nothing in {func.name}", var.span)
+    mapped = dict(func.buffer_map)
+    symbols = {v.name for v in shape_symbols(func)}
+    found: list[Parameter] = []
+    early = _read_first(func, memory)
+    for param in func.params:
+        buffer = mapped.get(param)
+        if buffer is None:
+            found.append(_scalar(param, param.name in symbols, bounds))
+        else:
+            piece = memory.of(buffer)
+            assert piece is not None
+            first = piece.written and buffer.data.name in early
+            found.append(Parameter(buffer.name, buffer.name, buffer.dtype, buffer, piece.read, piece.written, needs_content=first))
+    names = {p.name for p in found if p.buffer is None}
+    return (*found, *(replace(_scalar(v, True, bounds), implied=True) for v in shape_symbols(func) if v.name not in names))
+
+
+def _read_first(func: PrimFunc, memory: MemoryMap) -> set[str]:
+    """Data variables of memory that the text loads before it stores to it."""
+    early, stored = set[str](), set[str]()
+    for node in walk(func.body):
+        loads = loads_in(node) if isinstance(node, BufferStore) else [node] if isinstance(node, BufferLoad) else []
+        for load in loads:
+            name = _declared(load.buffer, memory)
+            if name not in stored:
+                early.add(name)
+        if isinstance(node, BufferStore):
+            stored.add(_declared(node.buffer, memory))
+    return early
+
+
+def _declared(buffer: Buffer, memory: MemoryMap) -> str:
+    piece = memory.of(buffer)
+    assert piece is not None
+    return piece.buffer.data.name
+
+
+def _scalar(var: Var, is_symbol: bool, bounds: Bounds) -> Parameter:
+    limits: Interval | None = None
+    if not var.dtype.is_float:
+        limits = interval.of_type(var.dtype)
+        low, high = bounds.get(var.name, (None, None))
+        low = 0 if low is None and is_symbol else low
+        limits = limits.clamp(Interval(limits.low if low is None else low, limits.high if high is None else high))
+    return Parameter(var.name, var.name, var.dtype, None, True, False, is_symbol, limits)

@@ -1,0 +1,75 @@
+"""The codes of everything that can be wrong with a transform or a trace, with what each means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+NO_BUFFER = "LP301"
+TWO_BUFFERS = "LP302"
+NO_BLOCK = "LP303"
+TWO_BLOCKS = "LP304"
+PAD_TYPE = "LP305"
+PAD_LOADS = "LP306"
+PAD_UNDEF = "LP307"
+NOT_IN_BLOCK = "LP308"
+MAP_ARITY = "LP309"
+PAD_OF_VECTORS = "LP310"
+UNKNOWN_ARGUMENT = "LP311"
+MISSING_ARGUMENT = "LP312"
+ARGUMENT_TYPE = "LP313"
+NOT_INJECTIVE = "LP314"
+ALIASES = "LP315"
+STRIDES = "LP316"
+POINTER_USE = "LP317"
+VECTOR_INDEX = "LP318"
+FIXED_INTERFACE = "LP319"
+NOT_PROVED = "LP320"
+SEPARATORS = "LP321"
+PADDING_UNKNOWN = "LP322"
+SEPARATOR_ATTRIBUTE = "LP323"
+TRANSFORM_ATTRIBUTE = "LP324"
+TRACE_FORM = "LP326"
+UNKNOWN_PRIMITIVE = "LP327"
+TRACE_JSON = "LP328"
+MATCHED_REGION = "LP331"
+INIT_PLACE = "LP332"
+BINDING_CHANGES = "LP333"
+BLOCKS_FIRST = "LP341"
+STRIDES_AND_SEPARATORS = "LP342"
+UNDEF_IN_CONTROL = "LP351"
+
+MEANINGS: Mapping[str, str] = {
+    NO_BUFFER: "The function has no buffer of that name, neither as a parameter nor in its body.",
+    TWO_BUFFERS: "Two buffers have that name, so it does not say which is meant. Rename one of them.",
+    NO_BLOCK: "The function has no block of that name. The body itself is called root.",
+    TWO_BLOCKS: "Two blocks have that name, so it does not say which is meant. Rename one of them.",
+    PAD_TYPE: "A pad value is one value of the buffer's type, or a function of as many indices as the physical box has axes.",
+    PAD_LOADS: "A pad value loads from the transformed buffer itself or from nothing: no contract depends on another buffer.",
+    PAD_UNDEF: "undef is a pad value by itself. In an index, a condition or a larger value it would make the contract undefined.",
+    NOT_IN_BLOCK: "The block named in the transform does not access the buffer; most likely one of the two names is wrong.",
+    MAP_ARITY: "An index map takes one index for each axis of the buffer.",
+    PAD_OF_VECTORS: "What padding holds is assumed element by element; an assumption is one truth value, not one for each lane.",
+    UNKNOWN_ARGUMENT: "A step has an argument that its primitive does not take.",
+    MISSING_ARGUMENT: "A step lacks an argument that its primitive needs.",
+    ARGUMENT_TYPE: "An argument of a step is data of another kind than its primitive takes.",
+    NOT_INJECTIVE: "Two elements would be stored in one place, or nobody could show that none are. Such a map loses data.",
+    ALIASES: "Other buffers share the memory. Re-laying one view would leave the others reading wrong places; all go together or none.",
+    STRIDES: "The buffer has strides or an offset, which already say where its cells lie.",
+    POINTER_USE: "The buffer's memory is used by its address, where a change of layout cannot be followed.",
+    VECTOR_INDEX: "A vector access reaches neighbours in the old layout; in the new one they need not be neighbours.",
+    FIXED_INTERFACE: "The schedule was made with a fixed interface, so the layout of a parameter may not change.",
+    NOT_PROVED: "A step was not proved, so it was not applied. The report has the claim, and the counterexample where there is one.",
+    SEPARATORS: "Axis separators are increasing indices of axes before the last.",
+    PADDING_UNKNOWN: "No formula was found for the cells that no element is stored in, so they cannot be filled.",
+    SEPARATOR_ATTRIBUTE: "The attribute buffer_axis_separators maps data variables to lists of integers.",
+    TRANSFORM_ATTRIBUTE: "The attribute buffer_layout_transformations maps data variables of the function to lists of index maps.",
+    TRACE_FORM: "A trace is a list of steps, each a list of two: a primitive's name, and an object with its arguments.",
+    UNKNOWN_PRIMITIVE: "A trace names a primitive that there is not.",
+    TRACE_JSON: "The file is not JSON as the standard has it (NaN and Infinity are not).",
+    MATCHED_REGION: "A block views a region of another buffer under a name of its own. Such blocks are kept, but not lowered.",
+    INIT_PLACE: "The block's init runs once for each result, and no place among the loops is known to do that.",
+    BINDING_CHANGES: "A block's variable is bound to what is in memory when the block is entered; the block itself changes that memory.",
+    BLOCKS_FIRST: "The transform takes loops and accesses; blocks have to be lowered before.",
+    STRIDES_AND_SEPARATORS: "Memory with more than one physical axis has no strides of its own and no offset.",
+    UNDEF_IN_CONTROL: "An index, a range or a condition would be undefined, and with it what the program does.",
+}

@@ -1,0 +1,51 @@
+"""Finding blocks and buffers of a function by name, with messages that say what there is."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block
+from layoutproof.ir.visit import buffers_in, walk
+from layoutproof.lowering import codes
+
+
+def all_buffers(func: PrimFunc) -> tuple[Buffer, ...]:
+    """Every distinct buffer of a function: parameters first, then in order of appearance."""
+    found: dict[Buffer, None] = dict.fromkeys(func.buffers)
+    found.update(dict.fromkeys(buffers_in(func.body)))
+    return tuple(found)
+
+
+def find_buffer(func: PrimFunc, name: str) -> Buffer:
+    """The buffer called `name`. Raises LayoutproofError where there is none, or two."""
+    named = [b for b in all_buffers(func) if b.name == name]
+    if not named:
+        raise _unknown(codes.NO_BUFFER, f"{func.name} has no buffer called {name!r}", name, [b.name for b in all_buffers(func)])
+    if len(named) > 1:
+        raise error(codes.TWO_BUFFERS, f"{func.name} has {len(named)} buffers called {name!r}; rename one", named[1].span)
+    return named[0]
+
+
+def find_block(func: PrimFunc, name: str) -> Block:
+    """The block called `name`. Raises LayoutproofError where there is none, or two."""
+    blocks = [n for n in walk(func.body) if isinstance(n, Block)]
+    named = [b for b in blocks if b.name == name]
+    if not named:
+        raise _unknown(codes.NO_BLOCK, f"{func.name} has no block called {name!r}", name, [b.name for b in blocks])
+    if len(named) > 1:
+        raise error(codes.TWO_BLOCKS, f"{func.name} has {len(named)} blocks called {name!r}; rename one", named[1].span)
+    return named[0]
+
+
+def aliases_of(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
+    """The other buffers with the same data variable."""
+    return tuple(b for b in all_buffers(func) if b.data == buffer.data and b != buffer)
+
+
+def _unknown(code: str, message: str, name: str, known: list[str]) -> LayoutproofError:
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}" if known else None
+    return error(code, message, help=hint)

@@ -1,0 +1,1 @@
+"""Generated source to something that can be called on numpy arrays."""

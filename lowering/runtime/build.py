@@ -1,0 +1,66 @@
+"""From a lowered function to a kernel: emit, compile, load, and compare with the reference interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.lowering.codegen.c import emit_c
+from layoutproof.lowering.codegen.signature import Bounds
+from layoutproof.lowering.runtime.assumptions import Assumption, contract_of
+from layoutproof.lowering.runtime.cache import build
+from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
+from layoutproof.lowering.runtime.layouts import Layout, layout_notes
+from layoutproof.lowering.runtime.native import find_compiler
+from layoutproof.lowering.runtime.selfcheck import self_check
+
+
+def build_c(
+    func: PrimFunc,
+    layouts: Mapping[str, Layout] | None = None,
+    *,
+    check: bool = True,
+    fast: bool = False,
+    bounds: Bounds | None = None,
+    index_bits: int | None = None,
+    assumptions: tuple[Assumption, ...] = (),
+) -> Kernel:
+    """The kernel of a lowered, flattened function.
+
+    `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one where it does
+    not). `check` compares the kernel with the reference interpreter on a small instance; `fast` allows the compiler to change
+    float results (regrouping, no NaN, no infinity, no sign of zero), which the report says.
+    `assumptions` are what its proofs took for granted: the kernel refuses calls that do not meet those on symbols.
+    `bounds` and `index_bits` are those of `emit_c`.
+    Raises LayoutproofError: LP401 to LP404 for what C cannot express, LP410 to LP413 for the compiler and its files, LP428 where
+    kernel and interpreter disagree.
+    """
+    known = layouts if layouts is not None else {}
+    source = emit_c(func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions))
+    compiler = find_compiler()
+    flags = compiler.flags(openmp=source.uses_openmp, fast=fast)
+    built = build(source.text, source.entry, compiler, flags)
+    notes = [note for note in (built.note,) if note is not None]
+    if source.uses_openmp and not compiler.openmp:
+        notes.append("the compiler has no OpenMP: parallel loops run one iteration after the other")
+    if fast:
+        notes.append(
+            "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of zero for absent"
+        )
+    report = BuildReport(
+        target="c",
+        command=built.command,
+        source_path=str(built.source_path) if built.source_path is not None else None,
+        library_path=str(built.library_path) if built.library_path is not None else None,
+        reused=built.reused,
+        index_bits=source.index_bits,
+        openmp="-fopenmp" in flags,
+        fast=fast,
+        self_check="off",
+        notes=tuple(notes),
+    )
+    kernel = Kernel(func.name, source, built.library, known, report, func.noalias, assumptions)
+    if check:
+        kernel.report = replace(report, self_check=self_check(func, kernel, fast=fast))
+    return kernel

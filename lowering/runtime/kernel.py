@@ -1,0 +1,225 @@
+"""A built function as something to call on arrays: in logical layout (packed, run, unpacked) or in physical layout, in place."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Var
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.visit import free_variables
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.c import ERRORS, CSource
+from layoutproof.lowering.codegen.signature import Parameter
+from layoutproof.lowering.runtime.arguments import Signature, scalar_value
+from layoutproof.lowering.runtime.arrays import Array, as_array, check_array, check_overlap, lane_shape, poison, split_lanes
+from layoutproof.lowering.runtime.assumptions import Assumption, check_requirements
+from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
+from layoutproof.lowering.runtime.symbols import Symbols, extent_text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BufferInfo:
+    """What a kernel knows of one array parameter. Extents are integers, or text where they depend on symbols.
+
+    `steps` are the transforms in order, each with its index map and padding contract; `index_map` is all of them in one,
+    None where the layout is the logical one.
+    """
+
+    name: str
+    dtype: DType
+    logical_shape: tuple[int | str, ...]
+    physical_shape: tuple[int | str, ...]
+    index_map: IndexMap | None
+    steps: tuple[Step, ...]
+    is_output: bool
+
+    @property
+    def contracts(self) -> tuple[str | None, ...]:
+        """What the padding that each transform introduced holds: None (not to be touched), `undef` (anything), or a value's text."""
+        return tuple(step.contract for step in self.steps)
+
+    def __repr__(self) -> str:
+        role = "output" if self.is_output else "input"
+        maps = "".join(f", {index_map_text(s.index_map)} with padding {s.contract or 'untouched'}" for s in self.steps)
+        return f"<{role} {self.name}: {self.dtype}, logical {list(self.logical_shape)}, physical {list(self.physical_shape)}{maps}>"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """How a kernel was built: command, files, and what was checked."""
+
+    target: str
+    command: str
+    source_path: str | None
+    library_path: str | None
+    reused: bool
+    index_bits: int
+    openmp: bool
+    fast: bool
+    self_check: str
+    notes: tuple[str, ...]
+
+
+class Kernel:
+    """A compiled function. `kernel(*inputs)` takes and gives logical arrays, `kernel.raw(*arrays)` physical ones.
+
+    `assumptions` lists what the proofs took for granted, each with who sees to it: conditions on symbols are checked at every call;
+    what padding holds is made so by a call, and is the caller's word with `raw`; what the program assumes of data is the caller's word.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: CSource,
+        library: ctypes.CDLL,
+        layouts: Mapping[str, Layout],
+        report: BuildReport,
+        noalias: bool,
+        assumptions: tuple[Assumption, ...] = (),
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.report = report
+        self.assumptions = assumptions
+        self._library = library
+        self._noalias = noalias
+        self._signature = Signature(name, source.parameters)
+        self._arrays = [p for p in source.parameters if p.buffer is not None]
+        self._packers = {p.name: Packer(layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
+        self._function = getattr(library, source.entry)
+        self._function.restype = ctypes.c_int
+        self._bounds = {p.name: p.bounds for p in source.parameters if p.bounds is not None}
+
+    @property
+    def buffers(self) -> dict[str, BufferInfo]:
+        """What is known of each array parameter, by name."""
+        return {p.name: self._info(p) for p in self._arrays}
+
+    def _info(self, parameter: Parameter) -> BufferInfo:
+        assert parameter.buffer is not None
+        layout = self._packers[parameter.name].layout
+        composed: IndexMap | None = None
+        for step in layout.steps:
+            composed = step.index_map if composed is None else step.index_map.compose(composed)
+        logical, physical = (_numbers(shape) for shape in (layout.logical_shape, parameter.buffer.shape))
+        return BufferInfo(parameter.name, parameter.dtype, logical, physical, composed, layout.steps, parameter.writes)
+
+    def physical_shape(self, name: str, symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """The physical shape of a parameter for known symbols. Raises KeyError for an unknown parameter."""
+        parameter = self._signature.by_name[name]
+        assert parameter.buffer is not None
+        return tuple(int(evaluate(extent, symbols)) for extent in parameter.buffer.shape)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self._signature}>"
+
+    def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
+        """Run on logical arrays; gives the arrays of the parameters that are written, one as itself, several as a tuple.
+
+        Takes the inputs in order (parameters that are not written, or are read before they are written), or all parameters;
+        any by name. An output that is given is written to and given back. Scalars that stand in a shape may be left out.
+        Raises LayoutproofError for an argument that does not fit (LP420 to LP429) and for symbols that do not meet what the proofs
+        assumed of them (LP431), before anything runs.
+        """
+        given = self._signature.assign(arguments, named)
+        symbols = Symbols(self._bounds)
+        logical = self._take(given, symbols, "logical")
+        physical: dict[str, Array] = {}
+        for parameter in self._arrays:
+            physical[parameter.name] = self._physical(parameter, logical.get(parameter.name), symbols)
+        self._run(physical, given, symbols)
+        results = [self._result(p, logical.get(p.name), physical[p.name], symbols) for p in self._arrays if p.writes]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def raw(self, *arguments: object, **named: object) -> None:
+        """Run on physical arrays, in place: all of them in order of the parameters, or by name. Raises as a call does."""
+        given = self._signature.assign(arguments, named, every_array=True)
+        symbols = Symbols(self._bounds)
+        physical = self._take(given, symbols, "physical")
+        self._run(physical, given, symbols)
+
+    def _take(self, given: Mapping[str, object], symbols: Symbols, kind: str) -> dict[str, Array]:
+        """The arrays given, checked; the symbols that they and the scalars fix."""
+        arrays: dict[str, Array] = {}
+        for parameter in self.source.parameters:
+            if parameter.name not in given:
+                continue
+            if parameter.buffer is None:
+                value = scalar_value(parameter, given[parameter.name])
+                if parameter.dtype.is_integer:
+                    symbols.bind(parameter.name, int(value), f"the argument {parameter.name}")
+                continue
+            array = as_array(parameter.name, given[parameter.name], written=parameter.writes)
+            check_array(parameter.name, array, parameter.dtype, written=parameter.writes)
+            symbols.match(parameter.name, kind, self._extents(parameter, kind), split_lanes(parameter.name, array, parameter.dtype))
+            arrays[parameter.name] = array
+        for parameter in self._arrays:
+            offset = parameter.buffer.elem_offset if parameter.buffer is not None else None
+            if isinstance(offset, Var) and offset.name not in symbols.values:
+                symbols.bind(offset.name, 0, f"{parameter.name}, which starts at its first element")
+        check_requirements(self.name, self.assumptions, symbols)
+        for name, array in arrays.items():
+            parameter = self._signature.by_name[name]
+            symbols.check(name, kind, self._extents(parameter, kind), split_lanes(name, array, parameter.dtype))
+        return arrays
+
+    def _extents(self, parameter: Parameter, kind: str) -> Sequence[Any]:
+        assert parameter.buffer is not None
+        return parameter.buffer.shape if kind == "physical" else self._packers[parameter.name].layout.logical_shape
+
+    def _physical(self, parameter: Parameter, logical: Array | None, symbols: Symbols) -> Array:
+        """The array that is handed to C: the user's own where nothing is re-laid, else a new one."""
+        packer = self._packers[parameter.name]
+        if logical is not None:
+            return packer.pack(logical, symbols.values) if packer.layout.steps else logical
+        assert parameter.buffer is not None
+        shape = tuple(symbols.evaluate(extent, parameter.name) for extent in parameter.buffer.shape)
+        try:
+            return np.full(lane_shape(shape, parameter.dtype), poison(parameter.dtype), dtype=numpy_dtype(parameter.dtype))
+        except (MemoryError, ValueError) as problem:
+            message = f"there is no memory for {parameter.name}, {list(shape)} elements of {parameter.dtype}"
+            raise error(codes.ARGUMENT_SHAPE, f"{message}: {problem}") from problem
+
+    def _result(self, parameter: Parameter, logical: Array | None, physical: Array, symbols: Symbols) -> Array:
+        packer = self._packers[parameter.name]
+        if not packer.layout.steps:
+            return physical
+        found = packer.unpack(physical, symbols.values)
+        if logical is None:
+            return found
+        logical[...] = found
+        return logical
+
+    def _run(self, arrays: Mapping[str, Array], given: Mapping[str, object], symbols: Symbols) -> None:
+        if self._noalias:
+            check_overlap([(p.name, arrays[p.name], p.writes) for p in self._arrays])
+        code = int(self._function(*(self._pass(p, arrays, given, symbols) for p in self.source.parameters)))
+        if code != 0:
+            meaning = ERRORS.get(code, ("", "an unknown failure"))[1]
+            raise error(codes.DID_NOT_RUN, f"{self.name} did not run: {meaning} (code {code})")
+
+    def _pass(self, parameter: Parameter, arrays: Mapping[str, Array], given: Mapping[str, object], symbols: Symbols) -> Any:
+        if parameter.buffer is not None:
+            return ctypes.c_void_p(arrays[parameter.name].ctypes.data)
+        if parameter.name in given:
+            return self._signature.c_scalar(parameter, scalar_value(parameter, given[parameter.name]))
+        return self._signature.c_scalar(parameter, symbols.value(parameter.name, self.name))
+
+
+def _plain(parameter: Parameter) -> Layout:
+    assert parameter.buffer is not None
+    return Layout(parameter.buffer.shape)
+
+
+def _numbers(extents: Sequence[Any]) -> tuple[int | str, ...]:
+    return tuple(extent_text(e) if free_variables(e) else int(evaluate(e, {})) for e in extents)

@@ -1,0 +1,173 @@
+"""Finding a C compiler and running it: which one, what it can do, and what to say where there is none or it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.c import FLAGS
+
+_CANDIDATES = ("cc", "gcc", "clang")
+_SECONDS = 600  # a compiler that takes longer is taken to hang
+
+# None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
+_OPTIMISE = ("-O3", "-fno-math-errno")
+_SHARED = ("-shared", "-fPIC")
+
+# What -ffast-math stands for, one by one: under that name some compilers also link code that turns subnormals off for the whole
+# process that loads the library.
+_FAST = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
+_ZIG = ("-fno-sanitize=undefined",)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A compiler's command, what it says of itself, and the optional flags that work with it."""
+
+    command: tuple[str, ...]
+    identity: str
+    native: bool
+    openmp: bool
+
+    def flags(self, *, openmp: bool, fast: bool = False) -> tuple[str, ...]:
+        """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works."""
+        chosen = [*FLAGS, *_OPTIMISE, *_SHARED]
+        chosen += ["-march=native"] if self.native else []
+        chosen += ["-fopenmp"] if openmp and self.openmp else []
+        chosen += _FAST if fast else ()
+        return (*chosen, *(_ZIG if "ziglang" in self.command else ()))
+
+    def invocation(self, source: Path, library: Path, flags: Sequence[str]) -> list[str]:
+        """The whole command line."""
+        return [*self.command, *flags, "-o", str(library), str(source), "-lm"]
+
+
+def find_compiler() -> Compiler:
+    """The compiler `$CC` names, else `cc`, `gcc` or `clang` on the path, else the `ziglang` package.
+
+    A `$CC` that cannot be run is refused, not replaced. Raises LayoutproofError (LP410) where there is none.
+    """
+    named = os.environ.get("CC", "").strip()
+    if named:
+        command = _split(named)
+        if shutil.which(command[0]) is None:
+            raise error(
+                codes.NO_COMPILER,
+                f"the C compiler that the environment variable CC names cannot be run: {named}",
+                help="set CC to a C compiler, or unset it to have cc, gcc, clang or the ziglang package found",
+            )
+        return _examine(command, os.environ.get("PATH", ""))
+    for name in _CANDIDATES:
+        path = shutil.which(name)
+        if path is not None:
+            return _examine((path,), os.environ.get("PATH", ""))
+    if importlib.util.find_spec("ziglang") is not None:
+        return _examine((sys.executable, "-m", "ziglang", "cc"), os.environ.get("PATH", ""))
+    raise error(
+        codes.NO_COMPILER,
+        f"no C compiler was found: neither {', '.join(_CANDIDATES)} on the path nor the ziglang package",
+        help="install one (Debian and Ubuntu: apt install gcc; macOS: xcode-select --install; anywhere: pip install ziglang), or set CC",
+    )
+
+
+def _split(named: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(named))
+    except ValueError as problem:
+        raise error(codes.NO_COMPILER, f"the environment variable CC cannot be read as a command: {named} ({problem})") from problem
+
+
+@lru_cache(maxsize=32)
+def _examine(command: tuple[str, ...], path: str) -> Compiler:
+    """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the command."""
+    said = _run([*command, "--version"])
+    program = shutil.which(command[0], path=path) or command[0]
+    identity = f"{said.stdout}{said.stderr}\n{' '.join(command)}\n{_stamp(program)}"
+    return Compiler(command, identity, _works(command, "-march=native"), _works(command, "-fopenmp"))
+
+
+def _stamp(program: str) -> str:
+    try:
+        status = os.stat(os.path.realpath(program))
+    except OSError:
+        return program
+    return f"{os.path.realpath(program)} {status.st_size} {status.st_mtime_ns}"
+
+
+def _works(command: tuple[str, ...], flag: str) -> bool:
+    """Whether the compiler builds a library with `flag`."""
+    with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
+        source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
+        source.write_text("int layoutproof_probe(void) { return 0; }\n", encoding="ascii")
+        return _run([*command, flag, *_SHARED, "-o", str(library), str(source)]).returncode == 0
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler. Raises LayoutproofError (LP410, LP411) where it cannot be started or does not end."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    nothing = subprocess.DEVNULL
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            stdin=nothing,
+            env=environment,
+            check=False,
+        )
+    except OSError as problem:
+        raise error(codes.NO_COMPILER, f"the C compiler cannot be run: {shlex.join(command)}: {problem.strerror}") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise error(codes.COMPILER_FAILED, f"the C compiler did not end within {_SECONDS} seconds: {shlex.join(command)}") from problem
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """What `-march=native` depends on: the processor's kind and features."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    wanted = ("model name", "flags", "Features", "CPU part", "CPU implementer")
+    features = sorted({line for line in lines if line.startswith(wanted)})
+    about = "\n".join((platform.system(), platform.machine(), platform.processor(), *features))
+    return hashlib.sha256(about.encode()).hexdigest()
+
+
+def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequence[str]) -> str:
+    """Build `library` from `source`; gives the command as one would type it.
+
+    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails.
+    """
+    command = compiler.invocation(source, library, flags)
+    done = _run(command)
+    if done.returncode != 0 or not library.is_file():
+        said = (done.stderr + done.stdout).strip()
+        raise error(
+            codes.COMPILER_FAILED,
+            f"the C compiler failed (exit code {done.returncode}) on {source}\n  command: {shlex.join(command)}\n"
+            f"  it said: {_first_lines(said) if said else 'nothing'}",
+            help="set CC to another compiler; the source is kept at the path above",
+        )
+    return shlex.join(command)
+
+
+def _first_lines(text: str, count: int = 40) -> str:
+    lines = text.splitlines()
+    more = [f"(and {len(lines) - count} lines more)"] if len(lines) > count else []
+    return "\n    ".join([*lines[:count], *more])

@@ -1,0 +1,204 @@
+"""A kernel compared with the reference interpreter on made-up data, before anybody uses it.
+
+Small concrete functions are compared in full, symbolic ones at small extents, large ones in chosen cells. What cannot be compared
+in a moment, or not on made-up data, is not, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.run import run
+from layoutproof.ir.interp.slicing import count_instances
+from layoutproof.ir.interval import Interval
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Allocate
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.signature import Parameter
+from layoutproof.lowering.runtime.arrays import Array, lane_shape
+from layoutproof.lowering.runtime.spotcheck import MOST_BYTES, MOST_INSTANCES, chosen_cells, is_safe_on_any_data, slices
+
+if TYPE_CHECKING:
+    from layoutproof.lowering.runtime.kernel import Kernel
+
+LIMIT = 100_000
+"""Statement instances up to which a function is interpreted in full."""
+
+_EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
+_MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
+_MOST_TRIES = 2_000
+_PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
+_IEEE = {"sqrt", "abs", "floor", "ceil", "round", "trunc", "fma", "fmax", "fmin", "maximum", "minimum"}
+_ULP = 4
+
+
+def self_check(func: PrimFunc, kernel: Kernel, *, fast: bool) -> str:
+    """What was compared, in words. Raises LayoutproofError (LP428) where kernel and interpreter disagree."""
+    if fast:
+        return "not done: the kernel was built with fast math"
+    bounds = {p.name: p.bounds for p in kernel.source.parameters if p.is_symbol and p.bounds is not None}
+    why = "not done: no small extents were found that meet what the kernel assumes"
+    try:
+        for symbols in _sizes(kernel, bounds):
+            count, size = count_instances(func, symbols), memory_bytes(func, symbols)
+            if size <= MOST_BYTES and count <= LIMIT:
+                return _check_all(func, kernel, symbols)
+            if not bounds and size <= MOST_BYTES:
+                return _check_some(func, kernel, count)
+            why = f"not done: {count} statement instances" if size <= MOST_BYTES else f"not done: too large, {_megabytes(size)} of arrays"
+        return why
+    except Fault as fault:
+        return f"not done: the interpreter stops on made-up data: {str(fault).splitlines()[0]}"
+    except LayoutproofError as problem:
+        if problem.diagnostics[0].code == codes.SELF_CHECK:
+            raise
+        return f"not done: {problem.diagnostics[0].message}"
+
+
+def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str, int]]:
+    """Small numbers for the symbols that meet what the kernel assumes: one for all symbols, else one for each, a few of those."""
+
+    def within(numbers: Iterable[int]) -> dict[str, int]:
+        return {name: min(max(n, limits.low), limits.high) for (name, limits), n in zip(bounds.items(), numbers, strict=False)}
+
+    alike = [within([extent] * len(bounds)) for extent in _EXTENTS]
+    good = [symbols for symbols in alike if _meets(kernel, symbols)]
+    mixed = islice((within(numbers) for numbers in product(_MORE_EXTENTS, repeat=len(bounds))), _MOST_TRIES)
+    yield from good if good else islice((symbols for symbols in mixed if _meets(kernel, symbols)), len(_EXTENTS))
+
+
+def _meets(kernel: Kernel, symbols: Mapping[str, int]) -> bool:
+    """Whether the symbols meet every requirement of the kernel that speaks of nothing else."""
+    required = [a.requirement for a in kernel.assumptions if a.requirement is not None]
+    return all(r.failure(symbols) is None for r in required if set(r.symbols) <= set(symbols))
+
+
+def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
+    """The bytes of a function's parameters and of every allocation in it, each once; those whose size depends on more count as none."""
+    allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
+    total = 0
+    for buffer in (*func.buffers, *allocated):
+        if all(v.name in symbols for extent in buffer.shape for v in free_variables(extent)):
+            total += prod(max(int(evaluate(extent, symbols)), 0) for extent in buffer.shape) * buffer.dtype.bytes
+    return total
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MB"
+
+
+def _check_all(func: PrimFunc, kernel: Kernel, symbols: Mapping[str, int]) -> str:
+    """Every cell that has a value in the program."""
+    arguments = _made_up(kernel, symbols)
+    expected = run(func, {**arguments, **symbols})
+    arrays = _run_kernel(kernel, arguments, symbols)
+    for parameter in kernel.source.parameters:
+        if parameter.writes:
+            actual, name = arrays[parameter.name], parameter.name
+            defined = (expected.states[name] == DEFINED).reshape(actual.shape)
+            _compare(func, parameter, np.argwhere(defined), actual[defined], expected.arrays[name].reshape(actual.shape)[defined])
+    where = ", ".join(f"{name} = {value}" for name, value in symbols.items())
+    return f"equal to the interpreter{' for ' + where if where else ''}, {_closeness(func)}"
+
+
+def _check_some(func: PrimFunc, kernel: Kernel, count: int) -> str:
+    """Chosen cells of the outputs of a large function."""
+    outputs = [p for p in kernel.source.parameters if p.writes]
+    shapes = {p.name: kernel.physical_shape(p.name, {}) for p in kernel.source.parameters if p.buffer is not None}
+    if count > MOST_INSTANCES or not is_safe_on_any_data(func):
+        return f"not done: {count} statement instances"
+    cells = {p.name: chosen_cells(func, p.name, shapes[p.name]) for p in outputs}
+    arguments = _made_up(kernel, {})
+    expected = slices(func, arguments, cells)
+    if expected is None:
+        return "not done: chosen cells depend on undefined values"
+    arrays = _run_kernel(kernel, arguments, {})
+    for parameter in outputs:
+        places = np.array(cells[parameter.name], dtype=np.int64).reshape(len(cells[parameter.name]), len(shapes[parameter.name]))
+        actual = arrays[parameter.name][tuple(places.T)]
+        _compare(func, parameter, places, actual, expected[parameter.name].reshape(actual.shape))
+    return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {_closeness(func)}"
+
+
+def _run_kernel(kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int]) -> dict[str, Any]:
+    arrays = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+    kernel.raw(**arrays, **{name: value for name, value in symbols.items() if name not in arrays})
+    return arrays
+
+
+def _is_exact(func: PrimFunc) -> bool:
+    """Whether every operation is one that IEEE 754 defines to the last bit."""
+    return not any(isinstance(node, Call) and node.function not in _IEEE for node in walk(func.body))
+
+
+def _closeness(func: PrimFunc) -> str:
+    return "bit for bit" if _is_exact(func) else f"within {_ULP} ulp"
+
+
+def _made_up(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
+    """Data that is the same every time: small whole numbers and fractions of both signs."""
+    generator = np.random.default_rng(20211)
+    found: dict[str, Any] = {}
+    for parameter in kernel.source.parameters:
+        if parameter.buffer is not None:
+            info = kernel.physical_shape(parameter.name, symbols)
+            found[parameter.name] = _values(generator, lane_shape(info, parameter.dtype), parameter.dtype)
+        elif parameter.name not in symbols:
+            found[parameter.name] = _values(generator, (), parameter.dtype).item()
+    return found
+
+
+def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
+    low = -8 if dtype.is_float or dtype.min_int < 0 else 0
+    high = 2 if dtype.is_bool else 9
+    count = min(prod(shape), _PERIOD)  # large arrays repeat themselves: numbers of 64 bits for every element would need too much memory
+    whole = generator.integers(low, high, size=count)
+    values = whole / 4 + generator.random(count) if dtype.is_float else whole
+    return np.resize(np.asarray(values).astype(numpy_dtype(dtype)), shape)
+
+
+def _compare(func: PrimFunc, parameter: Parameter, places: npt.NDArray[Any], actual: Array, wanted: Array) -> None:
+    """Fail at the first of `places` where the values differ."""
+    wrong = np.flatnonzero(~same_values(actual, wanted, parameter.dtype, 0 if _is_exact(func) else _ULP).reshape(-1))
+    if wrong.size:
+        first = int(wrong[0])
+        index = [int(axis) for axis in places[first // (actual.size // len(places))]]
+        raise error(
+            codes.SELF_CHECK,
+            f"the kernel of {func.name} and the reference interpreter disagree: {parameter.name}{index} is "
+            f"{actual.reshape(-1)[first]!r}, the program's value is {wanted.reshape(-1)[first]!r}",
+            help="the C compiler or layoutproof is at fault: please report it with the program; check=False builds all the same",
+        )
+
+
+def same_values(a: Array, b: Array, dtype: DType, ulp: int) -> npt.NDArray[np.bool_]:
+    """Value identity cell by cell (+0 is not -0, a NaN is any NaN), or, for floats, at most `ulp` steps apart."""
+    if not dtype.is_float:
+        return np.asarray(a == b)
+    bits = {16: np.int16, 32: np.int32, 64: np.int64}[dtype.bits]
+    x, y = (_ordered(np.ascontiguousarray(v).view(bits).astype(np.int64), dtype.bits) for v in (a, b))
+    nan = np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))
+    if ulp == 0:
+        return np.asarray(nan | (np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)))
+    near = (x - y <= ulp) & (y - x <= ulp) & (np.isnan(a.astype(np.float64)) == np.isnan(b.astype(np.float64)))
+    return np.asarray(nan | near)
+
+
+def _ordered(bits: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int64]:
+    """Float patterns as integers in the order of their values, both zeros at 0."""
+    low = bits & ((1 << (width - 1)) - 1)
+    return np.where(bits < 0, -low, low)

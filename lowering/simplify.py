@@ -1,0 +1,231 @@
+"""The simplifier as a pass: walks a program with what its loops and guards say, and rewrites index arithmetic and values.
+
+Index positions (indices, ranges, bindings) hold index arithmetic, which fits its type. Elsewhere an integer expression is treated as
+index arithmetic only where bounds show that every part fits; other values only see rules that hold as stored, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import (
+    FALSE,
+    TRUE,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    LogicalOp,
+    Not,
+    Select,
+)
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    IterKind,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
+from layoutproof.ir.visit import map_children, walk
+from layoutproof.lowering.folding import fold_constants
+from layoutproof.lowering.index_simplify import IndexSimplifier, apply_value_rules
+from layoutproof.lowering.known import Scope, is_index_like
+from layoutproof.lowering.passes import Pass
+from layoutproof.lowering.scopes import symbol_scope
+from layoutproof.lowering.witness import count_stores, rewrite_of
+
+
+@dataclass(frozen=True)
+class Simplify(Pass):
+    """Rewrite expressions by proved rules and drop branches that are decided (roadmap: enhancement of Simplify, first version)."""
+
+    primitive: ClassVar[str] = "simplify"
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The simplified function; a second time nothing changes."""
+        simplifying = _Simplifying(symbol_scope(func))
+        body = simplifying.statement(func.body, symbol_scope(func))
+        return rewrite_of(func, func.with_body(body), simplifying.kept)
+
+
+def simplify_value(expr: Expr, scope: Scope) -> Expr:
+    """An expression in a value position: a stored value, a condition, a let."""
+    if is_index_like(expr) and _fits(expr, scope):
+        return IndexSimplifier(scope).simplify(expr)
+    if isinstance(expr, BufferLoad):
+        return replace(expr, indices=tuple(IndexSimplifier(scope).simplify(i) for i in expr.indices))
+    if isinstance(expr, Logical):
+        left = simplify_value(expr.lhs, scope)
+        right = simplify_value(expr.rhs, scope.with_condition(left, expr.op is LogicalOp.AND))
+        return apply_value_rules(replace(expr, lhs=left, rhs=right))
+    if isinstance(expr, IfThenElseExpr | Select):
+        condition = simplify_value(expr.condition, scope)
+        then = simplify_value(expr.then, scope.with_condition(condition))
+        otherwise = simplify_value(expr.otherwise, scope.with_condition(condition, False))
+        return apply_value_rules(replace(expr, condition=condition, then=then, otherwise=otherwise))
+    if isinstance(expr, Assume):
+        # The top-level connectives and the identity `A[...] == v` have a meaning of their own; only what is inside them changes.
+        return replace(expr, condition=_assumption(expr.condition, scope))
+    rebuilt = map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, Expr) else child)
+    return apply_value_rules(fold_constants(rebuilt))
+
+
+def _assumption(expr: Expr, scope: Scope) -> Expr:
+    if isinstance(expr, Logical):
+        left = _assumption(expr.lhs, scope)
+        right = _assumption(expr.rhs, scope.with_condition(left, expr.op is LogicalOp.AND))
+        return replace(expr, lhs=left, rhs=right)
+    if isinstance(expr, Not):
+        return replace(expr, operand=_assumption(expr.operand, scope))
+    if isinstance(expr, Compare) and any(isinstance(n, BufferLoad) for n in walk(expr)):
+        return map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, BufferLoad) else child)
+    return simplify_value(expr, scope)
+
+
+def _fits(expr: Expr, scope: Scope) -> bool:
+    """Whether bounds show that every integer part has a value of its type, so that nothing wraps."""
+    if isinstance(expr, Logical):
+        return _fits(expr.lhs, scope) and _fits(expr.rhs, scope.with_condition(expr.lhs, expr.op is LogicalOp.AND))
+    if isinstance(expr, Select | IfThenElseExpr):
+        then, otherwise = scope.with_condition(expr.condition), scope.with_condition(expr.condition, False)
+        return _fits(expr.condition, scope) and _fits(expr.then, then) and _fits(expr.otherwise, otherwise)
+    if isinstance(expr, Cast) and (expr.value.dtype.is_bool or expr.dtype.is_bool or not scope.bounds(expr.value).fits(expr.dtype)):
+        return False
+    parts = [n for n in (getattr(expr, name, None) for name in ("lhs", "rhs", "operand", "value")) if isinstance(n, Expr)]
+    return all(_fits(part, scope) for part in parts) and (expr.dtype.is_bool or scope.bounds(expr).fits(expr.dtype))
+
+
+def _has_init(stmt: Stmt) -> bool:
+    """Whether a block here initialises.
+
+    Where its init runs hangs on which loops the bindings, branches and lets around it mention, so those stay as they are written.
+    """
+    return any(isinstance(node, Block) and node.init is not None for node in walk(stmt))
+
+
+@dataclass(slots=True)
+class _Simplifying:
+    """`ranges` is what the loops alone say: an init also runs where branches around its block do not hold."""
+
+    ranges: Scope
+    kept: list[int] = field(default_factory=list[int])
+    stores: int = 0
+
+    def statement(self, stmt: Stmt, scope: Scope) -> Stmt:
+        return _STATEMENTS[type(stmt)](self, stmt, scope)
+
+    def dropped(self, stmt: Stmt | None) -> None:
+        """Count the stores of a statement that goes."""
+        self.stores += count_stores(stmt) if stmt is not None else 0
+
+    def store(self, stmt: BufferStore, scope: Scope) -> Stmt:
+        self.kept.append(self.stores)
+        self.stores += 1
+        indices = tuple(IndexSimplifier(scope).simplify(i) for i in stmt.indices)
+        return replace(stmt, indices=indices, value=simplify_value(stmt.value, scope))
+
+    def for_(self, stmt: For, scope: Scope) -> Stmt:
+        start, extent = stmt.start, stmt.extent
+        if not _has_init(stmt):
+            start, extent = IndexSimplifier(scope).simplify(start), IndexSimplifier(scope).simplify(extent)
+        if isinstance(extent, IntImm) and extent.value <= 0 and not _has_init(stmt):
+            self.dropped(stmt.body)
+            return NOTHING
+        outer = self.ranges
+        self.ranges = outer.with_range(stmt.var, start, extent)
+        body = self.statement(stmt.body, scope.with_range(stmt.var, start, extent))
+        self.ranges = outer
+        return NOTHING if body == NOTHING else replace(stmt, start=start, extent=extent, body=body)
+
+    def branch(self, stmt: IfThenElse, scope: Scope) -> Stmt:
+        fixed = _has_init(stmt)
+        condition = stmt.condition if fixed else simplify_value(stmt.condition, scope)
+        if condition == FALSE and not fixed:
+            self.dropped(stmt.then)
+            return self.statement(stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
+        then = self.statement(stmt.then, scope.with_condition(condition))
+        if condition == TRUE and not fixed:
+            self.dropped(stmt.otherwise)
+            return then
+        otherwise = self.statement(stmt.otherwise, scope.with_condition(condition, False)) if stmt.otherwise is not None else None
+        if otherwise == NOTHING:
+            otherwise = None
+        return NOTHING if then == NOTHING and otherwise is None else replace(stmt, condition=condition, then=then, otherwise=otherwise)
+
+    def let(self, stmt: Let, scope: Scope) -> Stmt:
+        value = stmt.value if _has_init(stmt) else simplify_value(stmt.value, scope)
+        inner = scope.with_value(stmt.var, value) if is_index_like(value) and _fits(value, scope) else scope
+        return replace(stmt, value=value, body=self.statement(stmt.body, inner))
+
+    def sequence(self, stmt: Seq, scope: Scope) -> Stmt:
+        return seq(*(self.statement(s, scope) for s in stmt.body))
+
+    def evaluate(self, stmt: Evaluate, scope: Scope) -> Stmt:
+        return replace(stmt, value=simplify_value(stmt.value, scope))
+
+    def inside(self, stmt: Allocate | DeclBuffer | AttrStmt, scope: Scope) -> Stmt:
+        return replace(stmt, body=self.statement(stmt.body, scope))
+
+    def block(self, stmt: Block, scope: Scope) -> Stmt:
+        simplify = IndexSimplifier(scope).simplify
+        fixed = _has_init(stmt)
+        iter_vars = stmt.iter_vars if fixed else tuple(replace(v, binding=simplify(v.binding)) for v in stmt.iter_vars)
+        # A block's own guard is one of its updates only, so it may change its form; that of a block around it may not.
+        where = stmt.where if _has_init(stmt.body) else simplify_value(stmt.where, scope)
+        inner, at_init = scope, self.ranges
+        for iter_var in iter_vars:
+            domain = iter_var.domain
+            inner = inner.with_range(iter_var.var, domain.start, domain.extent)
+            if iter_var.kind is not IterKind.REDUCE:
+                at_init = at_init.with_range(iter_var.var, domain.start, domain.extent)
+        body = self.statement(stmt.body, inner.with_condition(where))
+        init = self.statement(stmt.init, at_init) if stmt.init is not None else None
+        changed = replace(stmt, iter_vars=iter_vars, where=where, body=body, init=init)
+        return _with_regions(changed, IndexSimplifier(inner).simplify)
+
+
+def _with_regions(block: Block, simplify: Callable[[Expr], Expr]) -> Block:
+    """The block with the indices of its region annotations simplified; buffers in them stay as they are."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Buffer):
+            return node
+        return simplify(node) if isinstance(node, Expr) else map_children(node, visit)
+
+    reads = tuple(map_children(r, visit) for r in block.reads) if block.reads is not None else None
+    writes = tuple(map_children(w, visit) for w in block.writes) if block.writes is not None else None
+    return replace(block, reads=reads, writes=writes)
+
+
+_STATEMENTS: Mapping[type[Stmt], Callable[[_Simplifying, Any, Scope], Stmt]] = {
+    BufferStore: _Simplifying.store,
+    For: _Simplifying.for_,
+    IfThenElse: _Simplifying.branch,
+    Let: _Simplifying.let,
+    Seq: _Simplifying.sequence,
+    Evaluate: _Simplifying.evaluate,
+    Allocate: _Simplifying.inside,
+    DeclBuffer: _Simplifying.inside,
+    AttrStmt: _Simplifying.inside,
+    Block: _Simplifying.block,
+}
+
+SIMPLIFIED_TYPES = frozenset(_STATEMENTS)

@@ -1,0 +1,63 @@
+"""Proofs and counterexamples for tensor layout transforms.
+
+The public names live in the packages below and are loaded on first use, so that `import layoutproof` is cheap and loads no solver.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
+    from layoutproof.ir.intrinsics import undef
+    from layoutproof.ir.primfunc import PrimFunc
+    from layoutproof.ir.script import load, loads
+    from layoutproof.lowering.schedule import IllegalTransform, Schedule
+    from layoutproof.verify.maps import check_map
+    from layoutproof.verify.verdict import Status, Verdict
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AXIS_SEPARATOR",
+    "IllegalTransform",
+    "IndexMap",
+    "PrimFunc",
+    "Schedule",
+    "Status",
+    "Verdict",
+    "__version__",
+    "check_map",
+    "load",
+    "loads",
+    "undef",
+]
+
+_HOME: dict[str, str] = {
+    "AXIS_SEPARATOR": "layoutproof.ir.index_map",
+    "IllegalTransform": "layoutproof.lowering.schedule",
+    "IndexMap": "layoutproof.ir.index_map",
+    "PrimFunc": "layoutproof.ir.primfunc",
+    "Schedule": "layoutproof.lowering.schedule",
+    "Status": "layoutproof.verify.verdict",
+    "Verdict": "layoutproof.verify.verdict",
+    "check_map": "layoutproof.verify.maps",
+    "load": "layoutproof.ir.script",
+    "loads": "layoutproof.ir.script",
+    "undef": "layoutproof.ir.intrinsics",
+}
+
+
+if not TYPE_CHECKING:  # a type checker that saw a module's __getattr__ would let every misspelt name pass
+
+    def __getattr__(name: str) -> object:
+        """The public object `name`, from its home module; kept, so that the second access is a plain lookup."""
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,78 @@
+"""The JSON that commands print, as schemas: no key missing, none that is not described."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def closed(**properties: Schema) -> Schema:
+    """An object with exactly these keys."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def nullable(schema: Schema) -> Schema:
+    """Or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def listed(schema: Schema) -> Schema:
+    """A list of such."""
+    return {"type": "array", "items": schema}
+
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+SIZE: Schema = {"anyOf": [COUNT, {"type": "string", "minLength": 1}]}
+
+VERDICT = closed(
+    status={"enum": ["proved", "refuted", "unknown", "vacuous"]},
+    claim={"type": "string", "minLength": 1},
+    engine={"type": "string", "minLength": 1},
+    strictness=listed({"enum": ["nnan", "ninf", "nsz", "reassoc"]}),
+    reason=nullable(TEXT),
+    counterexample=nullable({"type": "object"}),
+    seconds={"type": "number", "minimum": 0},
+)
+
+MAP = closed(
+    index_map={"type": "string", "pattern": "^lambda"},
+    shape=listed(SIZE),
+    injective=VERDICT,
+    bijective=VERDICT,
+    physical_shape=listed(nullable(SIZE)),
+    axis_separators=listed(COUNT),
+    flattened_shape=listed(nullable(SIZE)),
+    inverse=nullable({"type": "string", "pattern": "^lambda"}),
+    padding=closed(predicate=nullable(TEXT), cells=nullable(SIZE), fraction=nullable(NUMBER), reason=nullable(TEXT)),
+)
+
+STEP = closed(primitive=TEXT, arguments={"type": "object"}, obligations=listed(VERDICT))
+FIRST = nullable({"type": "array", "prefixItems": [listed(COUNT), TEXT, TEXT], "minItems": 3, "maxItems": 3})
+
+RUN = closed(
+    program=TEXT,
+    verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
+    steps=listed(STEP),
+    certificate={"type": "null"},
+    lowering=listed(STEP),
+    build=nullable(closed(target=TEXT, command=TEXT, source=nullable(TEXT), index_bits=WHOLE, self_check=TEXT, notes=listed(TEXT))),
+    fault=nullable(closed(kind=TEXT, message=TEXT)),
+    run=nullable(
+        closed(
+            equal={"type": "boolean"},
+            instances=COUNT,
+            cells={"enum": ["all", "slice"]},
+            allowed_ulps=COUNT,
+            kernel_seconds=NUMBER,
+            interpreter_seconds=NUMBER,
+            outputs=listed(
+                closed(buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, arbitrary=COUNT, first=FIRST)
+            ),
+            padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
+        )
+    ),
+)

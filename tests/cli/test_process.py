@@ -1,0 +1,161 @@
+"""The command as a process: streams that close, signals, `python -m`, and no colour without a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.calling import OPERATORS, files_below
+
+COMMAND = [sys.executable, "-m", "layoutproof"]
+MAP = ["map", "lambda i: [i//4, i%4]", "--shape", "14"]
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False, env=env)
+
+
+def test_python_m() -> None:
+    """`python -m layoutproof` is the command, with its exit codes."""
+    for arguments, code in ((MAP, 0), (["map", "lambda i: [i//4]", "--shape", "14"], 1), (["map"], 2)):
+        assert run(*arguments).returncode == code
+
+
+@pytest.mark.parametrize("command", [[], ["map"], ["draw"], ["run"], ["demo"]], ids=lambda command: command[0] if command else "all")
+def test_help(command: list[str]) -> None:
+    """-h and --help are the same, exit with 0, and every line fits eighty columns on a narrow terminal."""
+    short, long = (run(*command, option, env={**os.environ, "COLUMNS": "80"}) for option in ("-h", "--help"))
+    assert short.returncode == long.returncode == 0
+    assert short.stdout == long.stdout
+    assert "Usage: layoutproof" in short.stdout and max(len(line) for line in short.stdout.splitlines()) <= 80
+
+
+def test_version() -> None:
+    """--version names the version."""
+    assert run("--version").stdout.startswith("layoutproof, version ")
+
+
+def test_no_command_is_wrong_usage() -> None:
+    """Without a command the help is shown and the exit code is 2; a misspelt one is named."""
+    assert run().returncode == 2
+    misspelt = run("mpa")
+    assert misspelt.returncode == 2 and "mpa" in misspelt.stderr
+
+
+def test_closed_pipe() -> None:
+    """A reader that goes away ends the command quietly, as it ends other commands."""
+    for form in ("text", "json"):
+        with subprocess.Popen([*COMMAND, *MAP, "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stderr is not None
+            process.stdout.close()
+            assert process.wait(60) == 141
+            assert process.stderr.read() == b""
+
+
+def test_full_device() -> None:
+    """Output that cannot be written is an error, not a success."""
+    with open("/dev/full", "w") as full:
+        process = subprocess.run([*COMMAND, *MAP], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert process.returncode == 2
+    assert process.stderr.startswith("error[LP501]: standard output cannot be written")
+
+
+def test_closed_streams() -> None:
+    """With standard output or standard error closed the exit code is what it would be."""
+    for closed in (">&-", "2>&-", ">&- 2>&-"):
+        script = f'"$0" -m layoutproof map "lambda i: [i//4]" --shape 14 {closed}'
+        done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+
+
+def test_ascii_streams(tmp_path: Path) -> None:
+    """A stream that knows only ASCII gets escapes, not a failure; so does a file name that is no text."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = run("run", str(tmp_path / "größe\udcff.py"), env=environment)
+    assert done.returncode == 2 and "there is no such file" in done.stderr
+
+
+def terminal_output(arguments: list[str], columns: int) -> str:
+    """What the command prints to a terminal of some width."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen([*COMMAND, *arguments], stdin=slave, stdout=slave, stderr=slave, env=environment)
+    os.close(slave)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(master)
+    assert process.wait(60) == 0
+    return b"".join(chunks).decode()
+
+
+@pytest.mark.parametrize("columns", [20, 80, 300])
+def test_colour_on_a_terminal(columns: int) -> None:
+    """On a terminal of any width the verdict on injectivity is coloured, that on the box is not, and no line is broken."""
+    lines = terminal_output(MAP, columns).splitlines()
+    (injective,) = [line for line in lines if line.startswith("injective")]
+    (onto,) = [line for line in lines if line.startswith("onto the box")]
+    assert "\x1b[1;32mproved" in injective
+    assert "refuted" in onto and "\x1b" not in onto
+    assert any(line.rstrip() == "inverse         lambda p0, p1: [4*p0 + p1]" for line in lines)
+
+
+def test_progress_is_gone_afterwards() -> None:
+    """A run shows its stages on a terminal and leaves the report behind."""
+    shown = terminal_output(["run", str(OPERATORS / "row_sum.py")], 100)
+    assert "bit for bit" in shown
+
+
+# The guard gives a warning as soon as the program is read: from then on the command is at work.
+SLOW = """
+@T.prim_func
+def f(A: T.Buffer((4096, 400), "float32"), B: T.Buffer((4096,), "float32")):
+    for i, k in T.grid(4096, 400):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(k >= 1)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
+    """Ctrl-C at any time of a run: one word on standard error, exit code 130, and each file is there whole or not at all."""
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW)
+    arguments = ["run", str(program), "-o", str(tmp_path / "out.txt"), "--emit", str(tmp_path / "out.c")]
+    assert run(*arguments).returncode == 0
+    source = (tmp_path / "out.c").read_bytes()
+    interrupted = 0
+    for delay in (0.0, 0.1, 0.3, 0.6):
+        for name in ("out.txt", "out.c"):
+            (tmp_path / name).unlink(missing_ok=True)
+        with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert "warning[LP129]" in process.stderr.readline()
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read()
+        assert "Traceback" not in said
+        assert (process.returncode, said.endswith("\ninterrupted\n")) in ((0, False), (130, True), (-signal.SIGINT, False)), said
+        interrupted += process.returncode == 130
+        files = files_below(tmp_path)
+        assert set(files) <= {"slow.py", "out.txt", "out.c"}
+        assert files.get("out.c", source) == source and files.get("out.txt", b"bit for bit\n").endswith(b"bit for bit\n")
+    assert interrupted >= 1

@@ -1,0 +1,58 @@
+"""What every test may use: golden files, and the random test profiles.
+
+The default profile draws the same cases on every run, so that a red run can be repeated; the campaign draws new ones.
+"""
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+
+settings.register_profile("default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True)
+settings.load_profile("default")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the files under tests/golden instead of comparing with them")
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Compares text with a file below `folder`, or rewrites that file."""
+
+    folder: Path
+    update: bool
+
+    def __call__(self, name: str, text: str) -> None:
+        """Fail unless the file `name` (a path below tests/golden) holds exactly `text`; the failure shows the difference.
+
+        With --update-golden the file is written instead.
+        """
+        path = self.folder / name
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ValueError(f"a golden file lies below {self.folder}: {name!r} does not")
+        if self.update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+            return
+        if not path.is_file():
+            pytest.fail(f"no golden file {path}; look at the text, then write it with --update-golden:\n{text}", pytrace=False)
+        with path.open(encoding="utf-8", newline="") as file:
+            expected = file.read()
+        if text != expected:
+            difference = difflib.unified_diff(
+                expected.splitlines(keepends=True), text.splitlines(keepends=True), f"tests/golden/{name}", "what the test got"
+            )
+            lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
+            pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """A function `golden(name, text)`: the text must equal the file tests/golden/name."""
+    return Golden(GOLDEN, bool(request.config.getoption("--update-golden")))

@@ -1,0 +1,112 @@
+"""Every operator from its text to a running kernel: as it is, and with each parameter re-laid with padding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.operators import (
+    CONCRETE,
+    DATA,
+    NAMES,
+    REFERENCES,
+    Variant,
+    assert_equals_interpreter,
+    assert_equals_numpy,
+    operator,
+    scheduled,
+    variants,
+)
+
+from layoutproof.ir.script import loads, print_func
+from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.verify.verdict import Status
+
+SIZES = {"sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)], "sym_row_sum": [{"n": n, "m": m} for n in (0, 1, 6) for m in (0, 1, 9)]}
+# Millions of cells, or a hundred million instances: one layout for each parameter is enough.
+LARGE = {"relu_nhwc", "conv2d_nhwc"}
+LAID_OUT = [(name, variant) for name in NAMES for variant in list(variants(operator(name)))[:: 2 if name in LARGE else 1]]
+
+
+def test_every_operator_has_a_reference() -> None:
+    """No file of the operators is left out, and each parameter of each is re-laid, twice where it is small."""
+    assert set(NAMES) == set(REFERENCES) == {path.stem for path in (DATA / "operators").iterdir()}
+    assert {(name, variant.buffer) for name, variant in LAID_OUT} == {(n, b.name) for n in NAMES for b in operator(n).buffers}
+    assert len(LAID_OUT) == sum((1 if name in LARGE else 2) * len(operator(name).buffers) for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reads_back_equal(name: str) -> None:
+    """An operator printed and read again is the same program, and so is its lowered form."""
+    func = operator(name)
+    assert loads(print_func(func)) == func
+    lowered = Schedule(func).lower()
+    assert loads(print_func(lowered)) == lowered
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernel_as_written(name: str) -> None:
+    """The kernel of an operator equals the interpreter (bit for bit, 4 ulp for library functions) and numpy within tolerance."""
+    func = operator(name)
+    schedule = Schedule(func)
+    kernel = schedule.build("c")
+    for sizes in SIZES.get(name, [{}]):
+        assert_equals_interpreter(schedule, kernel, sizes)
+        assert_equals_numpy(func, kernel, REFERENCES[name], sizes)
+
+
+@pytest.mark.parametrize(("name", "variant"), LAID_OUT, ids=[f"{name}-{variant}" for name, variant in LAID_OUT])
+def test_kernel_of_another_layout(name: str, variant: Variant) -> None:
+    """With a parameter re-laid and padded the kernel still equals interpreter and numpy, and its padding is as the contract says."""
+    func = operator(name)
+    schedule = scheduled(func, variant)
+    assert all(step.status is Status.PROVED for step in (*schedule.steps, *schedule.lowering_steps))
+    assert loads(print_func(schedule.func)) == schedule.func
+    kernel = schedule.build("c")
+    info = kernel.buffers[variant.buffer]
+    assert info.index_map is not None and len(info.steps) == 1
+    if name in CONCRETE:
+        assert prod_of(info.physical_shape) > prod_of(info.logical_shape), "the layout has no padding"
+    for sizes in SIZES.get(name, [{}]):
+        assert_equals_interpreter(schedule, kernel, sizes)
+        assert_equals_numpy(func, kernel, REFERENCES[name], sizes)
+
+
+def prod_of(shape: tuple[int | str, ...]) -> int:
+    """The number of cells of a concrete shape."""
+    total = 1
+    for extent in shape:
+        assert isinstance(extent, int)
+        total *= extent
+    return total
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_parameters_at_once(name: str, tmp_path: Path) -> None:
+    """With every parameter re-laid at once the kernel is still right, and the saved trace replays to the identical program."""
+    func = operator(name)
+    schedule = Schedule(func)
+    for variant in list(variants(func))[::2]:
+        step = scheduled(func, variant).steps[0]
+        schedule.apply(step.transform)
+    kernel = schedule.build("c")
+    for sizes in SIZES.get(name, [{}]):
+        assert_equals_interpreter(schedule, kernel, sizes)
+        assert_equals_numpy(func, kernel, REFERENCES[name], sizes)
+    schedule.save_trace(tmp_path / "trace.json")
+    again = Schedule.load(operator(name), tmp_path / "trace.json")
+    assert again.trace == schedule.trace
+    assert again.func == schedule.func
+    assert again.script() == schedule.script()
+    assert print_func(again.lower()) == print_func(schedule.lower())
+
+
+def test_a_shift_of_any_extent_is_refused() -> None:
+    """An index that leaves 32 bits for the largest extent is refuted with that extent, and the schedule is as it was."""
+    func = operator("sym_relu")
+    schedule = Schedule(func)
+    with pytest.raises(IllegalTransform) as caught:
+        schedule.transform_layout("compute", "A", "lambda i: [i + 3]", None)
+    assert caught.value.status is Status.REFUTED
+    assert "2147483" in str(caught.value)
+    assert schedule.func is func and schedule.steps == ()

@@ -1,0 +1,78 @@
+"""Math functions in compiled C: exact ones bit for bit, the library's within 4 ulp, special values included."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.lowering.codegen.programs import FLOATS, INTEGERS, Group, applied, array_of, assert_same, edges, run_groups, widened
+
+from layoutproof.ir.dtype import DType, Kind
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.interp.number import EXACT, call_math
+from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call
+from layoutproof.ir.semantics import float_format, round_float
+from layoutproof.lowering.codegen.c_math import MATH_NAMES
+
+EXACTLY = {*EXACT, "sqrt", "fma"}
+
+
+def test_every_function_is_known() -> None:
+    """The table of C names is complete."""
+    assert set(MATH_NAMES) == set(MATH_FUNCTIONS)
+
+
+def arguments(function: str, dtype: DType) -> list[tuple[Any, ...]]:
+    """Edge values and random ones, as many as the function takes at a time."""
+    generator = np.random.default_rng(len(function))
+    precision, emin, emax = float_format(dtype)
+    scales = generator.uniform(emin - precision, emax, 60)
+    spread = [round_float(float(m) * 2.0 ** float(e), dtype) for m, e in zip(generator.uniform(-2, 2, 60), scales, strict=True)]
+    near = [round_float(float(v), dtype) for v in generator.uniform(-12, 12, 150)]
+    halves = [sign * (k + 0.5) for k in range(6) for sign in (1.0, -1.0)]
+    numbers = [*edges(dtype), *spread, *near, *halves]
+    if MATH_FUNCTIONS[function] == 1:
+        return [(v,) for v in numbers]
+    if MATH_FUNCTIONS[function] == 2:
+        return list(itertools.product([*edges(dtype), *near[:20]], repeat=2))
+    return [tuple(numbers[int(k)] for k in generator.integers(0, len(numbers), 3)) for _ in range(2000)]
+
+
+def call(name: str, *operands: Expr) -> Expr:
+    """A call of a math function."""
+    return Call(name, operands)
+
+
+def ulps(actual: float, expected: float, dtype: DType) -> float:
+    """The distance in units of the last place of the expected value; 0 for equal values and for two NaNs."""
+    if actual == expected or (actual != actual and expected != expected):
+        return 0.0
+    if not (math.isfinite(actual) and math.isfinite(expected)):
+        return math.inf
+    precision, emin, _ = float_format(dtype)
+    exponent = math.frexp(expected)[1] if expected != 0.0 else emin
+    return abs(actual - expected) / math.ldexp(1.0, max(exponent, emin + 1) - precision)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_functions_of_floats(dtype: DType) -> None:
+    """Every function agrees with the reference interpreter's on edge values and random numbers."""
+    tuples = {name: arguments(name, dtype) for name in MATH_FUNCTIONS}
+    groups = [Group(name, dtype, tuple(zip(*tuples[name], strict=True)), applied(call, name)) for name in MATH_FUNCTIONS]
+    for name, result in run_groups(groups).items():
+        wanted = [float(call_math(name, values, dtype)) for values in tuples[name]]
+        if name in EXACTLY:
+            assert_same(result, array_of(wanted, dtype), f"{name} of {dtype}")
+            continue
+        far = [(v, a, w) for v, a, w in zip(tuples[name], widened(result).tolist(), wanted, strict=True) if ulps(a, w, dtype) > 4]
+        assert far == [], f"{name} of {dtype}"
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_absolute_value_of_integers(dtype: DType) -> None:
+    """`abs` wraps for the least signed integer, which has no positive counterpart, and leaves unsigned ones alone."""
+    values = edges(dtype)
+    result = run_groups([Group("r", dtype, (values,), lambda v: Call("abs", tuple(v)))])["r"]
+    least = dtype.min_int if dtype.kind is Kind.INT else None
+    assert result.tolist() == [v if v == least else abs(v) for v in values]

@@ -1,0 +1,43 @@
+"""The golden-file comparison itself: a comparison that cannot fail would hide every change of output."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Golden
+
+
+def test_equal_text_passes(tmp_path: Path) -> None:
+    """Text equal to its golden file passes."""
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    Golden(tmp_path, update=False)("a.txt", "one\ntwo\n")
+
+
+@pytest.mark.parametrize("text", ["one\n2\n", "one\ntwo", "one\r\ntwo\r\n", "", "one\ntwo\n\n"])
+def test_any_difference_fails_and_is_shown(tmp_path: Path, text: str) -> None:
+    """Text that differs in a letter, a line ending or the last newline fails, and the failure shows a diff."""
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)--update-golden.*[-+]"):
+        Golden(tmp_path, update=False)("a.txt", text)
+    assert (tmp_path / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_missing_file_fails(tmp_path: Path) -> None:
+    """A golden file that does not exist fails the test and is not made on the side."""
+    with pytest.raises(pytest.fail.Exception, match="no golden file"):
+        Golden(tmp_path, update=False)("a.txt", "one\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_update_writes_the_text(tmp_path: Path) -> None:
+    """Updating writes exactly the text, folders included, and the comparison then passes."""
+    Golden(tmp_path, update=True)("deep/a.txt", "one\r\ntwo")
+    assert (tmp_path / "deep" / "a.txt").read_bytes() == b"one\r\ntwo"
+    Golden(tmp_path, update=False)("deep/a.txt", "one\r\ntwo")
+
+
+def test_names_outside_the_folder_are_refused(tmp_path: Path) -> None:
+    """A golden file cannot be written outside its folder."""
+    with pytest.raises(ValueError, match="lies below"):
+        Golden(tmp_path / "golden", update=True)("../a.txt", "one\n")
+    assert not (tmp_path / "a.txt").exists()

@@ -1,0 +1,158 @@
+"""Rewrites are accepted when nothing faults and cells are right, and refused when a cell map, the interface or the new program is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.verify.programs import first, program, statuses
+
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
+from layoutproof.ir.visit import stores_in
+from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.verdict import Status, worst
+
+OLD = """
+    @T.prim_func
+    def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
+        T.func_attr({"tirx.noalias": True})
+        C = T.alloc_buffer((14,))
+        for i in range(14):
+            C[i] = A[i]
+        for i in range(14):
+            B[i] = C[i]
+"""
+NEW = """
+    @T.prim_func
+    def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
+        T.func_attr({"tirx.noalias": True})
+        C = T.alloc_buffer((4, 4))
+        for i in range(14):
+            C[i // 4, i % 4] = A[i]
+        for i in range(14):
+            B[i] = C[i // 4, i % 4]
+"""
+SPLIT = IndexMap.from_func(lambda i: [i // 4, i % 4])
+
+
+def rewrite(new: str = NEW, cells: IndexMap = SPLIT, *, witness: Witness | None = None) -> Rewrite:
+    """The rewrite of the temporary's layout, with something changed."""
+    old, function = program(OLD), program(new)
+    return Rewrite(old, function, witness if witness is not None else Witness(_instances(function), (CellMap("C", "C", cells),)))
+
+
+def _instances(function: PrimFunc) -> tuple[InstanceMap, ...]:
+    return tuple(InstanceMap(k, k, IndexMap.identity(1)) for k, _ in enumerate(stores_in(function.body)))
+
+
+def _data(function: PrimFunc, name: str) -> str:
+    return next(s.buffer.data.name for s in stores_in(function.body) if s.buffer.name == name)
+
+
+@pytest.fixture
+def good() -> Rewrite:
+    """A rewrite that is right, its memories named as the reader names them."""
+    proposed = rewrite()
+    name = _data(proposed.new, "C")
+    return replace(proposed, witness=replace(proposed.witness, cells=(CellMap(name, name, SPLIT),)))
+
+
+def test_right_rewrite_is_accepted(good: Rewrite) -> None:
+    """Injective cells inside the new box, the same interface, no fault."""
+    assert statuses(check_rewrite(good)) == {Status.PROVED}
+
+
+@pytest.mark.parametrize(
+    ("cells", "part"),
+    [
+        (IndexMap.from_func(lambda i: [i // 4, i % 2]), ""),
+        (IndexMap.from_func(lambda i: [i // 4 + 1, i % 4]), "lie within"),
+        (IndexMap.identity(1), "lie within"),
+    ],
+)
+def test_wrong_cells_are_refused(good: Rewrite, cells: IndexMap, part: str) -> None:
+    """A cell map that is not injective, or leaves the box, or has the wrong rank, is not accepted."""
+    name = good.witness.cells[0].old_data
+    verdicts = check_rewrite(replace(good, witness=replace(good.witness, cells=(CellMap(name, name, cells),))))
+    assert any(v.status is not Status.PROVED and part in v.claim for v in verdicts)
+
+
+def test_memory_that_is_not_there(good: Rewrite) -> None:
+    """A witness that speaks of unknown memory is not accepted."""
+    verdicts = check_rewrite(replace(good, witness=replace(good.witness, cells=(CellMap("nowhere", "C", SPLIT),))))
+    assert Status.UNKNOWN in statuses(verdicts)
+
+
+def test_two_memories_may_not_become_one(good: Rewrite) -> None:
+    """Two cell maps into one memory are not accepted."""
+    (cells,) = good.witness.cells
+    other = CellMap(_data(good.old, "B"), cells.new_data, SPLIT)
+    verdicts = check_rewrite(replace(good, witness=replace(good.witness, cells=(cells, other))))
+    assert first(verdicts, Status.UNKNOWN, "no two memories").reason is not None
+
+
+def test_fault_in_the_new_program_is_refuted(good: Rewrite) -> None:
+    """An access out of bounds in the new program refutes the rewrite."""
+    wrong = program(NEW.replace("B[i] = C[i // 4, i % 4]", "B[i] = C[i // 4 + 1, i % 4]"))
+    assert first(check_rewrite(replace(good, new=wrong)), Status.REFUTED, "read C").counterexample is not None
+
+
+def test_undeclared_change_of_a_parameter(good: Rewrite) -> None:
+    """A parameter's shape changes only where the step declares it."""
+    relaid = program(NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((15,)"))
+    assert first(check_rewrite(replace(good, new=relaid)), Status.UNKNOWN, "parameters keep").reason is not None
+    declared = replace(good.witness, changes_interface=("B",))
+    assert statuses(check_rewrite(replace(good, new=relaid, witness=declared))) == {Status.PROVED}
+
+
+def test_input_that_comes_to_be_written(good: Rewrite) -> None:
+    """A parameter that the old program only reads may not be written."""
+    text = NEW.replace("            C[i // 4, i % 4] = A[i]\n", "            C[i // 4, i % 4] = A[i]\n            A[i] = A[i]\n")
+    written = program(text)
+    instances = tuple(InstanceMap(k, None if k == 1 else min(k, 1), None if k == 1 else IndexMap.identity(1)) for k in range(3))
+    verdicts = check_rewrite(replace(good, new=written, witness=replace(good.witness, instances=instances)))
+    assert first(verdicts, Status.UNKNOWN, "is only read").reason is not None
+
+
+def test_witness_must_name_every_store(good: Rewrite) -> None:
+    """A store that the witness leaves out, or an old one that is not there, is not accepted."""
+    short = replace(good.witness, instances=good.witness.instances[:1])
+    assert Status.UNKNOWN in statuses(check_rewrite(replace(good, witness=short)))
+    wrong = replace(good.witness, instances=(good.witness.instances[0], replace(good.witness.instances[1], old_store=7)))
+    assert Status.UNKNOWN in statuses(check_rewrite(replace(good, witness=wrong)))
+
+
+def test_new_assumption_on_symbols_is_refused() -> None:
+    """A rewrite may not assume more of the symbols than the old program does; what follows from the old it may state."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+        n = T.int32()
+        T.evaluate(T.assume(n >= 4))
+        for i in range(n):
+            B[i] = A[i]
+    """
+    old = program(text)
+    for assumption, status in (("n >= 4", Status.PROVED), ("n >= 3", Status.PROVED), ("n >= 5", Status.UNKNOWN)):
+        new = program(text.replace("n >= 4", assumption))
+        verdicts = check_rewrite(Rewrite(old, new, Witness(_instances(new))))
+        assert worst(statuses(verdicts)) is status
+
+
+def test_layout_record_may_not_change() -> None:
+    """Padding without a contract does not get one by a rewrite; a record goes on where it was."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((14,), "float32")):
+        T.func_attr({"layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [
+            {"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}]}}})
+        for i in range(14):
+            B[i] = A[i // 4, i % 4]
+    """
+    old = program(text)
+    assert statuses(check_rewrite(Rewrite(old, old, Witness(_instances(old))))) == {Status.PROVED}
+    for other in (text.replace('"contract": None', '"contract": "undef"'), text.replace("[14], ", "[15], ")):
+        new = program(other)
+        assert Status.UNKNOWN in statuses(check_rewrite(Rewrite(old, new, Witness(_instances(new)))))

@@ -1,0 +1,47 @@
+"""Equality of index maps: proved in several ways, refuted with an index at which they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.verify.equal import prove_equal_maps
+from layoutproof.verify.verdict import Status
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shape", "engine"),
+    [
+        ("lambda i: [i//4, i%4]", "lambda j: [j >> 2, j & 3]", (14,), "structure"),
+        ("lambda i: [i//8//4, i%32]", "lambda i: [i//32, i%32]", ("n",), "structure"),
+        ("lambda i: [i ^ 5]", "lambda j: [j + 5 - 2*(j & 5)]", ("n",), "isl"),
+        ("lambda i, j: [(i*m + j)//m]", "lambda i, j: [i]", ("n", "m"), "structure"),
+        ("lambda i, j: [max(i, j) + min(i, j)]", "lambda i, j: [i + j]", ("n", "m"), "isl"),
+        ("lambda i, j: [max(i, j) * min(i, j)]", "lambda i, j: [i*j]", ("n", "m"), "z3"),
+        ("lambda i, j: [max(i, j) * min(i, j)]", "lambda i, j: [i*j]", (9, 7), "enumeration"),
+    ],
+)
+def test_equal_maps_are_proved_equal(first: str, second: str, shape: tuple[int | str, ...], engine: str) -> None:
+    """Each engine in its turn; names of inputs do not matter."""
+    verdict = prove_equal_maps(first, second, shape)
+    assert verdict.status is Status.PROVED
+    assert verdict.engine == engine
+
+
+def test_different_maps_are_refuted_at_an_index() -> None:
+    """The counterexample names the index, both images and, for symbolic shapes, the symbols."""
+    verdict = prove_equal_maps("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (14,))
+    assert verdict.counterexample == {"index": [4], "first": [1, 0], "second": [1, 4]}
+    assert prove_equal_maps("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (4,)).status is Status.PROVED
+    verdict = prove_equal_maps("lambda i: [i % n]", "lambda i: [i % 4]", ("n",))
+    assert verdict.status is Status.REFUTED and verdict.counterexample is not None
+    n, (i,) = verdict.counterexample["symbols"]["n"], verdict.counterexample["index"]
+    assert i % n != i % 4 and 0 <= i < n
+
+
+def test_bad_questions_are_refused() -> None:
+    """Maps of different ranks, and maps that divide by zero, are errors."""
+    with pytest.raises(LayoutproofError, match="1 and 2 axes"):
+        prove_equal_maps("lambda i: [i]", "lambda i: [i, i]", (4,))
+    with pytest.raises(LayoutproofError, match="divides by zero"):
+        prove_equal_maps("lambda i: [8 // (i - 2)]", "lambda i: [8 // (i - 2)]", (4,))

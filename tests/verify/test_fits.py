@@ -1,0 +1,103 @@
+"""Index arithmetic that fits its type, what is assumed of symbols for it, and arithmetic that does not fit."""
+
+from __future__ import annotations
+
+import pytest
+from tests.verify.programs import facts, program, statuses
+
+from layoutproof.ir.text import expr_text
+from layoutproof.verify.fits import call_assumptions, prove_index_fits
+from layoutproof.verify.verdict import Status
+
+BIG = """
+    @T.prim_func
+    def main(A: T.Buffer((1 << 20, 1 << 20), "float32"), B: T.Buffer((4,), "float32")):
+        for i, j in T.grid({rows}, 1048576):
+            if {condition}:
+                B[i % 4] = T.float32(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "condition", "expected"),
+    [
+        (2047, "i * 1048576 + j >= 0", Status.PROVED),
+        (2048, "i * 1048576 + j >= 0", Status.PROVED),
+        (2049, "i * 1048576 + j >= 0", Status.REFUTED),
+        (4096, "i < 2048 and i * 1048576 + j >= 0", Status.PROVED),
+        (4096, "i <= 2048 and i * 1048576 + j >= 0", Status.REFUTED),
+        (4096, "T.int64(1048576) * T.Cast('int64', i) + T.Cast('int64', j) >= T.int64(0)", Status.PROVED),
+    ],
+)
+def test_concrete_arithmetic(rows: int, condition: str, expected: Status) -> None:
+    """Every subexpression is within its type in every instance in which it is evaluated, guards respected."""
+    text = BIG.format(rows=rows, condition=condition).replace("1 << 20, 1 << 20", "4, 4")
+    verdicts = prove_index_fits(facts(text))
+    assert expected in statuses(verdicts)
+
+
+def test_refutation_has_the_value() -> None:
+    """The counterexample evaluates to a number that the type does not have."""
+    text = BIG.format(rows=2049, condition="i * 1048576 + j >= 0").replace("1 << 20, 1 << 20", "4, 4")
+    verdict = next(v for v in prove_index_fits(facts(text)) if v.status is Status.REFUTED)
+    assert verdict.counterexample is not None
+    assert verdict.counterexample["value"] > 2**31 - 1
+
+
+HALO = """
+    @T.prim_func
+    def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+        n = T.int32()
+        P = T.alloc_buffer((n + 2,))
+        for i in range(n + 2):
+            P[i] = T.if_then_else(1 <= i and i < n + 1, A[i - 1], T.float32(0))
+        for i, r in T.grid(n, 3):
+            B[i] = P[i + r]
+"""
+
+
+def test_symbols_alone_are_assumed_and_listed() -> None:
+    """What is needed of symbols is assumed, said in the reason, and listed for the caller to check."""
+    (verdict,) = prove_index_fits(facts(HALO))
+    assert verdict.status is Status.PROVED
+    assert verdict.reason is not None
+    assert "n + 2 fits int32" in verdict.reason
+    assert {expr_text(e, "plain") for e in call_assumptions(program(HALO))} == {"n + 2", "n + 1"}
+
+
+def test_concrete_programs_assume_nothing() -> None:
+    """Without symbols there is nothing to assume."""
+    text = HALO.replace("n = T.int32()", "").replace('"n"', "8").replace("n + ", "8 + ").replace("(n, 3)", "(8, 3)")
+    (verdict,) = prove_index_fits(facts(text))
+    assert verdict.status is Status.PROVED
+    assert verdict.reason is None
+
+
+FLAT = """
+    @T.prim_func
+    def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n * m,), "float32")):
+        n, m = T.int32(), T.int32()
+        for i, j in T.grid(n, m):
+            B[{index}] = A[i, j]
+"""
+
+
+def test_flat_access_below_an_extent_that_fits() -> None:
+    """A flat index in bounds of an extent that fits has only parts that fit."""
+    assert statuses(prove_index_fits(facts(FLAT.format(index="i * m + j")))) == {Status.PROVED}
+
+
+def test_flat_access_that_may_overflow_is_not_proved() -> None:
+    """A product that is not bounded by an extent may overflow, and is not claimed to fit."""
+    assert Status.PROVED not in statuses(prove_index_fits(facts(FLAT.format(index="i * m + j + i * n * m"))))
+
+
+def test_data_in_an_index_may_overflow() -> None:
+    """Arithmetic on a loaded index must fit too, which depends on data."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            B[i] = A[(I[i] + 1) % 8]
+    """
+    assert statuses(prove_index_fits(facts(text))) == {Status.UNKNOWN}

@@ -1,0 +1,153 @@
+"""Integer sets: the encoding means what the evaluator means, decoding leads back, budgets stop and repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from random import Random
+
+import islpy as isl
+import pytest
+
+from layoutproof.ir.dtype import INT32
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import BinaryOp, Cast, CompareOp, Expr, Logical, LogicalOp, Not, Select, Var, binary, compare, const, logical_and
+from layoutproof.ir.intrinsics import Call
+from layoutproof.verify.isl.decode import Decoder
+from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
+from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited, value
+
+X, Y, N = Var("i"), Var("j"), Var("n")
+
+
+def number(rng: Random, depth: int) -> Expr:
+    """Random quasi-affine arithmetic on i and j, negative constants and divisors included."""
+    if depth == 0:
+        return rng.choice([X, Y, const(rng.randint(-9, 9))])
+    a = number(rng, depth - 1)
+    c = const(rng.choice([-5, -3, -2, 2, 3, 4, 7, 8]))
+    forms: list[Callable[[], Expr]] = [
+        lambda: a + number(rng, depth - 1), lambda: a - number(rng, depth - 1), lambda: a * c, lambda: a // c, lambda: a % c,
+        lambda: binary(BinaryOp.TRUNCDIV, a, c), lambda: binary(BinaryOp.TRUNCMOD, a, c), lambda: a & c, lambda: a | c, lambda: a ^ c,
+        lambda: binary(BinaryOp.MIN, a, number(rng, depth - 1)), lambda: binary(BinaryOp.MAX, a, number(rng, depth - 1)),
+        lambda: Select(condition(rng, depth - 1), a, number(rng, depth - 1)), lambda: Call("abs", (a,)), lambda: a >> 2, lambda: a << 1,
+    ]  # fmt: skip
+    if depth == 1:
+        forms += [lambda: a & number(rng, 0), lambda: a | number(rng, 0), lambda: a ^ number(rng, 0)]
+    return rng.choice(forms)()
+
+
+def condition(rng: Random, depth: int) -> Expr:
+    """Random conditions on i and j."""
+    if depth > 0 and rng.random() < 0.3:
+        return Not(condition(rng, depth - 1))
+    if depth > 0 and rng.random() < 0.4:
+        return Logical(rng.choice(list(LogicalOp)), condition(rng, depth - 1), condition(rng, depth - 1))
+    return compare(rng.choice(list(CompareOp)), number(rng, max(depth - 1, 0)), number(rng, max(depth - 1, 0)))
+
+
+def point_of(space: NamedSpace, i: int, j: int) -> isl.Point:
+    """The isl point (i, j)."""
+    point = isl.Point.zero(space.space).set_coordinate_val(isl.dim_type.set, 0, value(space.ctx, i))
+    return point.set_coordinate_val(isl.dim_type.set, 1, value(space.ctx, j))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_encoding_and_decoding_agree_with_the_evaluator(seed: int) -> None:
+    """Function, condition, its negation, and what is decoded from them have the evaluator's value at every point."""
+    rng = Random(seed)
+    expr, where = number(rng, rng.randint(1, 3)), condition(rng, 2)
+    with limited(2_000_000) as ctx:
+        space = NamedSpace(ctx, ["i", "j"])
+        domain = isl.Set.from_basic_set(space.box({"i": 5, "j": 6}))
+        encoder = Encoder(space, domain)
+        function, holds, fails = encoder.function(expr), encoder.set_of(where), encoder.set_of(where, False)
+        decoder = Decoder(space)
+        pieces = [(decoder.condition(d), decoder.affine(a)) for d, a in function.intersect_domain(domain).get_pieces()]
+        decoded = decoder.condition(holds.intersect(domain))
+        for i, j in product(range(5), range(6)):
+            point, env = point_of(space, i, j), {"i": i, "j": j}
+            assert function.eval(point).to_python() == evaluate(expr, env)
+            truth = bool(evaluate(where, env))
+            assert (not isl.Set.from_point(point).intersect(holds).is_empty()) == truth
+            assert (not isl.Set.from_point(point).intersect(fails).is_empty()) != truth
+            assert bool(evaluate(decoded, env)) == truth
+            assert [evaluate(a, env) for d, a in pieces if evaluate(d, env)] == [evaluate(expr, env)]
+
+
+@pytest.mark.parametrize(
+    ("expr", "part"),
+    [
+        (X + (X * Y) // 2, X * Y),
+        (3 + X // Y, X // Y),
+        (X ^ N, N),
+        (X << Y, X << Y),
+        (Cast(INT32, X // (Y - Y)), X // (Y - Y)),
+        (X // 0, X // 0),
+    ],
+)
+def test_what_is_not_quasi_affine_is_named(expr: Expr, part: Expr) -> None:
+    """The smallest part that integer sets cannot state is carried by the error."""
+    with limited() as ctx:
+        space = NamedSpace(ctx, ["i", "j"], ["n"])
+        domain = isl.Set.from_basic_set(space.box({"i": 8, "j": 8}))
+        with pytest.raises(NotQuasiAffine) as caught:
+            Encoder(space, domain).function(expr)
+    assert caught.value.expr == part
+    assert caught.value.reason
+
+
+def test_unknown_name_is_named() -> None:
+    """A name that the space does not have is no symbol."""
+    with limited() as ctx, pytest.raises(NotQuasiAffine, match="q is neither"):
+        Encoder(NamedSpace(ctx, ["i"])).function(Var("q") + 1)
+
+
+def test_let_bound_names_stand_for_functions() -> None:
+    """`values` gives names that are functions of the space."""
+    with limited() as ctx:
+        space = NamedSpace(ctx, ["i", "j"])
+        inner = Encoder(space).function(X * 2 + Y)
+        function = Encoder(space, values={"t": inner}).function(Var("t") + 1)
+        assert function.eval(point_of(space, 3, 4)).to_python() == 11
+
+
+def test_budget_stops_the_same_way_every_time() -> None:
+    """A hard question raises BudgetExceeded, again and again; an easy one after it is answered in the same context."""
+    hard = X ^ (Y * 5) ^ (X // 3)
+    for _ in range(3):
+        with limited() as ctx:
+            space = NamedSpace(ctx, ["i", "j"])
+            domain = isl.Set.from_basic_set(space.box({"i": 4096, "j": 4096}))
+        with pytest.raises(BudgetExceeded), limited(2_000, space.ctx):
+            isl.Map.from_pw_aff(Encoder(space, domain).function(hard)).intersect_domain(domain).is_injective()
+        with limited(1_000_000, space.ctx):
+            assert not domain.is_empty()
+
+
+def test_numbers_of_any_size_fit() -> None:
+    """Constants past 64 bits keep their value."""
+    with limited() as ctx:
+        assert value(ctx, 3**60).to_python() == 3**60
+        space = NamedSpace(ctx, ["i"])
+        assert space.constant(-(2**70)).get_constant_val().to_python() == -(2**70)
+
+
+def test_space_refuses_a_name_twice() -> None:
+    """One name stands at one position."""
+    with limited() as ctx, pytest.raises(ValueError, match="twice"):
+        NamedSpace(ctx, ["i"], ["i"])
+
+
+def test_symbolic_function_is_printed_with_its_remainder() -> None:
+    """Decoding finds `%` again and keeps comparisons readable."""
+    with limited() as ctx:
+        space = NamedSpace(ctx, ["i", "j"], ["n"])
+        from layoutproof.ir.text import expr_text
+
+        encoder, decoder = Encoder(space), Decoder(space)
+        (piece,) = encoder.function(3 * (X % 4) + (Y + N) // 5 - 7).get_pieces()
+        assert expr_text(decoder.affine(piece[1]), "plain") == "3*(i%4) + (j + n)//5 - 7"
+        assert expr_text(decoder.condition(encoder.set_of(logical_and(4 * X + Y >= N, X < 3))), "plain") in (
+            "4*i + j >= n and i <= 2", "i <= 2 and 4*i + j >= n"
+        )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Views of one memory: inside it, and seen to be the same cells."""
+
+from __future__ import annotations
+
+import pytest
+from tests.verify.programs import facts, first, statuses
+
+from layoutproof.verify.races import prove_race_free
+from layoutproof.verify.readable import prove_readable
+from layoutproof.verify.verdict import Status
+from layoutproof.verify.views import prove_views
+
+VIEW = """
+    @T.prim_func
+    def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((24,), "float32")):
+        T.func_attr({{"tirx.noalias": True}})
+        V = T.decl_buffer(({shape}), "{dtype}", data=A.data{offset})
+        for i in range({trip}):
+            B[i % 24] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "offset", "trip", "value", "expected"),
+    [
+        ("24,", "float32", "", 24, "V[i]", Status.PROVED),
+        ("25,", "float32", "", 24, "V[i]", Status.PROVED),
+        ("25,", "float32", "", 25, "V[i]", Status.REFUTED),
+        ("20,", "float32", ", elem_offset=4", 20, "V[i]", Status.PROVED),
+        ("24,", "float32", ", elem_offset=4", 21, "V[i]", Status.REFUTED),
+        ("12,", "float64", "", 12, "T.Cast('float32', V[i])", Status.PROVED),
+        ("13,", "float64", "", 13, "T.Cast('float32', V[i])", Status.REFUTED),
+    ],
+)
+def test_views_stay_inside_their_memory(shape: str, dtype: str, offset: str, trip: int, value: str, expected: Status) -> None:
+    """A view may promise more than there is as long as no access goes there."""
+    verdicts = prove_views(facts(VIEW.format(shape=shape, dtype=dtype, offset=offset, trip=trip, value=value)))
+    assert statuses(verdicts) == {expected}
+
+
+def test_view_of_symbolic_extents() -> None:
+    """A flat view has as many elements as the buffer it flattens, for every extent."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer(("n", "m"), "float32")):
+        n, m = T.int32(), T.int32()
+        V = T.decl_buffer((n * m,), "float32", data=A.data)
+        for i, j in T.grid(n, m):
+            B[i, j] = V[i * m + j]
+    """
+    assert statuses(prove_views(facts(text))) == {Status.PROVED}
+
+
+ALIASED = """
+    @T.prim_func
+    def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):
+        T.func_attr({{"tirx.noalias": True}})
+        C = T.alloc_buffer((4, 6))
+        V = T.decl_buffer(({view}), "{dtype}", data=C.data)
+        for i, j in T.grid(4, 6):
+            C[i, j] = A[i * 6 + j]
+        for i in range({trip}):
+            B[i] = {value}
+"""
+
+
+@pytest.mark.parametrize(
+    ("view", "dtype", "trip", "value", "expected"),
+    [
+        ("24,", "float32", 24, "V[i]", Status.PROVED),
+        ("6, 4", "float32", 24, "V[i // 4, i % 4]", Status.PROVED),
+        ("12,", "float64", 12, "T.Cast('float32', V[i])", Status.PROVED),
+        ("48,", "float16", 24, "T.Cast('float32', V[i])", Status.PROVED),
+    ],
+)
+def test_what_is_written_through_one_view_is_read_through_another(view: str, dtype: str, trip: int, value: str, expected: Status) -> None:
+    """Cells are told by their place in memory, whatever shape or element type they are seen in."""
+    whole = prove_readable(facts(ALIASED.format(view=view, dtype=dtype, trip=trip, value=value)))
+    assert next(v for v in whole if v.claim.startswith("read V")).status is expected
+    part = prove_readable(
+        facts(
+            ALIASED.format(view=view, dtype=dtype, trip=trip, value=value).replace(
+                "T.grid(4, 6):\n            C", "T.grid(3, 6):\n            C"
+            )
+        )
+    )
+    verdict = next(v for v in part if v.claim.startswith("read V"))
+    assert verdict.status in ({Status.PROVED} if dtype == "float16" else {Status.REFUTED})
+
+
+def test_race_through_two_views() -> None:
+    """Iterations that meet through different views race."""
+    text = """
+    @T.prim_func
+    def main(A: T.Buffer((4, 6), "float32")):
+        V = T.decl_buffer((24,), "float32", data=A.data)
+        for i in T.parallel(4):
+            A[i, 0] = V[OFFSET]
+    """
+    assert statuses(prove_race_free(facts(text.replace("OFFSET", "i * 6 + 5")))) == {Status.PROVED}
+    assert first(prove_race_free(facts(text.replace("OFFSET", "18 - i * 6"))), Status.REFUTED).counterexample is not None

@@ -1,0 +1,408 @@
+"""Reads a function into its instances: walks the statements once, keeping what surrounds each access.
+
+The initial value of a block's reduction is a store of its own: once per spatial instance at the latest when the outermost reduction
+loop is over (this one is checked), and before every update that is executed (this one only says what is there for the update to
+read). Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Var, const, logical_and
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterKind,
+    IterVar,
+    Let,
+    Seq,
+    Stmt,
+)
+from layoutproof.ir.visit import children, free_variables, walk
+from layoutproof.verify.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
+from layoutproof.verify.instances import (
+    Access,
+    AccessKind,
+    Arithmetic,
+    Binding,
+    Dim,
+    Guard,
+    Loop,
+    Obstacle,
+    Program,
+    Scene,
+    can_trap,
+    conjuncts,
+    is_index_like,
+    is_larger,
+)
+from layoutproof.verify.integers import at_least, below
+from layoutproof.verify.spot import Spot
+
+_LARGEST_LET = 24
+
+
+def read_program(function: PrimFunc, where: Expr | None = None) -> Program:
+    """All instances of `function`. `where` is a condition on its symbols that callers vouch for."""
+    collector = _Collector(function)
+    env: Env = {}
+    scene = Scene()
+    collector.statement(function.body, scene, env)
+    given = tuple(g.as_expr for g in conjuncts(where)) if where is not None else ()
+    return Program(
+        function,
+        collector.symbols,
+        (*given, *collector.assumed),
+        tuple(collector.accesses),
+        tuple(collector.arithmetic),
+        tuple(collector.loops),
+        tuple(collector.bindings),
+        tuple(collector.views),
+        tuple(collector.obstacles),
+        frozenset(buffer.data for buffer in collector.allocated),
+        (*function.buffers, *collector.allocated),
+    )
+
+
+class _Collector:
+    """One walk over one function."""
+
+    def __init__(self, function: PrimFunc) -> None:
+        self.accesses: list[Access] = []
+        self.arithmetic: list[Arithmetic] = []
+        self.loops: list[Loop] = []
+        self.bindings: list[Binding] = []
+        self.views: list[tuple[Buffer, Node]] = []
+        self.obstacles: list[Obstacle] = []
+        self.allocated: list[Buffer] = []
+        self.assumed: list[Expr] = []
+        survey = survey_of(function)
+        self.symbols = survey.symbols
+        self._said = Abstraction(survey)
+        self._roots: dict[Var, Var] = {}
+        self._spot = Spot(function.body)
+        self._symbols = {symbol.name for symbol in survey.symbols}
+
+    # Statements
+
+    def statement(self, stmt: Stmt, scene: Scene, env: Env) -> None:
+        """Everything that `stmt` does at `scene`."""
+        outer = self._spot
+        self._spot = Spot(stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block)
+        _STATEMENTS[type(stmt)](self, stmt, scene, env)
+        self._spot = outer
+
+    def _seq(self, stmt: Seq, scene: Scene, env: Env) -> None:
+        for position, part in enumerate(stmt.body):
+            self.statement(part, scene.at(position), env)
+
+    def _for(self, stmt: For, scene: Scene, env: Env) -> None:
+        start, first = self._index(stmt.start, scene.at(0), env, stmt)
+        extent, second = self._index(stmt.extent, first, env, stmt)
+        var = self._loop_variable(stmt.var, scene)
+        dim = Dim(var, start, extent, stmt.kind)
+        if start != IntImm(0, start.dtype):
+            self.arithmetic.append(Arithmetic(start + extent, second, stmt, self._spot))
+        outer = replace(second, time=scene.time)
+        self.loops.append(Loop(dim, outer, stmt, self._spot))
+        self.statement(stmt.body, outer.at(1).inside(dim), {**env, stmt.var: var})
+
+    def _if(self, stmt: IfThenElse, scene: Scene, env: Env) -> None:
+        self._evaluate(stmt.condition, scene.at(0), env, stmt)
+        self.statement(stmt.then, self._said.under(stmt.condition, True, scene, env).at(1), env)
+        if stmt.otherwise is not None:
+            self.statement(stmt.otherwise, self._said.under(stmt.condition, False, scene, env).at(2), env)
+
+    def _let(self, stmt: Let, scene: Scene, env: Env) -> None:
+        dtype = stmt.var.dtype
+        value: Expr
+        if dtype == HANDLE:
+            self._pointer(stmt)
+            value, inner = stmt.var, scene
+        elif dtype.is_integer and dtype.lanes == 1 and is_index_like(stmt.value):
+            value, inner = self._index(stmt.value, scene.at(0), env, stmt)
+            inner = replace(inner, time=scene.time)
+            if is_larger(value, _LARGEST_LET):
+                # Replaced everywhere it could grow without end from let to let: a loop of one iteration says the same.
+                self._loop_of_one(stmt, value, inner, env)
+                return
+        elif dtype.is_integer and dtype.lanes == 1:
+            # Arithmetic on data wraps, so it is not the integer expression that it looks like: the variable is what data makes it.
+            self._evaluate(stmt.value, scene.at(0), env, stmt)
+            value, inner = self._said.unknown(stmt.var, scene, stmt.var.name)
+        else:
+            # Nothing speaks about a float or a truth value: a condition on it is dropped because it cannot be expressed.
+            self._evaluate(stmt.value, scene.at(0), env, stmt)
+            value, inner = stmt.var, scene
+        self.statement(stmt.body, inner.at(1), {**env, stmt.var: value})
+
+    def _loop_of_one(self, stmt: Let, value: Expr, scene: Scene, env: Env) -> None:
+        var = self._loop_variable(stmt.var, scene)
+        dim = Dim(var, value, const(1, var.dtype), ForKind.SERIAL)
+        self.statement(stmt.body, scene.at(1).inside(dim), {**env, stmt.var: var})
+
+    def _loop_variable(self, var: Var, scene: Scene) -> Var:
+        """Names are bound once on any path; where they are not, the inner one must not be taken for the outer."""
+        taken = self._symbols | {dim.var.name for dim in scene.dims}
+        return Var(self._said.fresh(var.name), var.dtype) if var.name in taken else var
+
+    def _pointer(self, stmt: Let) -> None:
+        """A name for memory that has one already."""
+        pointer = stmt.value
+        while isinstance(pointer, PointerCast):
+            pointer = pointer.pointer
+        if isinstance(pointer, Var):
+            self._roots[stmt.var] = self._roots.get(pointer, pointer)
+        else:
+            self.obstacles.append(Obstacle(f"the pointer {stmt.var.name}", stmt, self._spot))
+
+    def _store(self, stmt: BufferStore, scene: Scene, env: Env) -> None:
+        self._evaluate(stmt.value, scene.at(0), env, stmt)
+        self._access(AccessKind.WRITE, stmt.buffer, stmt.indices, scene.at(1), env, stmt)
+
+    def _allocate(self, stmt: Allocate, scene: Scene, env: Env) -> None:
+        self._new_buffer(stmt.buffer, scene, env, stmt)
+        self.statement(stmt.body, self._allocating((stmt.buffer,), scene), env)
+
+    def _new_buffer(self, buffer: Buffer, scene: Scene, env: Env, node: Node) -> None:
+        self.allocated.append(buffer)
+        for extent in buffer.shape:
+            self._index(extent, scene, env, node)
+
+    @staticmethod
+    def _allocating(buffers: tuple[Buffer, ...], scene: Scene) -> Scene:
+        return replace(scene, allocations={**scene.allocations, **{b.data: len(scene.dims) for b in buffers}}) if buffers else scene
+
+    def _declare(self, stmt: DeclBuffer, scene: Scene, env: Env) -> None:
+        self.views.append((stmt.buffer, stmt))
+        for extent in stmt.buffer.shape:
+            self._index(extent, scene, env, stmt)
+        self.statement(stmt.body, scene, env)
+
+    def _attr(self, stmt: AttrStmt, scene: Scene, env: Env) -> None:
+        self.statement(stmt.body, scene, env)
+
+    def _effect(self, stmt: Evaluate, scene: Scene, env: Env) -> None:
+        match stmt.value:
+            case Assume(condition=condition):
+                self._assume(condition, scene, env, stmt)
+            case IntImm():
+                pass
+            case _:
+                self._evaluate(stmt.value, scene, env, stmt)
+
+    def _assume(self, condition: Expr, scene: Scene, env: Env, stmt: Stmt) -> None:
+        always = not (scene.dims or scene.guards or scene.dropped or scene.unknowns)
+        if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
+            self.assumed += [g.as_expr for g in conjuncts(condition)]
+        before = len(self.accesses)
+        self._evaluate(condition, scene, env, stmt)
+        looked = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
+        self.accesses[before:] = looked
+
+    def _block(self, stmt: Block, scene: Scene, env: Env) -> None:
+        inner_env, current = dict(env), scene
+        for iter_var in stmt.iter_vars:
+            value, current = self._index(iter_var.binding, current.at(0), env, stmt)
+            inner_env[iter_var.var] = value
+        current = replace(current, time=scene.time)
+        self._evaluate(stmt.where, current.at(0), inner_env, stmt)
+        if stmt.match_buffers:
+            source = stmt.match_buffers[0].source.buffer.name
+            self.obstacles.append(
+                Obstacle(f"block {stmt.name}, which matches a region of {source} as a buffer of its own,", stmt, self._spot)
+            )
+        for buffer in stmt.alloc_buffers:
+            self._new_buffer(buffer, current, inner_env, stmt)
+        current = self._allocating(stmt.alloc_buffers, current)
+        guarded = self._said.under(stmt.where, True, current, inner_env)
+        domains = {v: self._domain(v, guarded, inner_env) for v in stmt.iter_vars}
+        for iter_var, domain in domains.items():
+            self.bindings.append(Binding(iter_var, domain, guarded, stmt, self._spot))
+        if stmt.init is not None:
+            spatial = tuple(Guard(d) for v, d in domains.items() if v.kind is not IterKind.REDUCE and d != TRUE)
+            self._initial(stmt, stmt.init, current, guarded, spatial, inner_env)
+        self.statement(stmt.body, guarded.at(2), inner_env)
+
+    def _domain(self, iter_var: IterVar, scene: Scene, env: Env) -> Expr:
+        """That a block variable lies in its domain, as a condition on the loops."""
+        start, extent = iter_var.domain.start, iter_var.domain.extent
+        end = extent if start == IntImm(0, start.dtype) else start + extent
+        value = env[iter_var.var]
+        low, high = (self._said.abstract(e, scene, env)[0] for e in (start, end))
+        if isinstance(value, Var) and isinstance(low, IntImm) and isinstance(high, IntImm) and low.value == 0:
+            loop = next((dim for dim in scene.dims if dim.var == value), None)
+            if loop is not None and loop.start == low and loop.extent == high:
+                return TRUE
+        return logical_and(at_least(value, low), below(value, high))
+
+    def _initial(self, block: Block, init: Stmt, scene: Scene, guarded: Scene, spatial: tuple[Guard, ...], env: Env) -> None:
+        used = {kind: {v for i in block.iter_vars if i.kind is kind for v in free_variables(env[i.var])} for kind in IterKind}
+        first = next((k for k, dim in enumerate(scene.dims) if dim.var in used[IterKind.REDUCE]), None)
+        if first is None:
+            # Each visit is a reduction of its own, and starts one whatever the block's guard says.
+            self.statement(init, replace(scene, guards=(*scene.guards, *spatial)).at(1), env)
+            return
+        before = len(self.accesses)
+        self.statement(init, guarded.at(1), env)
+        late = self._after_reduction(scene, first, used[IterKind.SPATIAL] | used[IterKind.OPAQUE], spatial)
+        for position, access in enumerate(self.accesses[before:], start=before):
+            written = access.kind is AccessKind.WRITE
+            # The value may be read at the first of these instances only, and the late store below stands for all of them.
+            known = access.scene if written and late is not None else replace(access.scene, exact=False)
+            self.accesses[position] = replace(access, checked=late is None or not written, scene=known)
+        if late is not None:
+            self.statement(init, late, env)
+
+    def _after_reduction(self, scene: Scene, first: int, spatial: set[Var], domains: tuple[Guard, ...]) -> Scene | None:
+        """One instance per spatial instance, when the outermost reduction loop is over; None where the space is not a product.
+
+        A condition on the way guards it where it can be told without the loops that are over; otherwise it guards the updates only.
+        """
+        loop = scene.dims[first]
+        outer = next(around.scene for around in reversed(self.loops) if around.dim == loop)
+        gone = {dim.var for dim in scene.dims[first:] if dim.var not in spatial}
+        kept = tuple(dim for dim in scene.dims if dim.var not in gone)
+        hidden = gone | {unknown.var for unknown in scene.unknowns}
+        if any(hidden & set(free_variables(part)) for dim in kept[first:] for part in (dim.start, dim.extent)):
+            return None
+        inner = scene.guards[len(outer.guards) :]
+        untold = {g.group for g in inner if hidden & set(free_variables(g.condition))}
+        told = tuple(g for g in inner if g.group not in untold)
+        start = scene.time.index(loop)
+        # The loop's own moment is `..., 1, loop`: what comes after it, before its next neighbour, is `..., 2`.
+        rest = [m for m in scene.time[start:] if not (isinstance(m, Dim) and m.var in gone)]
+        return replace(
+            scene,
+            dims=kept,
+            guards=(*outer.guards, *told, *domains),
+            time=(*scene.time[: start - 1], 2, *rest),
+            dropped=outer.dropped,
+            exact=scene.exact and len(scene.dropped) == len(outer.dropped),
+            allocations={data: count for data, count in scene.allocations.items() if count <= first},
+        )
+
+    # Expressions
+
+    def _index(self, expr: Expr, scene: Scene, env: Env, node: Node, extent: Expr | None = None) -> tuple[Expr, Scene]:
+        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index arithmetic."""
+        if isinstance(expr, IntImm):
+            return expr, scene
+        self._evaluate(expr, scene, env, node, traps=False)
+        try:
+            said, current = self._said.abstract(expr, scene, env)
+        except Inexpressible:
+            return self._said.unknown(expr, scene, "value")
+        if not isinstance(said, Var | IntImm):
+            self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
+        return said, current
+
+    def _evaluate(self, expr: Expr, scene: Scene, env: Env, node: Node, *, traps: bool = True) -> None:
+        """Records what evaluating `expr` does at `scene`: its loads, each under the conditions that guard it, and what may trap.
+
+        Without `traps` the arithmetic itself is recorded by the caller, as index arithmetic.
+        """
+        match expr:
+            case IntImm() | Var():
+                return
+            case BufferLoad():
+                self._access(AccessKind.READ, expr.buffer, expr.indices, scene, env, expr)
+                return
+            case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
+                self._evaluate(condition, scene, env, node, traps=traps)
+                self._evaluate(then, self._said.under(condition, True, scene, env), env, node, traps=traps)
+                self._evaluate(otherwise, self._said.under(condition, False, scene, env), env, node, traps=traps)
+                return
+            case Logical(op=op, lhs=lhs, rhs=rhs):
+                self._evaluate(lhs, scene, env, node, traps=traps)
+                self._evaluate(rhs, self._said.under(lhs, op is LogicalOp.AND, scene, env), env, node, traps=traps)
+                return
+            case Compare(lhs=lhs, rhs=rhs) if traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1:
+                for side in (lhs, rhs):
+                    self._record(side, scene, env, node)
+                return
+            case OpaqueCall(function=function):
+                self.obstacles.append(Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot))
+            case _:
+                pass
+        if traps and can_trap(expr):
+            self._record(expr, scene, env, node, is_index=False)
+        for child in children(expr):
+            if isinstance(child, Expr):
+                self._evaluate(child, scene, env, node, traps=traps)
+
+    def _record(self, expr: Expr, scene: Scene, env: Env, node: Node, *, is_index: bool = True) -> None:
+        """Arithmetic that is evaluated here. What cannot be said is recorded as it stands."""
+        if isinstance(expr, Var | IntImm):
+            return
+        try:
+            if isinstance(expr, Cast) and not is_index:
+                said, current = self._converted(expr, scene, env)
+            elif expr.dtype.lanes > 1:
+                lane = self._said.lane(expr)
+                said, current = self._said.abstract(in_lane(expr, lane.var), scene.inside(lane), env)
+            else:
+                said, current = self._said.abstract(expr, scene, env)
+        except Inexpressible:
+            said, current = expr, replace(scene, exact=False)
+        self.arithmetic.append(Arithmetic(said, current, node, self._spot, is_index))
+
+    def _converted(self, expr: Cast, scene: Scene, env: Env) -> tuple[Expr, Scene]:
+        """A float made an integer; of the float, only that it was made from index arithmetic is looked into."""
+        match expr.value:
+            case Cast(dtype=dtype, value=inner) if inner.dtype.is_integer and inner.dtype.lanes == 1:
+                said, current = self._said.abstract(inner, scene, env)
+                return Cast(expr.dtype, Cast(dtype, said)), current
+            case _:
+                return expr, scene
+
+    def _access(self, kind: AccessKind, buffer: Buffer, indices: tuple[Expr, ...], scene: Scene, env: Env, node: Node) -> None:
+        said, current = [], scene
+        for index, size in zip(indices, buffer.shape, strict=True):
+            if index.dtype.lanes == 1:
+                value, current = self._index(index, current, env, node, size)
+            else:
+                value, current = self._vector_index(index, current, env, node, size)
+            said.append(value)
+        data = self._roots.get(buffer.data, buffer.data)
+        self.accesses.append(Access(kind, buffer, data, tuple(said), current, node, self._spot))
+
+    def _vector_index(self, index: Expr, scene: Scene, env: Env, node: Node, extent: Expr) -> tuple[Expr, Scene]:
+        self._evaluate(index, scene, env, node, traps=False)
+        lane = self._said.lane(index)
+        inner = scene.inside(lane)
+        try:
+            said, current = self._said.abstract(in_lane(index, lane.var), inner, env)
+        except Inexpressible:
+            return self._said.unknown(index, inner, "value")
+        self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
+        return said, current
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, Scene, Env], None]] = {
+    Seq: _Collector._seq,
+    For: _Collector._for,
+    IfThenElse: _Collector._if,
+    Let: _Collector._let,
+    BufferStore: _Collector._store,
+    Allocate: _Collector._allocate,
+    DeclBuffer: _Collector._declare,
+    AttrStmt: _Collector._attr,
+    Evaluate: _Collector._effect,
+    Block: _Collector._block,
+}

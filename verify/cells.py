@@ -1,0 +1,178 @@
+"""Which cell of memory an access touches, as coordinates that agree exactly when the cells do.
+
+One view of a memory: its indices. Several views, or one flat view of something with structure: the digits of the flat index in the
+radices of a structured shape, once each digit is proved to be in range; else the number of the smallest unit that any view counts in.
+Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, prod
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.expr import Expr, IntImm, Var, const
+from layoutproof.ir.stmt import ForKind
+from layoutproof.verify.bounds import digits_in_range
+from layoutproof.verify.facts import Facts
+from layoutproof.verify.instances import Access, AccessKind, Dim
+from layoutproof.verify.radix import Polynomial, factors_of, stride_radices
+
+PART = "part"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An access with the coordinates of its cell. Where views differ in element size, the access has one more dim: the part of its
+    element.
+    """
+
+    access: Access
+    coordinates: tuple[Expr, ...]
+
+
+def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None) -> list[Place]:
+    """Every access of a memory with its cell. `structure` is a shape that the memory is known to have, if there is one."""
+    accesses = list(facts.program.touching(data))
+    views = {_view(a.buffer) for a in accesses}
+    if len(views) == 1 and not accesses[0].buffer.strides and (len(accesses[0].indices) != 1 or structure is None):
+        if len(accesses[0].indices) == 1:
+            for radices in _flat_radices(facts, accesses):
+                digits = _by_digits(facts, accesses, radices)
+                if digits is not None:
+                    return digits
+        return [Place(a, a.indices) for a in accesses]
+    for radices in _candidates(facts, accesses, structure):
+        digits = _by_digits(facts, accesses, radices)
+        if digits is not None:
+            return digits
+    return _by_units(accesses)
+
+
+def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+    """The indices of an access in a memory of `shape`: as they are, or the digits of flattened axes; None where that is not proved."""
+    if access.buffer.shape == shape:
+        return access.indices
+    if access.buffer.strides or not _is_zero(access.buffer.elem_offset):
+        return None
+    groups = _groups(access.buffer.shape, shape)
+    if groups is None:
+        return None
+    found: list[Expr] = []
+    for index, radices in zip(access.indices, groups, strict=True):
+        digits = digits_in_range(facts, access.scene, index, radices)
+        if digits is None:
+            digits = _divided_digits(index, radices)
+        if digits is None:
+            return None
+        found += digits
+    return tuple(found)
+
+
+def _divided_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
+    """The digits by division, where the radices are constants: right for every index in bounds, which is an obligation of its own."""
+    sizes = [radix.value for radix in radices if isinstance(radix, IntImm)]
+    if len(sizes) != len(radices):
+        return None
+    digits: list[Expr] = []
+    weight = prod(sizes)
+    for position, size in enumerate(sizes):
+        weight //= size
+        quotient = index // const(weight, index.dtype) if weight > 1 else index
+        digits.append(quotient % const(size, index.dtype) if position > 0 else quotient)
+    return digits
+
+
+def _groups(flat: Sequence[Expr], shape: Sequence[Expr]) -> list[list[Expr]] | None:
+    """The axes of `shape` whose product each axis of `flat` is; None where it is not so."""
+    groups: list[list[Expr]] = []
+    rest = list(shape)
+    for extent in flat:
+        wanted, product, group = Polynomial.of(extent), Polynomial.of(const(1)), list[Expr]()
+        while rest and (not group or product != wanted):
+            group.append(rest.pop(0))
+            product = product.times(Polynomial.of(group[-1]))
+        # Axes of extent 1 belong to what stands before them.
+        while rest and product == wanted and Polynomial.of(rest[0]).constant == 1:
+            group.append(rest.pop(0))
+        if product != wanted:
+            return None
+        groups.append(group)
+    return groups if not rest else None
+
+
+_View = tuple[tuple[Expr, ...], tuple[Expr, ...], Expr, int]
+
+
+def _view(buffer: Buffer) -> _View:
+    return (buffer.shape, buffer.strides, buffer.elem_offset, buffer.dtype.bytes)
+
+
+def _candidates(facts: Facts, accesses: Sequence[Access], structure: tuple[Expr, ...] | None) -> Iterator[Sequence[Expr]]:
+    if structure is not None:
+        yield structure
+    shapes = {a.buffer.shape for a in accesses if len(a.indices) > 1}
+    if len(shapes) == 1:
+        yield next(iter(shapes))
+    if not shapes:
+        yield from _flat_radices(facts, accesses)
+
+
+def _flat_radices(facts: Facts, accesses: Sequence[Access]) -> Iterator[Sequence[Expr]]:
+    """Radices for accesses that are all flat: the factors of the extent, or what the strides of the stores suggest."""
+    extent = accesses[0].buffer.shape[0]
+    yield factors_of(extent)
+    yield stride_radices((a.indices[0] for a in accesses if a.kind is AccessKind.WRITE), extent, frozenset(facts.program.symbols))
+
+
+def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]) -> list[Place] | None:
+    if len(radices) < 2:
+        return None
+    sizes = {a.buffer.dtype.bytes for a in accesses}
+    if len(sizes) != 1 or any(a.buffer.strides or not _is_zero(a.buffer.elem_offset) for a in accesses):
+        return None
+    places = []
+    for access in accesses:
+        found = access.indices if access.buffer.shape == tuple(radices) else structured(facts, access, tuple(radices))
+        if found is None:
+            return None
+        places.append(Place(access, found))
+    return places
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 0
+
+
+def _by_units(accesses: Sequence[Access]) -> list[Place]:
+    unit = 0
+    for access in accesses:
+        unit = gcd(unit, access.buffer.dtype.bytes)
+    return [_in_units(access, access.buffer.dtype.bytes // unit) for access in accesses]
+
+
+def _in_units(access: Access, size: int) -> Place:
+    number = element_number(access.buffer, access.indices)
+    if size == 1:
+        return Place(access, (number,))
+    part = Var(PART)
+    names = {dim.var.name for dim in access.scene.dims}
+    while part.name in names:
+        part = Var(part.name + "_")
+    dim = Dim(part, const(0), const(size), ForKind.SERIAL, lane=True)
+    scene = replace(access.scene, dims=(*access.scene.dims, dim))
+    return Place(replace(access, scene=scene), ((Polynomial.of(number * size).plus(Polynomial.of(part))).to_expr(),))
+
+
+def element_number(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+    """How many elements from the start of the memory `buffer[indices]` lies, as a polynomial written out."""
+    total = Polynomial.of(buffer.elem_offset)
+    if buffer.strides:
+        for index, stride in zip(indices, buffer.strides, strict=True):
+            total = total.plus(Polynomial.of(index).times(Polynomial.of(stride)))
+        return total.to_expr()
+    number = Polynomial({})
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        number = number.times(Polynomial.of(extent)).plus(Polynomial.of(index))
+    return total.plus(number).to_expr()

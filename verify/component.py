@@ -1,0 +1,270 @@
+"""One component of an index map through the engines, in order: structure, bits, enumeration, isl, z3.
+
+Every engine either decides exactly or passes on. What decided is named in the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.ir.dtype import INT64
+from layoutproof.ir.expr import Binary, BinaryOp, CompareOp, Expr, IntImm, Var, compare, const, logical_or
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import walk
+from layoutproof.verify.answer import Answer, Collision
+from layoutproof.verify.atoms import AtomKind
+from layoutproof.verify.carrier import try_invert_through_carrier
+from layoutproof.verify.conditions import condition_expr
+from layoutproof.verify.enumerate import MAX_CELLS, MAX_POINTS, Table, TooLarge, duplicate, over_box, tabulate
+from layoutproof.verify.fallback import by_bits, by_isl, by_z3, collision_in_window
+from layoutproof.verify.inverse import Inversion, try_invert
+from layoutproof.verify.lift import NumberTooWide, Renderer, number
+from layoutproof.verify.part import Part
+from layoutproof.verify.polynomial import constant, constant_of, plus, scale
+from layoutproof.verify.predicates import TooManyPieces, everything_but, predicate_of
+from layoutproof.verify.problem import written_size
+from layoutproof.verify.symbolic import instances
+from layoutproof.verify.synthesis import values_of
+from layoutproof.verify.verdict import Status
+
+MAX_WRITTEN = 20_000
+LONG = 30
+SMALL_BOX = 1 << 12
+
+
+def analyse(part: Part) -> Answer:
+    """Decide the component, as far as any engine does."""
+    if not part.axes:
+        return _unused_input(part)
+    found = by_identity(part) or by_structure(part)
+    if found is not None:
+        return found
+    if part.problem.concrete:
+        return _concrete(part)
+    if not part.inputs:
+        return by_constant(part)
+    return _symbolic(part)
+
+
+def _unused_input(part: Part) -> Answer:
+    """An input that no output uses: any two of its values go to one cell."""
+    (k,) = part.inputs
+    for instance in instances(part.problem, points=None):
+        if instance.extents[k] > 1:
+            collision = Collision({k: 0}, {k: 1}, instance.values)
+            return Answer(Status.REFUTED, "structure", collision=collision, padding=(), image=constant(1))
+    extent = part.problem.extent_polys[k]
+    if extent is not None and part.problem.ring.is_nonnegative(plus(scale(extent, -1), 1)):
+        return Answer(Status.PROVED, "structure", inverse={k: const(0)}, padding=(), image=constant(1))
+    return Answer(Status.UNKNOWN, "structure", reason="an input is not used, and no instance in which it has two values was found")
+
+
+def _concrete(part: Part) -> Answer:
+    if any(axis not in part.sizes for axis in part.axes):
+        return _by_solvers(part, "an extent of the box is not known")
+    found = by_bits(part)
+    if found is not None:
+        return found
+    reason = f"{prod(part.extents)} points"
+    if prod(part.extents) <= MAX_POINTS:
+        try:
+            return by_enumeration(part)
+        except TooLarge as problem:
+            reason = str(problem)
+    return _by_solvers(part, reason)
+
+
+def _symbolic(part: Part) -> Answer:
+    return _by_solvers(part, "")
+
+
+def _by_solvers(part: Part, reason: str) -> Answer:
+    """isl, then z3; before them, a search for two indices with one image among the small ones."""
+    collision = collision_in_window(part)
+    answer = by_isl(part)
+    if collision is not None:
+        kept = answer if answer.status is not Status.PROVED else Answer(Status.REFUTED, "enumeration")
+        return replace(kept, status=Status.REFUTED, engine="enumeration", collision=collision, inverse=None, reason=None)
+    if answer.status is not Status.UNKNOWN:
+        return answer
+    second = by_z3(part)
+    if second.status is Status.PROVED:
+        return second
+    reasons = [reason, *(why for a in part.axes if (why := part.problem.why_not.get(a)) is not None), answer.reason, second.reason]
+    return replace(answer, reason="; ".join(dict.fromkeys(r for r in reasons if r)))
+
+
+# -- structure --------------------------------------------------------------------------------------------------------------------
+
+
+def by_identity(part: Part) -> Answer | None:
+    """The commonest component of all: one axis that is one input, in a box of exactly its extent."""
+    if len(part.axes) != 1 or len(part.inputs) != 1:
+        return None
+    (axis,), (k,) = part.axes, part.inputs
+    problem = part.problem
+    atom = problem.atoms[k]
+    if problem.outputs[axis] != {(atom,): 1} or problem.extent_polys[k] != part.sizes.get(axis):
+        return None
+    return Answer(Status.PROVED, "structure", inverse={k: part.cell(axis)}, padding=(), image=problem.extent_polys[k])
+
+
+def by_constant(part: Part) -> Answer:
+    """Axes that no input moves: one cell is reached, and every other one is padding."""
+    problem = part.problem
+    zero = {v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None}
+    outputs = [substitute(o, zero) for o in part.outputs]
+    answer = Answer(Status.PROVED, "structure", inverse={}, padding=(), image=constant(1))
+    if part.box_size() == constant(1):
+        return answer
+    if not all(_is_plain(o) for o in outputs):
+        return replace(answer, padding=None, padding_reason="a constant axis is written with operations that a predicate may not have")
+    return replace(answer, padding=tuple(compare(CompareOp.NE, part.cell(a), o) for a, o in zip(part.axes, outputs, strict=True)))
+
+
+_PLAIN = {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.BITAND, BinaryOp.BITXOR, BinaryOp.SHL}
+
+
+def _is_plain(expr: Expr) -> bool:
+    """Whether an expression has only the operations that predicates and inverses are written with."""
+    return all(isinstance(n, Var | IntImm) or (isinstance(n, Binary) and n.op in {*_PLAIN, BinaryOp.SHR}) for n in walk(expr))
+
+
+def invert(part: Part) -> Inversion | None:
+    """The checked inverse in normal form, where every output has a normal form and elimination inverts them."""
+    problem = part.problem
+    outputs = [form for a in part.axes if (form := problem.outputs[a]) is not None]
+    atoms = [atom for k in part.inputs if (atom := problem.atoms[k]) is not None]
+    extents = {a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None}
+    if len(outputs) != len(part.axes) or len(extents) != len(part.inputs):
+        return None
+    return try_invert(problem.ring, outputs, [part.cells[a] for a in part.axes], atoms, extents)
+
+
+def by_structure(part: Part) -> Answer | None:
+    """Elimination, checked by rewriting."""
+    inversion = invert(part)
+    if inversion is None and len(part.inputs) > 1:
+        inversion = try_invert_through_carrier(part)
+    if inversion is None:
+        return None
+    problem = part.problem
+    size = part.domain_size()
+    # As many logical indices as cells, and injective: nothing is left over, whatever the conditions look like.
+    full = size is not None and size == part.box_size()
+    try:
+        renderer = make_renderer(part)
+        totals = {k: inversion.totals[atom] for k in part.inputs if (atom := problem.atoms[k]) is not None}
+        inverse = {k: renderer.expr(total) for k, total in totals.items()}
+        padding = () if full else tuple(condition_expr(renderer, violation) for violation in inversion.violations())
+    except NumberTooWide:
+        if part.cell_type == INT64:
+            return None  # another engine may say it with smaller numbers
+        raise
+    engine = "mixed-radix" if _has_products(part) else "structure"
+    padding = _read_from_table(part, padding)
+    if sum(map(written_size, [*inverse.values(), *padding])) <= MAX_WRITTEN:
+        return Answer(Status.PROVED, engine, inverse=inverse, padding=padding, image=size)
+    if problem.concrete and prod(part.extents) <= MAX_POINTS:
+        return None  # enumeration finds shorter texts
+    reason = f"the shortest text found has more than {MAX_WRITTEN} operands"
+    return Answer(Status.PROVED, engine, image=size, inverse_reason=reason, padding_reason=reason)
+
+
+def _read_from_table(part: Part, padding: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Long conditions on a small box as a shorter one that is true on the same cells, where there is one."""
+    if not part.problem.concrete or any(axis not in part.sizes for axis in part.axes):
+        return padding
+    size = sum(map(written_size, padding))
+    if size < LONG or size > MAX_WRITTEN or prod(part.box) > SMALL_BOX:
+        return padding
+    try:
+        mask = over_box(logical_or(*padding), [f"p{axis}" for axis in part.axes], part.box).astype(np.bool_)
+        shorter = predicate_of(mask.reshape(part.box), [part.cell(a) for a in part.axes], size // 3)
+    except (TooLarge, TooManyPieces):
+        return padding
+    return (shorter,) if written_size(shorter) < size else padding
+
+
+def _has_products(part: Part) -> bool:
+    """Whether products or quotients of symbols occur: then the mixed-radix lemma was used, not linear arithmetic alone."""
+    ring = part.problem.ring
+    forms = [form for a in part.axes if (form := part.problem.outputs[a]) is not None]
+    below = [ring.atoms[number] for number in ring.atoms_below(forms)]
+    divisors = [atom.parts[1] for atom in below if atom.kind is AtomKind.FLOOR]
+    return any(len(m) > 1 for form in forms for m in form) or any(constant_of(d) is None for d in divisors)
+
+
+def make_renderer(part: Part) -> Renderer:
+    """Prints cells as `p<axis>` variables of the cells' type."""
+    names = dict(part.problem.shown)
+    for axis in part.axes:
+        for monomial in part.cells[axis]:
+            names[monomial[0]] = Var(f"p{axis}", part.cell_type)
+    return Renderer(part.problem.ring, names, part.cell_type)
+
+
+# -- enumeration ------------------------------------------------------------------------------------------------------------------
+
+
+def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
+    """Every point of the component. Raises TooLarge."""
+    units = part.unit_names
+    table = tabulate(part.outputs, [*part.names, *units], [*part.extents, *(1 for _ in units)])
+    offsets = table.flat(part.box)
+    twice = duplicate(offsets)
+    padding, reason, hole, count = _image_of(part, offsets)
+    answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
+    if twice is not None:
+        first, second = (dict(zip(part.inputs, table.point(position), strict=False)) for position in twice)
+        return replace(answer, status=Status.REFUTED, collision=Collision(first, second))
+    try:
+        inverse = _table_inverse(part, table, offsets)
+    except TooManyPieces as reason_found:
+        return replace(answer, inverse_reason=f"no expression of moderate size inverts it: {reason_found}")
+    return replace(answer, inverse=inverse)
+
+
+def _image_of(part: Part, offsets: NDArray[np.int64]) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
+    """The padding predicate, why there is none, a cell nothing reaches, and the number of cells that are reached."""
+    box = part.box
+    if prod(box) > MAX_CELLS:
+        return _image_in_large_box(part, offsets)
+    free = np.ones(prod(box), dtype=np.bool_)
+    free[offsets] = False
+    holes = np.flatnonzero(free)
+    count = prod(box) - len(holes)
+    if not len(holes):
+        return (), None, None, count
+    hole = dict(zip(part.axes, Table(box, []).point(int(holes[0])), strict=True))
+    try:
+        return (predicate_of(free.reshape(box), [part.cell(a) for a in part.axes]),), None, hole, count
+    except TooManyPieces as problem:
+        return None, f"no predicate of moderate size: {problem}", hole, count
+
+
+def _image_in_large_box(part: Part, offsets: NDArray[Any]) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
+    """As `_image_of`, from the cells that are reached alone: they are fewer than the box has."""
+    ordered = np.sort(offsets)
+    reached = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    later = np.flatnonzero(reached != np.arange(len(reached)))
+    first = int(later[0]) if len(later) else len(reached)
+    hole = dict(zip(part.axes, Table(part.box, []).point(first), strict=True))
+    if len(part.axes) > 1:
+        return None, f"a box of {prod(part.box)} cells is too large to describe cell by cell", hole, len(reached)
+    try:
+        return (everything_but(reached, part.box[0], part.cell(part.axes[0])),), None, hole, len(reached)
+    except TooManyPieces as problem:
+        return None, f"no predicate of moderate size: {problem}", hole, len(reached)
+
+
+def _table_inverse(part: Part, table: Table, offsets: NDArray[np.int64]) -> dict[int, Expr]:
+    cells = [part.cell(a) for a in part.axes]
+    coordinates = np.unravel_index(np.arange(table.points), table.extents) if table.extents else ()
+    return {k: values_of(offsets, coordinates[position], part.box, cells) for position, k in enumerate(part.inputs)}

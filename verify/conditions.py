@@ -1,0 +1,168 @@
+"""Conditions on cells as short text: `p0 == 3 and p1 >= 2` rather than `4*p0 + p1 >= 14`.
+
+A condition is kept as a form compared with 0. Terms are peeled off, largest factor first, while the rest leaves them one value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import gcd
+
+from layoutproof.ir.expr import Compare, CompareOp, Expr, compare, logical_and
+from layoutproof.verify.lift import Renderer, join, number
+from layoutproof.verify.polynomial import ONE, Poly, add, constant_of, plus, scale
+from layoutproof.verify.ring import Ring
+
+
+class Sense(StrEnum):
+    """How a form is compared with 0."""
+
+    NEGATIVE = "<"
+    NONNEGATIVE = ">="
+    NONZERO = "!="
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`poly sense 0`."""
+
+    poly: Poly
+    sense: Sense
+
+    def reduced(self) -> Condition:
+        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is positive."""
+        names = [c for m, c in self.poly.items() if m != ONE]
+        offset = self.poly.get(ONE, 0)
+        if not names:
+            return self
+        common = gcd(*names)
+        if self.sense is Sense.NONZERO:
+            common = gcd(common, offset)
+            if self.poly[max(m for m in self.poly if m != ONE)] < 0:
+                common = -common
+        poly = {m: c // common for m, c in self.poly.items() if m != ONE}
+        # g*Q + c >= 0 exactly where Q + c//g >= 0, since Q is an integer.
+        return Condition(plus(poly, offset // common), self.sense)
+
+    def decided(self, ring: Ring) -> bool | None:
+        """Its value where the ranges decide it."""
+        low, high = ring.range_of(self.poly)
+        if self.sense is Sense.NONZERO:
+            if constant_of(self.poly) == 0 or low == high == 0:
+                return False
+            return True if (low is not None and low > 0) or (high is not None and high < 0) else None
+        negative = self.sense is Sense.NEGATIVE
+        if ring.is_nonnegative(self.poly):
+            return not negative
+        below = scale(self.poly, -1)
+        below = add(below, {ONE: 1}, -1)
+        if ring.is_nonnegative(below):
+            return negative
+        return None
+
+
+@dataclass(slots=True)
+class _Term:
+    factor: int
+    expr: Expr
+    low: int | None
+    high: int | None
+
+
+def condition_expr(renderer: Renderer, condition: Condition) -> Expr:
+    """The condition as an expression over cells and symbols."""
+    terms, offset = _ranged_terms(renderer, condition.poly)
+    if condition.sense is Sense.NONZERO:
+        return _linear(CompareOp.NE, terms, offset)
+    if all(t.low is not None and t.high is not None for t in terms):
+        return _peel(terms, -offset, condition.sense is Sense.NONNEGATIVE)
+    return _linear(CompareOp.GE if condition.sense is Sense.NONNEGATIVE else CompareOp.LT, terms, offset)
+
+
+def _ranged_terms(renderer: Renderer, poly: Poly) -> tuple[list[_Term], int]:
+    found: list[_Term] = []
+    offset = 0
+    for factor, expr in renderer.terms(poly):
+        if expr is None:
+            offset = factor
+        else:
+            low, high = renderer.ranges[expr]
+            found.append(_Term(factor, expr, low, high))
+    return found, offset
+
+
+_FLIPPED = {CompareOp.GE: CompareOp.LE, CompareOp.LT: CompareOp.GT, CompareOp.NE: CompareOp.NE}
+
+
+def _linear(op: CompareOp, terms: list[_Term], offset: int) -> Expr:
+    """`sum(terms) + offset op 0`, every term on the side where its factor is positive."""
+    left: list[tuple[int, Expr | None]] = [(t.factor, t.expr) for t in terms if t.factor > 0]
+    right: list[tuple[int, Expr | None]] = [(-t.factor, t.expr) for t in terms if t.factor < 0]
+    if not left:
+        left, right, offset, op = right, left, -offset, _FLIPPED[op]
+    if right and offset > 0:
+        left.append((offset, None))
+    elif offset:
+        right.append((-offset, None))
+    return compare(op, join(left), join(right))
+
+
+def _span(terms: list[_Term]) -> tuple[int, int]:
+    low = high = 0
+    for term in terms:
+        assert term.low is not None and term.high is not None
+        ends = (term.factor * term.low, term.factor * term.high)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
+    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy it."""
+    facts: list[Expr] = []
+    terms = sorted(terms, key=lambda t: -abs(t.factor))
+    while len(terms) > 1:
+        first, rest = terms[0], terms[1:]
+        low, high = _span(rest)
+        assert first.low is not None and first.high is not None
+        if _rest_is_idle(first, threshold, low, high):
+            threshold -= low
+            terms = [first]
+            break
+        wanted_large = at_least == (first.factor > 0)
+        best, next_best = (first.high, first.high - 1) if wanted_large else (first.low, first.low + 1)
+        reach = first.factor * next_best + (high if at_least else low)
+        if first.low != first.high and ((reach >= threshold) if at_least else (reach < threshold)):
+            break
+        if first.low != first.high:
+            facts.append(Compare(CompareOp.EQ, first.expr, number(best, first.expr.dtype)))
+        threshold -= first.factor * best
+        terms = rest
+        low, high = _span(terms)
+        if (low >= threshold) if at_least else (high < threshold):
+            return logical_and(*facts)
+    facts.append(_single(terms[0], threshold, at_least) if len(terms) == 1 else _linear(_op(at_least), terms, -threshold))
+    return logical_and(*facts)
+
+
+def _op(at_least: bool) -> CompareOp:
+    return CompareOp.GE if at_least else CompareOp.LT
+
+
+def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
+    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within reach."""
+    size = abs(first.factor)
+    return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
+
+
+def _single(term: _Term, threshold: int, at_least: bool) -> Expr:
+    """`factor * x >= threshold` (or `<`) as a bound on x, as an equality where one value is left."""
+    factor = term.factor
+    if factor < 0:
+        factor, threshold, at_least = -factor, 1 - threshold, not at_least
+    bound = -(-threshold // factor)
+    if at_least and term.high is not None and bound == term.high and term.low != term.high:
+        return Compare(CompareOp.EQ, term.expr, number(bound, term.expr.dtype))
+    if not at_least and term.low is not None and bound - 1 == term.low and term.low != term.high:
+        return Compare(CompareOp.EQ, term.expr, number(bound - 1, term.expr.dtype))
+    return Compare(_op(at_least), term.expr, number(bound, term.expr.dtype))

@@ -1,0 +1,108 @@
+"""Whether two index maps are the same function on a shape: by normal form, by trying every point, by isl, by z3."""
+
+from __future__ import annotations
+
+from math import prod
+from time import perf_counter
+from typing import Any
+
+from layoutproof.ir import codes
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.expr import CompareOp, Expr, compare, logical_or
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.box import check_traps
+from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, first_where
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.relation import make_relation
+from layoutproof.verify.isl.space import BudgetExceeded, limited
+from layoutproof.verify.problem import MapLike, Problem, ShapeLike, coerce_map, coerce_shape, make_problem
+from layoutproof.verify.symbolic import at_instance, instances, outputs_are_equal_by_z3
+from layoutproof.verify.verdict import Status, Verdict
+
+OPERATIONS = 300_000
+RLIMIT = 4_000_000
+
+
+def prove_equal_maps(first: MapLike, second: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:
+    """Whether two maps take every logical index of a shape to the same cell. Separators are not compared.
+
+    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different ranks and bad input.
+    """
+    start = perf_counter()
+    extents = coerce_shape(shape)
+    joined = _joined(first, second, extents, where)
+    rank = joined.given.rank // 2
+    claim = f"both maps take every logical index of {joined.domain_text()} to the same cell"
+    pairs = [(k, k + rank) for k in range(rank)]
+    open_pairs = [(a, b) for a, b in pairs if joined.outputs[a] is None or joined.outputs[a] != joined.outputs[b]]
+    for axis in range(joined.given.rank):
+        if joined.outputs[axis] is None:
+            check_traps(joined, axis)
+    if not open_pairs:
+        return Verdict(Status.PROVED, claim, "structure", reason=joined.assumptions(), seconds=perf_counter() - start)
+    different = logical_or(*(compare(CompareOp.NE, joined.index_map.outputs[a], joined.index_map.outputs[b]) for a, b in open_pairs))
+    example, complete = _difference(joined, different, rank)
+    if example is not None:
+        return Verdict(Status.REFUTED, claim, "enumeration", counterexample=example, seconds=perf_counter() - start)
+    if complete:
+        return Verdict(Status.PROVED, claim, "enumeration", seconds=perf_counter() - start)
+    return _by_solvers(joined, different, claim, rank, start)
+
+
+def _joined(first: MapLike, second: MapLike, extents: tuple[Expr, ...], where: Expr | str | None) -> Problem:
+    """One problem whose outputs are those of the first map and then those of the second."""
+    a = make_problem(first, extents, where)
+    names = [v.name for v in a.given.inputs]
+    other = coerce_map(second, len(extents), [v for e in extents for v in free_variables(e)]).rename(names)
+    if other.rank != a.given.rank:
+        raise error(codes.RANK, f"the maps have {a.given.rank} and {other.rank} axes")
+    return make_problem(IndexMap(a.given.inputs, (*a.given.outputs, *other.outputs)), extents, where)
+
+
+def _difference(problem: Problem, different: Expr, rank: int) -> tuple[dict[str, Any] | None, bool]:
+    """An index at which the maps differ, and whether every index was tried."""
+    names = [v.name for v in problem.index_map.inputs]
+    if problem.concrete:
+        extents = problem.numbers(range(len(names)))
+        if prod(extents) > MAX_POINTS:
+            return None, False
+        try:
+            point = first_where(different, names, extents)
+        except TooLarge:
+            return None, False
+        return (None if point is None else _example(problem, point, {}, rank)), True
+    for instance in instances(problem, 100):
+        try:
+            point = first_where(at_instance(problem, different, instance), names, instance.extents)
+        except TooLarge:
+            continue
+        if point is not None:
+            return _example(problem, point, dict(instance.values), rank), False
+    return None, False
+
+
+def _example(problem: Problem, point: tuple[int, ...], symbols: dict[str, int], rank: int) -> dict[str, Any]:
+    image = problem.index_map.evaluate(point, symbols)
+    found: dict[str, Any] = {"index": list(point), "first": list(image[:rank]), "second": list(image[rank:])}
+    return {**found, "symbols": symbols} if symbols else found
+
+
+def _by_solvers(problem: Problem, different: Expr, claim: str, rank: int, start: float) -> Verdict:
+    names = [v.name for v in problem.index_map.inputs]
+    try:
+        with limited(OPERATIONS) as ctx:
+            relation = make_relation(ctx, names, problem.shape, problem.symbols, problem.where, {})
+            found = relation.point_where(different)
+        if found is None:
+            return Verdict(Status.PROVED, claim, "isl", reason=problem.assumptions(), seconds=perf_counter() - start)
+        point, symbols = found
+        example = _example(problem, tuple(point[name] for name in names), symbols, rank)
+        if example["first"] != example["second"]:
+            return Verdict(Status.REFUTED, claim, "isl", counterexample=example, seconds=perf_counter() - start)
+        reason = "isl's counterexample does not replay"
+    except (NotQuasiAffine, BudgetExceeded) as problem_found:
+        reason = str(problem_found)
+    if outputs_are_equal_by_z3(problem, different, RLIMIT):
+        return Verdict(Status.PROVED, claim, "z3", reason=problem.assumptions(), seconds=perf_counter() - start)
+    return Verdict(Status.UNKNOWN, claim, "z3", reason=reason, seconds=perf_counter() - start)

@@ -1,0 +1,185 @@
+"""Index arithmetic fits its type: every subexpression of every index, bound and condition, in every instance in which it is
+evaluated.
+
+For symbolic shapes that cannot hold without a word on their size. Expressions of symbols alone that need one (`H + 2`, `N*H*W*C`) are
+then assumed to fit, which is checked at every call (`call_assumptions` lists them); from that, the rest is proved. The verdict's
+reason says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, Not, Var
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables, rewrite_bottom_up
+from layoutproof.verify.bounds import find_outside
+from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.instances import Arithmetic, Scene, keeps_range
+from layoutproof.verify.integers import above, at_least, below
+from layoutproof.verify.radix import Polynomial
+from layoutproof.verify.search import Search, no_answer, nothing
+from layoutproof.verify.verdict import Verdict
+
+CLAIM = "index arithmetic fits its types"
+_SHOWN = 6
+
+
+def call_assumptions(function: PrimFunc, where: Expr | None = None) -> tuple[Expr, ...]:
+    """The expressions of symbols alone that `prove_index_fits` assumes to fit their types: to be evaluated, over the integers, at
+    every call.
+    """
+    return _Sizes(Facts.of(function, where)).assumed
+
+
+def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that does not, or
+    may not.
+    """
+    watch = Stopwatch()
+    sizes = _Sizes(facts)
+    failures: dict[tuple[Expr, str], Verdict] = {}
+    engine = "isl" if sizes.assumed else "intervals"
+    for arithmetic, expr, scene in sizes.open:
+        found = sizes.find_overflow(arithmetic, expr, scene)
+        if found.is_empty:
+            engine = found.engine
+            continue
+        key = (expr, arithmetic.place)
+        if key not in failures:
+            failures[key] = _overflow(sizes.facts, arithmetic, expr, scene, found)
+    return tuple(failures.values()) if failures else (proved(CLAIM, engine, watch, sizes.reason()),)
+
+
+class _Sizes:
+    """What is not plain: expressions of symbols alone, which are assumed to fit, and the others, which are proved from that (`open`).
+
+    `facts` are the program's with what was assumed.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        symbols = set(facts.program.symbols)
+        found: dict[tuple[object, object], Expr] = {}
+        self.open: list[tuple[Arithmetic, Expr, Scene]] = []
+        for arithmetic in facts.program.arithmetic:
+            for expr, scene in arithmetic.parts() if arithmetic.is_index else ():
+                if not expr.dtype.is_integer or keeps_range(expr) or facts.interval(expr, scene).fits(expr.dtype):
+                    continue
+                variables = set(free_variables(expr))
+                if not variables or not variables <= symbols:
+                    self.open.append((arithmetic, expr, scene))
+                elif not _fits(facts, expr, Scene()):
+                    key = (frozenset(Polynomial.of(expr).terms.items()), expr.dtype)
+                    found.setdefault(key, expr)
+        self.assumed = tuple(found.values())
+        conditions = [c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))]
+        self.facts = facts.with_assumptions(*conditions) if conditions else facts
+        self._in_bounds: dict[tuple[object, ...], set[Expr]] = {}
+
+    def reason(self) -> str | None:
+        """What the proof rests on, or None."""
+        if not self.assumed:
+            return None
+        shown = [f"{_readable(e)} fits {e.dtype}" for e in self.assumed[:_SHOWN]]
+        more = len(self.assumed) - len(shown)
+        return f"assumed of every call: {', '.join(shown)}" + (f", and {more} more like these" if more else "")
+
+    def find_overflow(self, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> Search:
+        """An instance where `expr` leaves its type."""
+        found = self.facts.model.outside(scene, expr, expr.dtype.min_int, expr.dtype.max_int)
+        if found.is_empty or (found.point is not None and found.exact):
+            return found
+        if expr in self._below_extent(arithmetic):
+            return nothing("mixed-radix")
+        return found if found.reason is not None else no_answer(found.engine, "not decided")
+
+    def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
+        """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and factors at
+        least 1.
+        """
+        root, scene, extent = arithmetic.expr, arithmetic.scene, arithmetic.extent
+        if extent is None or extent.dtype.max_int > root.dtype.max_int:
+            return set()
+        key = (root, extent, scene.dims, scene.guards)
+        if key not in self._in_bounds:
+            inside = find_outside(self.facts, scene, root, extent).is_empty
+            self._in_bounds[key] = set(_dominated(self.facts, root, scene)) if inside else set()
+        return self._in_bounds[key]
+
+
+def _at_most(expr: Expr, high: int) -> Expr:
+    return Not(above(expr, high))
+
+
+def _fits(facts: Facts, expr: Expr, scene: Scene) -> bool:
+    return facts.model.outside(scene, expr, expr.dtype.min_int, expr.dtype.max_int).is_empty
+
+
+def _readable(expr: Expr) -> str:
+    """The text, symbols without the casts that only widen them."""
+
+    def visit(node: Node) -> Node:
+        return Var(node.value.name, node.dtype) if isinstance(node, Cast) and isinstance(node.value, Var) else node
+
+    return expr_text(rewrite_bottom_up(expr, visit), Style.PLAIN)
+
+
+def _dominated(facts: Facts, root: Expr, scene: Scene) -> Iterator[Expr]:
+    """The parts of `root`, which is at least 0, that are between 0 and its value."""
+    stack = [root]
+    while stack:
+        expr = stack.pop()
+        yield expr
+        if isinstance(expr, Cast) and expr.value.dtype.is_integer:
+            stack.append(expr.value)
+        if not isinstance(expr, Binary):
+            continue
+        sides = (expr.lhs, expr.rhs)
+        if expr.op is BinaryOp.ADD and all(_is_at_least(facts, side, scene, 0) for side in sides):
+            stack += sides
+        elif expr.op is BinaryOp.MUL and all(_is_at_least(facts, side, scene, 0) for side in sides):
+            for side, other in (sides, sides[::-1]):
+                if _is_at_least(facts, other, scene, 1):
+                    stack.append(side)
+
+
+def _is_at_least(facts: Facts, expr: Expr, scene: Scene, low: int) -> bool:
+    """Whether `expr` is certainly at least `low`, which is 0 or 1: sums and products of such things are, the rest is asked."""
+    if facts.interval(expr, scene).low >= low:
+        return True
+    if isinstance(expr, Cast) and expr.value.dtype.is_integer:
+        return _is_at_least(facts, expr.value, scene, low)
+    # For sums, both sides being at least `low` is enough for 0, and more than enough for 1.
+    if isinstance(expr, Binary) and expr.op in (BinaryOp.ADD, BinaryOp.MUL):
+        if all(_is_at_least(facts, side, scene, low) for side in (expr.lhs, expr.rhs)):
+            return True
+    return facts.model.search(scene, below(expr, low)).is_empty
+
+
+def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene, found: Search) -> Verdict:
+    watch = Stopwatch()
+    text = expr_text(expr, Style.PLAIN)
+    claim = f"{text} fits {expr.dtype} ({arithmetic.place})"
+    if found.point is None:
+        return unknown(claim, found.engine, found.reason or "no answer", watch)
+    value = _value_at(facts, expr, scene, found.point)
+    if value is None or expr.dtype.min_int <= value <= expr.dtype.max_int:
+        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+    values = visible(scene, found.point, facts.program)
+    said = f"{text} is {value} at {values_text(values)}"
+    if scene.depends_on_data(expr):
+        return unknown(claim, found.engine, f"{said}, depending on data", watch)
+    return refuted(claim, found.engine, {"expression": text, "value": value, "values": values}, said, watch)
+
+
+def _value_at(facts: Facts, expr: Expr, scene: Scene, point: Mapping[str, int]) -> int | None:
+    if not facts.happens(scene, point):
+        return None
+    try:
+        return int(evaluate(expr, point))
+    except (Trap, KeyError, TypeError):
+        return None

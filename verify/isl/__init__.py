@@ -1,0 +1,1 @@
+"""Integer sets: the only folder that imports islpy."""

@@ -1,0 +1,345 @@
+"""Index arithmetic to isl functions and sets, built in structured form. Part of the trust base.
+
+Everything quasi-affine is exact: `+ - *` by constants, floor and truncated division and remainder by constants of either sign,
+min, max, abs, choices, comparisons and logic, shifts by constants, and bitwise operations: with a constant for any operand, with two
+operands where both are bounded (bit by bit, negative numbers in two's complement). The meaning is that of `ir/evaluate.py`.
+Nothing is negated by set subtraction: `not` is pushed down to comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import islpy as isl
+
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    LogicalOp,
+    Not,
+    Select,
+    Var,
+)
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.isl.space import NamedSpace, integer, value
+
+MAX_BITS = 24
+
+
+class NotQuasiAffine(Exception):
+    """An expression that integer sets cannot state; `expr` is the smallest such part."""
+
+    def __init__(self, expr: Expr, reason: str) -> None:
+        super().__init__(reason)
+        self.expr = expr
+        self.reason = reason
+
+
+def try_constant(expr: Expr) -> int | None:
+    """The value of an expression without variables; None for any other, and where it traps."""
+    if isinstance(expr, IntImm):
+        return expr.value
+    if free_variables(expr):
+        return None
+    try:
+        result = evaluate(expr, {})
+    except (Trap, TypeError):
+        return None
+    return int(result)
+
+
+_NEGATED: dict[CompareOp, CompareOp] = {
+    CompareOp.EQ: CompareOp.NE,
+    CompareOp.NE: CompareOp.EQ,
+    CompareOp.LT: CompareOp.GE,
+    CompareOp.GE: CompareOp.LT,
+    CompareOp.LE: CompareOp.GT,
+    CompareOp.GT: CompareOp.LE,
+}
+_SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
+    CompareOp.EQ: lambda a, b: a.eq_set(b),
+    CompareOp.NE: lambda a, b: a.ne_set(b),
+    CompareOp.LT: lambda a, b: a.lt_set(b),
+    CompareOp.LE: lambda a, b: a.le_set(b),
+    CompareOp.GT: lambda a, b: a.gt_set(b),
+    CompareOp.GE: lambda a, b: a.ge_set(b),
+}
+
+
+class Encoder:
+    """Expressions over the names of one space.
+
+    `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is where the
+    operands of bitwise operations are looked up for their bounds.
+    """
+
+    def __init__(self, space: NamedSpace, domain: isl.Set | None = None, values: Mapping[str, isl.PwAff] | None = None) -> None:
+        self.space = space
+        self.domain = domain
+        self._values: dict[str, isl.PwAff] = dict(values) if values is not None else {}
+        self._done: dict[Expr, isl.PwAff] = {}
+
+    def function(self, expr: Expr) -> isl.PwAff:
+        """An integer expression as a function on the space. Raises NotQuasiAffine, naming the part, for anything else."""
+        known = self._done.get(expr)
+        if known is None:
+            encode = _FUNCTIONS.get(type(expr))
+            if encode is None or not expr.dtype.is_integer or expr.dtype.lanes != 1:
+                raise NotQuasiAffine(expr, f"{type(expr).__name__} of type {expr.dtype} is not integer index arithmetic")
+            known = self._done[expr] = encode(self, expr)
+        return known
+
+    def set_of(self, expr: Expr, holds: bool = True) -> isl.Set:
+        """The points where a truth value holds (or, with `holds` false, does not). Raises NotQuasiAffine."""
+        encode = _CONDITIONS.get(type(expr))
+        if encode is None or not expr.dtype.is_bool or expr.dtype.lanes != 1:
+            raise NotQuasiAffine(expr, f"{type(expr).__name__} of type {expr.dtype} is not a condition on indices")
+        return encode(self, expr, holds)
+
+    def constant(self, number: int) -> isl.PwAff:
+        """A constant function."""
+        return isl.PwAff.from_aff(self.space.constant(number))
+
+    def bounds(self, function: isl.PwAff) -> tuple[int, int] | None:
+        """The least and the largest value on the domain, for every parameter; None where there is none."""
+        inside = function if self.domain is None else function.intersect_domain(self.domain)
+        if inside.domain().is_empty():
+            return (0, 0)
+        low, high = inside.min_val(), inside.max_val()
+        return (integer(low), integer(high)) if low.is_int() and high.is_int() else None
+
+    # -- arithmetic -------------------------------------------------------------------------------------------------------
+
+    def scale(self, function: isl.PwAff, factor: int) -> isl.PwAff:
+        """`factor * function`."""
+        return function if factor == 1 else function.scale_val(value(self.space.ctx, factor))
+
+    def floor_divide(self, function: isl.PwAff, divisor: int) -> isl.PwAff:
+        """`function // divisor`, rounded down; `divisor` is not 0."""
+        if divisor < 0:
+            function, divisor = function.neg(), -divisor
+        return function if divisor == 1 else function.scale_down_val(value(self.space.ctx, divisor)).floor()
+
+    def floor_remainder(self, function: isl.PwAff, divisor: int) -> isl.PwAff:
+        """`function % divisor`, with the sign of `divisor`."""
+        return function.sub(self.scale(self.floor_divide(function, divisor), divisor))
+
+    def truncate_divide(self, function: isl.PwAff, divisor: int) -> isl.PwAff:
+        """`function / divisor` rounded to zero."""
+        if divisor < 0:
+            return self.truncate_divide(function, -divisor).neg()
+        down = self.floor_divide(function, divisor).intersect_domain(function.nonneg_set())
+        up = self.floor_divide(function.neg(), divisor).neg().intersect_domain(function.neg().pos_set())
+        return down.union_add(up)
+
+    def choose(self, where: isl.Set, then: isl.PwAff, elsewhere: isl.Set, otherwise: isl.PwAff) -> isl.PwAff:
+        """`then` on `where`, `otherwise` on `elsewhere`; the two sets are disjoint."""
+        return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
+
+    # -- bits -------------------------------------------------------------------------------------------------------------
+
+    def mask(self, function: isl.PwAff, mask: int) -> isl.PwAff:
+        """`function & mask`, one term for each run of ones; right for negative numbers too."""
+        if mask < 0:
+            return function.sub(self.mask(function, ~mask))
+        result = self.constant(0)
+        low = 0
+        while mask >> low:
+            if not mask >> low & 1:
+                low += 1
+                continue
+            length = 1
+            while mask >> (low + length) & 1:
+                length += 1
+            run = self.floor_remainder(self.floor_divide(function, 1 << low), 1 << length)
+            result = result.add(self.scale(run, 1 << low))
+            low += length
+        return result
+
+    def bits(self, function: isl.PwAff, count: int) -> list[isl.PwAff]:
+        """The lowest `count` bits, each 0 or 1."""
+        return [self.floor_remainder(self.floor_divide(function, 1 << k), 2) for k in range(count)]
+
+    def bitwise(self, expr: Binary, a: isl.PwAff, b: isl.PwAff) -> isl.PwAff:
+        """`&`, `|` or `^` of two bounded operands, bit by bit. Raises NotQuasiAffine where a bound is missing or wide."""
+        both: list[tuple[int, int]] = []
+        for operand, function in ((expr.lhs, a), (expr.rhs, b)):
+            found = self.bounds(function)
+            if found is None:
+                raise NotQuasiAffine(operand, f"an operand of `{expr.op}` has no bound, so it has no fixed number of bits")
+            both.append(found)
+        width = max(max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length()) for low, high in both)
+        width = max(width, max((~low).bit_length() if low < 0 else 0 for low, _ in both))
+        if width > MAX_BITS:
+            raise NotQuasiAffine(expr, f"`{expr.op}` of operands of {width} bits; at most {MAX_BITS} are taken apart")
+        signed = any(low < 0 for low, _ in both)
+        result = self.constant(0)
+        for k, (x, y) in enumerate(zip(self.bits(a, width + signed), self.bits(b, width + signed), strict=True)):
+            carry = self.floor_divide(x.add(y), 2)
+            # Of two bits, a + b is 2 * (a & b) + (a ^ b).
+            if expr.op is BinaryOp.BITAND:
+                bit = carry
+            else:
+                bit = x.add(y).sub(carry if expr.op is BinaryOp.BITOR else self.scale(carry, 2))
+            result = result.add(self.scale(bit, -(1 << k) if signed and k == width else 1 << k))
+        return result
+
+
+def _divisor(expr: Binary) -> int:
+    divisor = try_constant(expr.rhs)
+    if divisor is None:
+        raise NotQuasiAffine(expr, f"the divisor of `{expr.op}` is not a constant")
+    if divisor == 0:
+        raise NotQuasiAffine(expr, f"`{expr.op}` by zero")
+    return divisor
+
+
+def _multiply(enc: Encoder, expr: Binary) -> isl.PwAff:
+    for factor, other in ((expr.rhs, expr.lhs), (expr.lhs, expr.rhs)):
+        number = try_constant(factor)
+        if number is not None:
+            return enc.scale(enc.function(other), number)
+    # A factor may be constant without being written so: `(i - i + 2) * j`.
+    a, b = enc.function(expr.lhs), enc.function(expr.rhs)
+    for factor_function, other_function in ((a, b), (b, a)):
+        if factor_function.is_cst() and factor_function.n_piece() == 1:
+            return enc.scale(other_function, integer(factor_function.min_val()))
+    raise NotQuasiAffine(expr, "a product of two variables")
+
+
+def _truncmod(enc: Encoder, expr: Binary) -> isl.PwAff:
+    function, divisor = enc.function(expr.lhs), _divisor(expr)
+    return function.sub(enc.scale(enc.truncate_divide(function, divisor), divisor))
+
+
+def _shift(enc: Encoder, expr: Binary) -> isl.PwAff:
+    amount = try_constant(expr.rhs)
+    if amount is None or not 0 <= amount <= 62:
+        raise NotQuasiAffine(expr, "a shift whose amount is not a constant from 0 to 62")
+    function = enc.function(expr.lhs)
+    return enc.scale(function, 1 << amount) if expr.op is BinaryOp.SHL else enc.floor_divide(function, 1 << amount)
+
+
+def _bitwise(enc: Encoder, expr: Binary) -> isl.PwAff:
+    for mask_expr, other in ((expr.rhs, expr.lhs), (expr.lhs, expr.rhs)):
+        mask = try_constant(mask_expr)
+        if mask is None:
+            continue
+        function = enc.function(other)
+        common = enc.mask(function, mask)
+        if expr.op is BinaryOp.BITAND:
+            return common
+        total = function.add(enc.constant(mask))
+        return total.sub(common if expr.op is BinaryOp.BITOR else enc.scale(common, 2))
+    return enc.bitwise(expr, enc.function(expr.lhs), enc.function(expr.rhs))
+
+
+_BINARY: dict[BinaryOp, Callable[[Encoder, Binary], isl.PwAff]] = {
+    BinaryOp.ADD: lambda enc, e: enc.function(e.lhs).add(enc.function(e.rhs)),
+    BinaryOp.SUB: lambda enc, e: enc.function(e.lhs).sub(enc.function(e.rhs)),
+    BinaryOp.MUL: _multiply,
+    BinaryOp.FLOORDIV: lambda enc, e: enc.floor_divide(enc.function(e.lhs), _divisor(e)),
+    BinaryOp.FLOORMOD: lambda enc, e: enc.floor_remainder(enc.function(e.lhs), _divisor(e)),
+    BinaryOp.TRUNCDIV: lambda enc, e: enc.truncate_divide(enc.function(e.lhs), _divisor(e)),
+    BinaryOp.TRUNCMOD: _truncmod,
+    BinaryOp.MIN: lambda enc, e: enc.function(e.lhs).min(enc.function(e.rhs)),
+    BinaryOp.MAX: lambda enc, e: enc.function(e.lhs).max(enc.function(e.rhs)),
+    BinaryOp.BITAND: _bitwise,
+    BinaryOp.BITOR: _bitwise,
+    BinaryOp.BITXOR: _bitwise,
+    BinaryOp.SHL: _shift,
+    BinaryOp.SHR: _shift,
+}
+
+
+def _binary(enc: Encoder, expr: Binary) -> isl.PwAff:
+    encode = _BINARY.get(expr.op)
+    if encode is None:
+        raise NotQuasiAffine(expr, f"`{expr.op}` is not integer index arithmetic")
+    return encode(enc, expr)
+
+
+def _variable(enc: Encoder, expr: Var) -> isl.PwAff:
+    known = enc._values.get(expr.name)
+    if known is not None:
+        return known
+    if expr.name not in enc.space:
+        raise NotQuasiAffine(expr, f"{expr.name} is neither an index nor a symbol of the shape")
+    return isl.PwAff.from_aff(enc.space.variable(expr.name))
+
+
+def _choice(enc: Encoder, expr: Select | IfThenElseExpr) -> isl.PwAff:
+    condition = expr.condition
+    return enc.choose(enc.set_of(condition), enc.function(expr.then), enc.set_of(condition, False), enc.function(expr.otherwise))
+
+
+def _cast(enc: Encoder, expr: Cast) -> isl.PwAff:
+    # Between integer widths index arithmetic is over the integers; that values fit is proved where the widths matter.
+    if expr.value.dtype.is_bool:
+        return enc.choose(enc.set_of(expr.value), enc.constant(1), enc.set_of(expr.value, False), enc.constant(0))
+    return enc.function(expr.value)
+
+
+def _call(enc: Encoder, expr: Call) -> isl.PwAff:
+    if expr.function != "abs":
+        raise NotQuasiAffine(expr, f"{expr.function} is not integer index arithmetic")
+    function = enc.function(expr.arguments[0])
+    return function.max(function.neg())
+
+
+_FUNCTIONS: dict[type[Expr], Callable[[Encoder, Any], isl.PwAff]] = {
+    IntImm: lambda enc, e: enc.constant(e.value),
+    Var: _variable,
+    Binary: _binary,
+    Select: _choice,
+    IfThenElseExpr: _choice,
+    Cast: _cast,
+    Call: _call,
+}
+
+
+def _compare(enc: Encoder, expr: Compare, holds: bool) -> isl.Set:
+    op = expr.op if holds else _NEGATED[expr.op]
+    if expr.lhs.dtype.is_bool and op in (CompareOp.EQ, CompareOp.NE):
+        same = op is CompareOp.EQ
+        both = enc.set_of(expr.lhs).intersect(enc.set_of(expr.rhs, same))
+        return both.union(enc.set_of(expr.lhs, False).intersect(enc.set_of(expr.rhs, not same)))
+    return _SETS[op](enc.function(expr.lhs), enc.function(expr.rhs))
+
+
+def _logical(enc: Encoder, expr: Logical, holds: bool) -> isl.Set:
+    a, b = enc.set_of(expr.lhs, holds), enc.set_of(expr.rhs, holds)
+    return a.intersect(b) if (expr.op is LogicalOp.AND) == holds else a.union(b)
+
+
+def _condition_choice(enc: Encoder, expr: Select | IfThenElseExpr, holds: bool) -> isl.Set:
+    then = enc.set_of(expr.condition).intersect(enc.set_of(expr.then, holds))
+    return then.union(enc.set_of(expr.condition, False).intersect(enc.set_of(expr.otherwise, holds)))
+
+
+def _condition_cast(enc: Encoder, expr: Cast, holds: bool) -> isl.Set:
+    if expr.value.dtype.is_bool:
+        return enc.set_of(expr.value, holds)
+    return _SETS[CompareOp.NE if holds else CompareOp.EQ](enc.function(expr.value), enc.constant(0))
+
+
+_CONDITIONS: dict[type[Expr], Callable[[Encoder, Any, bool], isl.Set]] = {
+    IntImm: lambda enc, e, holds: enc.space.universe() if bool(e.value) == holds else enc.space.empty(),
+    Compare: _compare,
+    Logical: _logical,
+    Not: lambda enc, e, holds: enc.set_of(e.operand, not holds),
+    Select: _condition_choice,
+    IfThenElseExpr: _condition_choice,
+    Cast: _condition_cast,
+}

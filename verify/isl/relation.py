@@ -1,0 +1,131 @@
+"""An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
+
+Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of operations and
+raises BudgetExceeded past it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import islpy as isl
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.isl.decode import Decoder, pieces_of
+from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
+from layoutproof.verify.isl.space import NamedSpace, integer, map_from_affs
+
+
+@contextmanager
+def _numbers_that_fit() -> Iterator[None]:
+    """Where cells of 32 bits do not allow a coefficient, there is no expression to show: NotQuasiAffine says so."""
+    try:
+        yield
+    except ValueError as problem:
+        raise NotQuasiAffine(Var("cell"), f"the expression has a number that is too large: {problem}") from problem
+
+
+@dataclass(slots=True)
+class Relation:
+    """The map from points of the domain to cells, as a relation; `space` names inputs and symbols, `cells` names cells and symbols."""
+
+    space: NamedSpace
+    cells: NamedSpace
+    functions: list[isl.PwAff]
+    domain: isl.Set
+    relation: isl.Map
+
+    def is_injective(self) -> bool:
+        """Whether no two points have one image, for any values of the symbols."""
+        return bool(self.relation.is_injective())
+
+    def collision(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]] | None:
+        """Two points with one image and the symbols' values, where there are such."""
+        pairs = self.relation.apply_range(self.relation.reverse())
+        pairs = pairs.intersect(isl.Map.lex_lt(self.space.space))
+        if pairs.is_empty():
+            return None
+        point = pairs.wrap().sample_point()
+        count = len(self.space.dims)
+        values = [integer(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(2 * count)]
+        symbols = {
+            name: integer(point.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(self.space.params)
+        }  # fmt: skip
+        first, second = (dict(zip(self.space.dims, part, strict=True)) for part in (values[:count], values[count:]))
+        return first, second, symbols
+
+    def inverse(self) -> list[Expr] | None:
+        """The inputs over the cells where one piece of affine functions gives them; None where it takes several."""
+        function = self.relation.reverse().lexmin_pw_multi_aff().coalesce()
+        pieces = pieces_of(function)
+        if len(pieces) != 1:
+            return None
+        decoder = Decoder(self.cells)
+        piece = pieces[0][1]
+        with _numbers_that_fit():
+            return [decoder.affine(piece.get_aff(k)) for k in range(len(self.space.dims))]
+
+    def padding(self, box: Sequence[Expr]) -> Expr:
+        """The condition on cells of the box that no point is mapped to."""
+        encoder = Encoder(self.cells)
+        inside = self.cells.universe()
+        for name, extent in zip(self.cells.dims, box, strict=True):
+            cell = isl.PwAff.from_aff(self.cells.variable(name))
+            inside = inside.intersect(cell.ge_set(encoder.constant(0))).intersect(cell.lt_set(encoder.function(extent)))
+        inside = inside.intersect(isl.Set.from_params(self.domain.params()).add_dims(isl.dim_type.set, len(self.cells.dims)))
+        missing = inside.subtract(self.relation.range()).coalesce()
+        with _numbers_that_fit():
+            return Decoder(self.cells).condition(missing.gist(inside))
+
+    def count(self) -> int | None:
+        """The number of cells reached; None with symbols."""
+        if self.space.params:
+            return None
+        size = self.relation.range().count_val()
+        return integer(size) if size.is_int() else None
+
+    def extreme(self, position: int, largest: bool) -> Expr | None:
+        """The least or largest value of one output over the domain, exact, over the symbols; None where it takes several pieces."""
+        values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
+        function = values.dim_max(0) if largest else values.dim_min(0)
+        pieces = function.coalesce().get_pieces()
+        if len(pieces) != 1:
+            return None
+        return Decoder(NamedSpace(self.space.ctx, (), self.space.params)).affine(pieces[0][1])
+
+    def below_zero(self, position: int) -> tuple[dict[str, int], dict[str, int]] | None:
+        """A point, and the symbols' values, at which an output is negative."""
+        negative = self.functions[position].neg().pos_set().intersect(self.domain)
+        if negative.is_empty():
+            return None
+        return self._point(negative)
+
+    def point_where(self, condition: Expr) -> tuple[dict[str, int], dict[str, int]] | None:
+        """A point of the domain, and the symbols' values, at which a condition holds. Raises NotQuasiAffine."""
+        found = Encoder(self.space, self.domain).set_of(condition).intersect(self.domain)
+        return None if found.is_empty() else self._point(found)
+
+    def _point(self, where: isl.Set) -> tuple[dict[str, int], dict[str, int]]:
+        point = where.sample_point()
+        index = {n: integer(point.get_coordinate_val(isl.dim_type.set, k)) for k, n in enumerate(self.space.dims)}
+        symbols = {n: integer(point.get_coordinate_val(isl.dim_type.param, k)) for k, n in enumerate(self.space.params)}
+        return index, symbols
+
+
+def make_relation(
+    ctx: isl.Context, names: Sequence[str], extents: Sequence[Expr], symbols: Sequence[str], where: Expr, outputs: Mapping[str, Expr]
+) -> Relation:
+    """The relation of `outputs` (a cell's name for each) on the box of the named inputs. Raises NotQuasiAffine."""
+    space = NamedSpace(ctx, names, symbols)
+    encoder = Encoder(space)
+    domain = encoder.set_of(where)
+    for name in symbols:
+        domain = domain.intersect(isl.PwAff.from_aff(space.variable(name)).nonneg_set())
+    for name, extent in zip(names, extents, strict=True):
+        this = isl.PwAff.from_aff(space.variable(name))
+        domain = domain.intersect(this.nonneg_set()).intersect(this.lt_set(encoder.function(extent)))
+    inner = Encoder(space, domain)
+    functions = [inner.function(o) for o in outputs.values()]
+    return Relation(space, NamedSpace(ctx, list(outputs), symbols), functions, domain, map_from_affs(space, functions, domain))

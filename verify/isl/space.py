@@ -1,0 +1,132 @@
+"""Named isl dimensions. This module alone knows which name stands at which position, and owns contexts and their budgets.
+
+isl addresses dimensions by number; everything above speaks of names. A budget is a number of isl operations, not a time, so
+that an answer does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import islpy as isl
+
+DEFAULT_OPERATIONS = 200_000
+_LONG = 1 << 62
+_EXCEEDED = "maximal number of operations exceeded"
+
+
+class BudgetExceeded(Exception):
+    """isl gave up after the operations it was allowed; the answer is unknown."""
+
+    def __init__(self, operations: int) -> None:
+        super().__init__(f"isl stopped after {operations} operations")
+        self.operations = operations
+
+
+@contextmanager
+def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
+    """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
+
+    Raises BudgetExceeded when they are spent. Objects of the context stay usable afterwards.
+    """
+    ctx = isl.Context() if context is None else context
+    ctx.reset_operations()
+    ctx.set_max_operations(operations)
+    try:
+        yield ctx
+    except isl.Error as problem:
+        if _EXCEEDED in str(problem):
+            raise BudgetExceeded(operations) from problem
+        raise
+    finally:
+        ctx.set_max_operations(0)
+        ctx.reset_operations()
+
+
+def value(ctx: isl.Context, number: int) -> isl.Val:
+    """An isl integer of any size."""
+    return isl.Val.int_from_si(ctx, number) if -_LONG < number < _LONG else isl.Val.read_from_str(ctx, str(number))
+
+
+def integer(number: isl.Val) -> int:
+    """The value of an isl integer. Raises BudgetExceeded where isl ran out of operations while it was computed."""
+    text = number.to_str()
+    if text is None:
+        raise BudgetExceeded(number.get_ctx().get_max_operations())
+    return int(text)
+
+
+class NamedSpace:
+    """A set space: `dims` in order, and `params`. All positions are looked up here."""
+
+    def __init__(self, ctx: isl.Context, dims: Sequence[str], params: Sequence[str] = ()) -> None:
+        if len({*dims, *params}) != len(dims) + len(params):
+            raise ValueError(f"a space names a dimension twice: {[*dims, *params]}")
+        self.ctx = ctx
+        self.dims = tuple(dims)
+        self.params = tuple(params)
+        space = isl.Space.set_alloc(ctx, len(self.params), len(self.dims))
+        for position, name in enumerate(self.params):
+            space = space.set_dim_name(isl.dim_type.param, position, name)
+        self.space = space
+        self.local = isl.LocalSpace.from_space(space)
+        self._positions = {name: (isl.dim_type.set, k) for k, name in enumerate(self.dims)}
+        self._positions.update({name: (isl.dim_type.param, k) for k, name in enumerate(self.params)})
+
+    def position(self, name: str) -> tuple[isl.dim_type, int]:
+        """Where isl keeps `name`. Raises KeyError for a name the space does not have."""
+        return self._positions[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._positions
+
+    def name_at(self, kind: isl.dim_type, position: int) -> str:
+        """The name of one dimension (`set` and `in_` are the same dimensions here)."""
+        return self.params[position] if kind == isl.dim_type.param else self.dims[position]
+
+    def variable(self, name: str) -> isl.Aff:
+        """The affine function that is one dimension."""
+        return isl.Aff.var_on_domain(self.local, *self.position(name))
+
+    def constant(self, number: int) -> isl.Aff:
+        """A constant affine function."""
+        return isl.Aff.val_on_domain(self.space, value(self.ctx, number))
+
+    def universe(self) -> isl.Set:
+        """Every point, for every value of the parameters."""
+        return isl.Set.universe(self.space)
+
+    def empty(self) -> isl.Set:
+        """No point."""
+        return isl.Set.empty(self.space)
+
+    def box(self, extents: dict[str, int | None]) -> isl.BasicSet:
+        """`0 <= name` for each name, and `name < extent` where the extent is a number."""
+        result = isl.BasicSet.universe(self.space)
+        for name, extent in extents.items():
+            kind, position = self.position(name)
+            result = result.add_constraint(isl.Constraint.alloc_inequality(self.local).set_coefficient_val(kind, position, 1))
+            if extent is not None:
+                upper = isl.Constraint.alloc_inequality(self.local).set_coefficient_val(kind, position, -1)
+                result = result.add_constraint(upper.set_constant_val(value(self.ctx, extent - 1)))
+        return result
+
+    def with_dims(self, dims: Sequence[str]) -> NamedSpace:
+        """The same parameters with other dimensions."""
+        return NamedSpace(self.ctx, dims, self.params)
+
+
+def map_from_affs(space: NamedSpace, outputs: Sequence[isl.PwAff], domain: isl.Set | None = None) -> isl.Map:
+    """The relation from a point to the tuple of the functions' values, on `domain` (everywhere they are defined when not given).
+
+    The range is unnamed; `NamedSpace.with_dims` gives it names when it is looked at as a set.
+    """
+    full = isl.Space.alloc(space.ctx, len(space.params), len(space.dims), len(outputs))
+    for position, name in enumerate(space.params):
+        full = full.set_dim_name(isl.dim_type.param, position, name)
+    functions = isl.PwAffList.alloc(space.ctx, len(outputs))
+    for output in outputs:
+        functions = functions.add(output)
+    result = isl.Map.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(full, functions))
+    return result if domain is None else result.intersect_domain(domain)

@@ -1,0 +1,90 @@
+"""All obligations of one program, at any stage of lowering: condition 3 ("no fault") of the checker.
+
+In bounds, block variables in their domains, every cell read is readable, no padding without a contract is written, index arithmetic
+fits, nothing traps, no race. What is proved holds for every input and every extent that the assumptions allow.
+"""
+
+from __future__ import annotations
+
+from layoutproof.ir.expr import TRUE, Expr, Not
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.verify.bounds import prove_in_bounds
+from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.fits import prove_index_fits
+from layoutproof.verify.instances import AccessKind, Binding, Scene
+from layoutproof.verify.races import prove_race_free
+from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
+from layoutproof.verify.search import Search
+from layoutproof.verify.traps import prove_no_trap
+from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.views import prove_views
+
+
+def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:
+    """Every obligation of `function`, each with its own verdict, in the order of the text within each kind.
+
+    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record. A program
+    whose assumptions cannot all hold, or that has no instance at all, has one further verdict that is `vacuous`.
+    """
+    return check_facts(Facts.of(function, where))
+
+
+def check_facts(facts: Facts) -> tuple[Verdict, ...]:
+    """`check_program` for a program that was read already."""
+    verdicts = (
+        *prove_in_bounds(facts),
+        *prove_views(facts),
+        *prove_bindings(facts),
+        *prove_readable(facts),
+        *prove_no_forbidden_write(facts),
+        *prove_index_fits(facts),
+        *prove_no_trap(facts),
+        *prove_race_free(facts),
+        *_obstacles(facts),
+    )
+    vacuous = _vacuous(facts)
+    return (*verdicts, vacuous) if vacuous is not None else verdicts
+
+
+def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict a block variable that is not plainly inside its domain: it is, wherever its block runs."""
+    verdicts = []
+    for binding in facts.program.bindings:
+        watch = Stopwatch()
+        claim = f"block variable {binding.iter_var.var.name} stays in its domain ({binding.spot.place_of(binding.node)})"
+        if binding.domain != TRUE:
+            found = facts.search(binding.scene, Not(binding.domain))
+            verdicts.append(proved(claim, found.engine, watch) if found.is_empty else _outside(facts, binding, found, claim, watch))
+    return tuple(verdicts)
+
+
+def _outside(facts: Facts, binding: Binding, found: Search, claim: str, watch: Stopwatch) -> Verdict:
+    point = found.point
+    if point is None or not facts.happens(binding.scene, point) or facts.holds(binding.domain, point) is not False:
+        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+    values = visible(binding.scene, point, facts.program)
+    text = f"{binding.iter_var.var.name} leaves its domain at {values_text(values)}"
+    if binding.scene.depends_on_data(binding.domain):
+        return unknown(claim, found.engine, f"{text}, depending on data", watch)
+    return refuted(claim, found.engine, {"variable": binding.iter_var.var.name, "values": values}, text, watch)
+
+
+def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
+    watch = Stopwatch()
+    return tuple(
+        unknown(f"no fault ({obstacle.spot.place_of(obstacle.node)})", "structure", f"{obstacle.what} is not looked into", watch)
+        for obstacle in facts.program.obstacles
+    )
+
+
+def _vacuous(facts: Facts) -> Verdict | None:
+    """A vacuous verdict when nothing above says anything: no values of the symbols are allowed, or nothing ever happens."""
+    watch = Stopwatch()
+    if facts.model.search(Scene()).is_empty:
+        reason = "the assumptions on the symbols cannot all hold"
+        return Verdict(Status.VACUOUS, "the program runs", "isl", reason=reason, seconds=watch.seconds())
+    writes = [access for access in facts.program.accesses if access.kind is AccessKind.WRITE]
+    if facts.program.obstacles or any(not facts.model.search(access.scene).is_empty for access in writes):
+        return None
+    return Verdict(Status.VACUOUS, "the program runs", "isl", reason="no store of the program is ever executed", seconds=watch.seconds())

@@ -1,0 +1,1 @@
+"""SMT: the only folder that imports z3."""

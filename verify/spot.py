@@ -1,0 +1,56 @@
+"""Where something in a program stands, in words for a claim: its line, or its block or statement where there is no text to point into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.node import Node
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Stmt
+from layoutproof.ir.text import Style, expr_text
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """The innermost statement around something, and the name of the innermost block that has one."""
+
+    statement: Stmt
+    block: str | None = None
+
+    def place_of(self, node: Node) -> str:
+        """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or the statement."""
+        span = node.span if node.span is not None else self.statement.span
+        if span is not None:
+            return f"line {span.line}"
+        return f"in block {self.block}" if self.block is not None else _said(self.statement)
+
+
+def _said(statement: Stmt) -> str:
+    match statement:
+        case BufferStore(buffer=buffer, indices=indices):
+            return f"in the store to {_short(f'{buffer.name}[{_texts(indices)}]')}"
+        case For(var=var):
+            return f"at the loop {var.name}"
+        case IfThenElse(condition=condition):
+            return f"at `if {_short(_texts((condition,)))}`"
+        case Let(var=var):
+            return f"where {var.name} is bound"
+        case Allocate(buffer=buffer) | DeclBuffer(buffer=buffer):
+            return f"where {buffer.name} is declared"
+        case Evaluate(value=value):
+            return f"in `{_short(_texts((value,)))}`"
+        case Block(name=name) if not statement.is_root:
+            return f"in block {name}"
+        case _:
+            return "in the body of the function"
+
+
+def _texts(exprs: Sequence[Expr]) -> str:
+    return ", ".join(expr_text(e, Style.PLAIN) for e in exprs)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
