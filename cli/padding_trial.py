@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.distance import ulps_apart
 from layoutproof.cli.made_up import physical_shapes
+from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc

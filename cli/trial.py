@@ -15,22 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.cli.chosen import Chosen, choose_cells
-from layoutproof.cli.distance import ulps_apart
 from layoutproof.cli.made_up import logical_shapes, made_up_arrays, physical_shapes, scalar_values
 from layoutproof.cli.padding_trial import PaddingTrial, compare_padding, scalars_of
+from layoutproof.ir.distance import allowed_ulps, ulps_apart
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.interp.memory import DEFINED
-from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.visit import stores_in, walk
+from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.runtime.layouts import Layout, Packer
 
 FULL_RUN_INSTANCES = 2_000_000
-LIBRARY_ULPS = 4
-# IEEE 754 defines these to the last bit; of other functions every library has its own.
-_EXACT_FUNCTIONS = {"sqrt", "abs", "floor", "ceil", "round", "trunc", "fma", "fmin", "fmax", "minimum", "maximum"}
 Array = NDArray[Any]
 Pair = tuple[Array, Array, Sequence[tuple[int, ...]] | None]
 
@@ -114,7 +110,7 @@ def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: M
     seconds = time.perf_counter() - start
     compared = [_compare(name, shapes[name], chosen.get(name), *pairs[name]) for name in outputs]
     results = tuple(replace(output, arbitrary=anything.get(output.buffer, 0)) for output in compared)
-    return Trial(results, padding, instances, sliced, _allowed_ulps(func), kernel_seconds, seconds)
+    return Trial(results, padding, instances, sliced, allowed_ulps(func), kernel_seconds, seconds)
 
 
 class _Reference:
@@ -166,11 +162,6 @@ class _Reference:
         box = packer.shapes(self.sizes)[-1]
         shape = self.shapes[name][: len(self.shapes[name]) - (packer.dtype.lanes > 1)]
         return tuple(int(i) for i in np.unravel_index(int(np.ravel_multi_index(index, box)), shape))
-
-
-def _allowed_ulps(func: PrimFunc) -> int:
-    library = any(isinstance(node, Call) and node.function not in _EXACT_FUNCTIONS for node in walk(func.body))
-    return LIBRARY_ULPS if library else 0
 
 
 def _pick(array: Array, cells: Sequence[tuple[int, ...]]) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.distance import allowed_ulps, ulps_apart
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp.fault import Fault
@@ -22,7 +23,6 @@ from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.slicing import count_instances
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate
@@ -42,8 +42,6 @@ _EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
 _MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
 _MOST_TRIES = 2_000
 _PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
-_IEEE = {"sqrt", "abs", "floor", "ceil", "round", "trunc", "fma", "fmax", "fmin", "maximum", "minimum"}
-_ULP = 4
 
 
 def self_check(func: PrimFunc, kernel: Kernel, *, fast: bool) -> str:
@@ -140,13 +138,8 @@ def _run_kernel(kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[s
     return arrays
 
 
-def _is_exact(func: PrimFunc) -> bool:
-    """Whether every operation is one that IEEE 754 defines to the last bit."""
-    return not any(isinstance(node, Call) and node.function not in _IEEE for node in walk(func.body))
-
-
 def _closeness(func: PrimFunc) -> str:
-    return "bit for bit" if _is_exact(func) else f"within {_ULP} ulp"
+    return "bit for bit" if allowed_ulps(func) == 0 else f"within {allowed_ulps(func)} ulp"
 
 
 def _made_up(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
@@ -173,7 +166,7 @@ def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType
 
 def _compare(func: PrimFunc, parameter: Parameter, places: npt.NDArray[Any], actual: Array, wanted: Array) -> None:
     """Fail at the first of `places` where the values differ."""
-    wrong = np.flatnonzero(~same_values(actual, wanted, parameter.dtype, 0 if _is_exact(func) else _ULP).reshape(-1))
+    wrong = np.flatnonzero(ulps_apart(actual, wanted).reshape(-1) > allowed_ulps(func))
     if wrong.size:
         first = int(wrong[0])
         index = [int(axis) for axis in places[first // (actual.size // len(places))]]
@@ -183,22 +176,3 @@ def _compare(func: PrimFunc, parameter: Parameter, places: npt.NDArray[Any], act
             f"{actual.reshape(-1)[first]!r}, the program's value is {wanted.reshape(-1)[first]!r}",
             help="the C compiler or layoutproof is at fault: please report it with the program; check=False builds all the same",
         )
-
-
-def same_values(a: Array, b: Array, dtype: DType, ulp: int) -> npt.NDArray[np.bool_]:
-    """Value identity cell by cell (+0 is not -0, a NaN is any NaN), or, for floats, at most `ulp` steps apart."""
-    if not dtype.is_float:
-        return np.asarray(a == b)
-    bits = {16: np.int16, 32: np.int32, 64: np.int64}[dtype.bits]
-    x, y = (_ordered(np.ascontiguousarray(v).view(bits).astype(np.int64), dtype.bits) for v in (a, b))
-    nan = np.isnan(a.astype(np.float64)) & np.isnan(b.astype(np.float64))
-    if ulp == 0:
-        return np.asarray(nan | (np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)))
-    near = (x - y <= ulp) & (y - x <= ulp) & (np.isnan(a.astype(np.float64)) == np.isnan(b.astype(np.float64)))
-    return np.asarray(nan | near)
-
-
-def _ordered(bits: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int64]:
-    """Float patterns as integers in the order of their values, both zeros at 0."""
-    low = bits & ((1 << (width - 1)) - 1)
-    return np.where(bits < 0, -low, low)

@@ -280,16 +280,3 @@ def test_sliced_comparison_is_said(call: Caller, monkeypatch: pytest.MonkeyPatch
     assert found.code == 0
     assert "the backward slice of chosen cells" in found.out
     assert "equal    A_red: 16 of 16 cells compared" in found.out
-
-
-def test_ulps() -> None:
-    """Distances count the numbers between; a zero's sign is one, a NaN is far from numbers and equal to NaNs."""
-    from layoutproof.cli.distance import ulps_apart
-
-    a = np.array([1, 1, 0.0, np.nan, np.nan, -1], dtype=np.float32)
-    b = np.array([1, np.nextafter(np.float32(1), np.float32(2)), -0.0, np.nan, 1, 1], dtype=np.float32)
-    assert ulps_apart(a, b).tolist()[:4] == [0, 1, 1, 0]
-    assert ulps_apart(a, b).min() >= 0 and ulps_apart(a, b)[4] > 1 << 40
-    for dtype in (np.float16, np.float64, np.int8, np.int64, np.uint64, np.bool_):
-        low, high = (np.array([v], dtype=dtype) for v in (0, 1))
-        assert ulps_apart(low, low).tolist() == [0] and ulps_apart(low, high)[0] >= 1

@@ -2,20 +2,19 @@
 
 import re
 
-import numpy as np
 import pytest
 from tests.lowering.codegen.programs import function, loop
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import FLOAT16, FLOAT32
+from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.build import build_c
-from layoutproof.lowering.runtime.selfcheck import LIMIT, same_values, self_check
+from layoutproof.lowering.runtime.selfcheck import LIMIT, self_check
 
 
 def filled(extent: int | Expr, value: Expr, name: str = "fill") -> PrimFunc:
@@ -89,14 +88,3 @@ def test_a_program_that_faults_on_made_up_data_is_not_run() -> None:
     a, b, where = make_buffer("A", (4,), "float32"), make_buffer("B", (9,), "float32"), make_buffer("where", (9,), "int32")
     body = loop("i", 9, lambda i: BufferStore(b, (i,), BufferLoad(a, (BufferLoad(where, (i,)),))))
     assert "the interpreter stops" in build_c(function("gather", [a, where, b], body)).report.self_check
-
-
-def test_values_and_distances() -> None:
-    """Identity of values, and steps between neighbouring numbers across zero."""
-    one, zero = np.array([1.0, 0.0, np.nan], np.float32), np.array([1.0, -0.0, np.nan], np.float32)
-    assert same_values(one, zero, FLOAT32, 0).tolist() == [True, False, True]
-    assert same_values(one, zero, FLOAT32, 4).tolist() == [True, True, True]
-    tiny = np.array([6e-8, -6e-8], np.float16)
-    assert same_values(tiny, tiny[::-1], FLOAT16, 2).tolist() == [True, True]
-    assert same_values(tiny, tiny[::-1], FLOAT16, 1).tolist() == [False, False]
-    assert same_values(np.array([np.nan], np.float32), np.array([1.0], np.float32), FLOAT32, 4).tolist() == [False]
