@@ -26,6 +26,9 @@ FIXED_INTERFACE = "LP319"
 NOT_PROVED = "LP320"
 SEPARATORS = "LP321"
 PADDING_UNKNOWN = "LP322"
+PAD_REFERENCE = "LP325"
+RECORD_MAP = "LP329"
+INDEX_TYPE = "LP330"
 SEPARATOR_ATTRIBUTE = "LP323"
 TRANSFORM_ATTRIBUTE = "LP324"
 TRACE_FORM = "LP326"
@@ -60,6 +63,9 @@ MEANINGS: Mapping[str, str] = {
     FIXED_INTERFACE: "The schedule was made with a fixed interface, so the layout of a parameter may not change.",
     NOT_PROVED: "A step was not proved, so it was not applied. The report has the claim, and the counterexample where there is one.",
     SEPARATORS: "Axis separators are increasing indices of axes before the last.",
+    PAD_REFERENCE: "A pad value may load elements of the buffer, not padding: what padding holds may not depend on other padding.",
+    RECORD_MAP: "A layout record must state maps that are injective and stay in their boxes; a program that is read may claim anything.",
+    INDEX_TYPE: "The index arithmetic of a layout is signed; an access by another type, or an extent past its type, cannot be re-laid.",
     PADDING_UNKNOWN: "No formula was found for the cells that no element is stored in, so they cannot be filled.",
     SEPARATOR_ATTRIBUTE: "The attribute buffer_axis_separators maps data variables to lists of integers.",
     TRANSFORM_ATTRIBUTE: "The attribute buffer_layout_transformations maps data variables of the function to lists of index maps.",

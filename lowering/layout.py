@@ -6,20 +6,20 @@ values, their stages) and `clarifying-buffer-declaration-and-access` (aliases).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
-from layoutproof.ir.dtype import HANDLE, INT32, INT64
+from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, const, widen
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records, with_record
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.node import Node
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.subst import substitute
@@ -29,6 +29,7 @@ from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import aliases_of, all_buffers, find_block, find_buffer
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.inits import data_read, data_written
+from layoutproof.lowering.pad_loads import check_self_loads
 from layoutproof.lowering.pad_stage import Padding, with_assume_stage, with_padding_stage
 from layoutproof.lowering.pad_value import PadText, PadValue, read_pad_value
 from layoutproof.lowering.passes import Pass, option
@@ -80,10 +81,13 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         raise error(codes.MAP_ARITY, message, buffer.span)
     report = check_map(index_map, buffer.shape, assumed_of_constants(func))
     check_injective(buffer, index_map, report)
-    physical = replace(buffer, shape=physical_shape(buffer, report), strides=(), axis_separators=index_map.separators)
+    types = {v.name: v.dtype for v in constants_of(func)}
+    physical = replace(buffer, shape=physical_shape(buffer, report, types), strides=(), axis_separators=index_map.separators)
     moved = _Relaying(buffer, physical, _typed(index_map, buffer)).function(func)
     pad_value = read_pad_value(pad, physical, all_buffers(moved), constants_of(func))
     predicate = padding_predicate(buffer, report) if pad_value is not None else FALSE
+    if pad_value is not None:
+        check_self_loads(pad_value, predicate, physical)
     contract = pad_value.contract if pad_value is not None and predicate != FALSE else None
     moved = _with_attributes(moved, buffer, physical, index_map, contract)
     result = moved
@@ -91,17 +95,25 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         result = _with_stage(moved, _padding_of(moved, physical, predicate, pad_value))
     cells = (CellMap(buffer.data.name, buffer.data.name, index_map),)
     interface = (buffer.name,) if buffer in func.buffers else ()
+    if interface and not func.noalias and len(func.buffers) > 1:
+        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        result = replace(result, attrs=result.attrs.with_value(APART, True))
     return rewrite_of(func, result, _origins(moved, result), cells, interface)
 
 
-def physical_shape(buffer: Buffer, report: MapReport) -> tuple[Expr, ...]:
-    """The box, its constants as wide as the buffer's widest extent. Raises LayoutproofError where an extent is not known."""
+def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]) -> tuple[Expr, ...]:
+    """The box, its constants as wide as the buffer's widest extent, its symbols of the types that the function has for them.
+
+    Raises LayoutproofError where an extent is not known.
+    """
     wide = max((extent.dtype for extent in buffer.shape), key=lambda dtype: dtype.bits, default=INT32)
     extents: list[Expr] = []
     for axis, extent in enumerate(report.physical_shape):
         if extent is None:
             raise error(codes.PADDING_UNKNOWN, f"the extent of physical axis {axis} of {buffer.name} is not known", buffer.span)
-        extents.append(const(extent.value, wide) if isinstance(extent, IntImm) else extent)
+        if isinstance(extent, IntImm) and extent.value > wide.max_int:
+            raise error(codes.INDEX_TYPE, f"physical axis {axis} of {buffer.name} has {extent.value} cells, past {wide}", buffer.span)
+        extents.append(const(extent.value, wide) if isinstance(extent, IntImm) else retype(extent, types))
     return tuple(extents)
 
 
@@ -125,7 +137,7 @@ def _with_attributes(func: PrimFunc, buffer: Buffer, physical: Buffer, index_map
 def _padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: PadValue) -> Padding:
     """The padding, its predicate in 64 bits where bounds do not show that 32 will do."""
     variables = tuple(Var(f"p{axis}", extent.dtype) for axis, extent in enumerate(physical.shape))
-    typed = retype(predicate, {v.name: v.dtype for v in variables})
+    typed = retype(predicate, {v.name: v.dtype for v in (*constants_of(func), *variables)})
     scope = symbol_scope(func)
     for variable, extent in zip(variables, physical.shape, strict=True):
         scope = scope.with_range(variable, const(0, extent.dtype), extent)
@@ -245,6 +257,9 @@ class _Relaying:
             raise error(
                 codes.VECTOR_INDEX, f"{self.old.name} is accessed with a vector index, which the index map would tear apart", node.span
             )
+        odd = next((i.dtype for i in indices if i.dtype.kind is not Kind.INT), None)
+        if odd is not None:
+            raise error(codes.INDEX_TYPE, f"{self.old.name} is accessed by an index of type {odd}; cast it to int32 or int64", node.span)
         return self.index_map.map_indices(indices)
 
     def region(self, region: BufferRegion) -> BufferRegion:

@@ -26,6 +26,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind, from_json
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
+from layoutproof.lowering.conventions import check_records
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.illegal import IllegalTransform
@@ -88,10 +89,13 @@ class Schedule:
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters."""
 
     def __init__(self, func: PrimFunc, *, interface: str = "free") -> None:
-        """Raises LayoutproofError for a function that is not well-formed and for an interface that is neither "free" nor "fixed"."""
+        """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are not proved, and
+        for an interface that is neither "free" nor "fixed".
+        """
         if interface not in ("free", "fixed"):
             raise error(codes.ARGUMENT_TYPE, f'interface is "free" or "fixed", not {interface!r}')
         self.original = require_wellformed(func)
+        check_records(func)
         self.interface = interface
         self._steps: list[Step] = []
         self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None

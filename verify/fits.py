@@ -16,7 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables, rewrite_bottom_up
+from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Arithmetic, Scene, keeps_range
@@ -55,6 +55,13 @@ def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
     return tuple(failures.values()) if failures else (proved(CLAIM, engine, watch, sizes.reason()),)
 
 
+def _extent_parts(function: PrimFunc) -> Iterator[Expr]:
+    """The integer expressions in parameters' shapes: a call states them, whether or not the body does."""
+    for buffer in function.buffers:
+        for extent in buffer.shape:
+            yield from (node for node in walk(extent) if isinstance(node, Expr) and node.dtype.is_integer)
+
+
 class _Sizes:
     """What is not plain: expressions of symbols alone, which are assumed to fit, and the others, which are proved from that (`open`).
 
@@ -75,6 +82,10 @@ class _Sizes:
                 elif not _fits(facts, expr, Scene()):
                     key = (frozenset(Polynomial.of(expr).terms.items()), expr.dtype)
                     found.setdefault(key, expr)
+        for expr in _extent_parts(facts.program.function):
+            variables = set(free_variables(expr))
+            if variables and variables <= symbols and not keeps_range(expr) and not _fits(facts, expr, Scene()):
+                found.setdefault((frozenset(Polynomial.of(expr).terms.items()), expr.dtype), expr)
         self.assumed = tuple(found.values())
         conditions = [c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))]
         self.facts = facts.with_assumptions(*conditions) if conditions else facts

@@ -67,7 +67,7 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
         data = access.data
         if data in written or access.scene.allocations.get(data, 0) > depth:
             continue
-        inside = [p for p in _places(facts, data, cells) if _inside(p, dim, outer) and p.access.kind is not AccessKind.ASSUME]
+        inside = [p for p in _places(facts, data, cells) if _inside(p, dim, outer)]
         if inside:
             touched.add(data)
         if any(p.access.kind is AccessKind.WRITE for p in inside):

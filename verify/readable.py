@@ -24,19 +24,21 @@ from layoutproof.verify.verdict import Verdict
 
 STRUCTURE = "structure"
 _MAX_CELLS = 1 << 22
+# An assumption that loads is no statement about nothing: what it looks at must be there.
+_LOOKS = (AccessKind.READ, AccessKind.ASSUME)
 
 
 def prove_readable(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict a load: what it reads is a parameter's cell, padding with a contract, or was written before."""
     verdicts: list[Verdict] = []
     for data in _memories(facts):
-        reads = [access for access in facts.program.touching(data) if access.kind is AccessKind.READ]
+        reads = [access for access in facts.program.touching(data) if access.kind in _LOOKS]
         if not reads:
             continue
         if data in facts.program.temporaries:
             places = _places(facts, data)
             writes = [place for place in places if place.access.kind is AccessKind.WRITE]
-            verdicts += [_prove_read(facts, place, writes) for place in places if place.access.kind is AccessKind.READ]
+            verdicts += [_prove_read(facts, place, writes) for place in places if place.access.kind in _LOOKS]
         else:
             verdicts += [_prove_read(facts, Place(access, access.indices), ()) for access in reads]
     return tuple(verdicts)

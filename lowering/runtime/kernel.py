@@ -134,6 +134,9 @@ class Kernel:
         given = self._signature.assign(arguments, named)
         symbols = Symbols(self._bounds)
         logical = self._take(given, symbols, "logical")
+        if self._noalias:
+            # Packing makes copies, which no longer show that the arrays given were one.
+            check_overlap([(p.name, logical[p.name], p.writes) for p in self._arrays if p.name in logical])
         physical: dict[str, Array] = {}
         for parameter in self._arrays:
             physical[parameter.name] = self._physical(parameter, logical.get(parameter.name), symbols)

@@ -1,0 +1,46 @@
+"""Layouts of buffers with symbolic extents, of either width: proved for all of them, and right for some."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutproof.ir.script import loads
+from layoutproof.lowering.schedule import Schedule
+
+PROGRAM = """
+@T.prim_func
+def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.{symbol}()
+    T.func_attr({{"tir.noalias": True}})
+    for i in range(n):
+        with T.block("b"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = A[vi] * T.float32(2)
+"""
+MAPS = ["lambda i: [i//2, i%2]", "lambda i: [(i+2)//3, (i+2)%3]", "lambda i: [i+1]", "lambda i: [2*i+1]", "lambda i: [i//32, i//4%8, i%4]"]
+
+
+@pytest.mark.parametrize("pad", [None, 0.0, "T.undef()"], ids=["none", "zero", "undef"])
+@pytest.mark.parametrize("buffer", ["A", "B"])
+@pytest.mark.parametrize("index_map", MAPS)
+@pytest.mark.parametrize("symbol", ["int32", "int64"])
+def test_every_extent_is_proved_and_some_are_run(symbol: str, index_map: str, buffer: str, pad: Any) -> None:
+    """Offsets and gaps near the end of the integers are the call's business; the kernel is right on small extents, empty ones too."""
+    schedule = Schedule(loads(PROGRAM.format(symbol=symbol)))
+    schedule.transform_layout("b", buffer, index_map, pad_value=pad)
+    schedule.transform_layout("b", "B" if buffer == "A" else "A", "lambda j: [j//5, j%5]")
+    kernel = schedule.build("c")
+    for extent in (0, 1, 2, 31, 100):
+        array = np.arange(extent, dtype=np.float32) - 3
+        assert np.array_equal(kernel(array), array * 2)
+
+
+def test_sizes_in_shapes_are_assumed_and_named() -> None:
+    """What the physical shape computes must fit at every call, and the kernel lists it."""
+    schedule = Schedule(loads(PROGRAM.format(symbol="int32")))
+    schedule.transform_layout("b", "A", "lambda i: [2*i+1]")
+    texts = [assumption.text for assumption in schedule.build("c").assumptions]
+    assert any("2*n" in text or "n*2" in text for text in texts), texts
