@@ -11,9 +11,10 @@ import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, IntImm
-from layoutproof.ir.visit import walk
+from layoutproof.ir.evaluate import Overflow, evaluate
+from layoutproof.ir.expr import FALSE, Expr, IntImm
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.visit import free_variables, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.pad_value import PadValue
 
@@ -26,10 +27,15 @@ def check_self_loads(pad: PadValue, predicate: Expr, physical: Buffer) -> None:
     `predicate` is over `p0, p1, ...`. Loads count wherever they stand, under a condition too.
     """
     loads = [node for node in walk(pad.value) if isinstance(node, BufferLoad)]
-    if not loads:
+    if not loads or predicate == FALSE:
         return
     if not pad.value.dtype.is_float and not isinstance(pad.value, BufferLoad):
         raise error(codes.PAD_REFERENCE, f"a pad value of {physical.dtype} that loads from {physical.name} is one load and nothing else")
+    known = {*(v.name for v in pad.inputs), *(f"p{axis}" for axis in range(physical.rank))}
+    parts = (predicate, *(index for load in loads for index in load.indices))
+    symbols = [v.name for part in parts for v in free_variables(part) if v.name not in known]
+    if symbols:
+        raise error(codes.PAD_REFERENCE, f"a pad value that loads from {physical.name} may not depend on the symbol {symbols[0]}")
     shape = tuple(extent.value for extent in physical.shape if isinstance(extent, IntImm))
     if len(shape) != physical.rank or prod(shape) > _MOST_CELLS:
         raise error(
@@ -41,7 +47,11 @@ def check_self_loads(pad: PadValue, predicate: Expr, physical: Buffer) -> None:
         if any(isinstance(node, BufferLoad) for index in load.indices for node in walk(index)):
             raise error(codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index that is itself loaded")
         env = {v.name: axis for v, axis in zip(pad.inputs, padding, strict=True)}
-        at = np.stack([np.broadcast_to(np.asarray(evaluate(i, env), dtype=np.int64), padding.shape[1:]) for i in load.indices])
+        try:
+            at = np.stack([np.broadcast_to(np.asarray(evaluate(i, env), dtype=np.int64), padding.shape[1:]) for i in load.indices])
+        except (Trap, Overflow, TypeError) as problem:
+            why = str(problem) or "a number past 64 bits"
+            raise error(codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index without a value: {why}") from problem
         inside = np.all((at >= 0) & (at < np.asarray(shape, dtype=np.int64)[:, None]), axis=0)
         wrong = ~inside
         wrong[inside] = _holds(predicate, at[:, inside])

@@ -19,7 +19,7 @@ from tests.end_to_end.operators import (
 )
 
 from layoutproof.ir.script import loads, print_func
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import Status
 
 SIZES = {"sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)], "sym_row_sum": [{"n": n, "m": m} for n in (0, 1, 6) for m in (0, 1, 9)]}
@@ -108,3 +108,13 @@ def test_a_shift_of_any_extent_rests_on_the_size_of_the_call() -> None:
     reasons = [v.reason for v in step.verdicts if v.reason is not None]
     assert any("n + 3 fits int32" in reason for reason in reasons)
     assert any("n + 3" in assumption.text for assumption in schedule.build("c").assumptions)
+
+
+def test_a_refused_step_leaves_the_schedule_as_it_was() -> None:
+    """A map that is not injective for any extent above 1 is refuted with two indices that meet, and nothing was applied."""
+    func = operator("sym_relu")
+    schedule = Schedule(func)
+    with pytest.raises(IllegalTransform) as caught:
+        schedule.transform_layout("compute", "A", "lambda i: [i // 2]", None)
+    assert caught.value.status is Status.REFUTED
+    assert schedule.func is func and schedule.steps == ()

@@ -64,6 +64,20 @@ def test_integer_padding_computed_from_elements_is_refused() -> None:
         Schedule(copy_of(13, "int32")).transform_layout("b", "A", SPLIT, "lambda i, j: A[0, 0] + 1")
 
 
+@pytest.mark.parametrize("index", ["[4 // j, 0]", "[i - 3, n % 4]", '[0, T.Cast("int32", A[0, 0])]'])
+def test_padding_may_not_refer_to_what_has_no_place(index: str) -> None:
+    """An index that divides by zero, depends on a symbol, or is loaded itself is refused by name."""
+    func = loads("""
+@T.prim_func
+def main(A: T.Buffer((13,), "float32"), B: T.Buffer(("n",), "float32")):
+    n = T.int32()
+    with T.block("b"):
+        B[0] = A[0]
+""")
+    with pytest.raises(IllegalTransform, match="LP325"):
+        Schedule(func).transform_layout("b", "A", SPLIT, f"lambda i, j: A{index}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
