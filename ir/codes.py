@@ -1,5 +1,6 @@
-"""The codes of everything that can be wrong with an index map and its shape, with a layout record and with an interpreted run, with what
-each means. Those of texts stand in `script/codes.py`, those of well-formedness beside their rules in `wellformed.py`.
+"""The codes of everything that can be wrong with an index map and its shape, with a layout record, with an interpreted run and with the
+text of a rewrite, with what each means. Those of texts stand in `script/codes.py`, those of well-formedness beside their rules in
+`wellformed.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ RUN_ARGUMENT = "LP181"
 RUN_LIMIT = "LP182"
 NO_SLICE = "LP183"
 LAYOUT_RECORD = "LP185"
+REWRITE_HEADER = "LP186"
+REWRITE_PROGRAMS = "LP187"
+REWRITE_WITNESS = "LP188"
 
 MEANINGS: Mapping[str, str] = {
     MAP_FORM: "An index map is a function of positional indices that gives a list of integer expressions and AXIS_SEPARATORs.",
@@ -40,4 +44,7 @@ MEANINGS: Mapping[str, str] = {
     RUN_LIMIT: "The run takes more iterations than allowed and was stopped.",
     NO_SLICE: "The iterations that compute the chosen cells cannot be told from the others.",
     LAYOUT_RECORD: "The attribute layoutproof.layout holds, for a data variable, a logical shape and the steps that led to its layout.",
+    REWRITE_HEADER: "The text of a rewrite begins with comment lines, each `# key: value` with a key that is known.",
+    REWRITE_PROGRAMS: "The text of a rewrite holds two programs, `before` and `after`.",
+    REWRITE_WITNESS: "A line of a rewrite's witness names a store that is not there, or is not written as such a line is.",
 }

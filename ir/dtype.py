@@ -37,6 +37,10 @@ class DType:
         if self.lanes < 1:
             raise ValueError(f"a data type needs at least one lane, got {self.lanes}")
 
+    def __hash__(self) -> int:
+        # Every expression that is made hashes its type; the text's own hash is kept, an enumeration's is looked up each time.
+        return hash((str.__hash__(self.kind), self.bits, self.lanes))
+
     @staticmethod
     @lru_cache(maxsize=1024)
     def parse(text: str) -> DType:

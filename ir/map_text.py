@@ -7,13 +7,13 @@ computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simpli
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from layoutproof.ir import semantics
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import INT64, DType
+from layoutproof.ir.dtype import INT32, INT64, DType
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.intrinsics import Call
@@ -62,9 +62,10 @@ class _Names:
 class _IntegerReader(ExpressionReader):
     """Reads integer expressions only; a float is refused where it stands."""
 
-    def __init__(self, text: Text, scope: _Names, what: str) -> None:
+    def __init__(self, text: Text, scope: _Names, what: str, folded: bool = True) -> None:
         super().__init__(text, scope, FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS)
         self.what = what
+        self.folded = _FOLDED if folded else {}
 
     def read(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
@@ -76,9 +77,9 @@ class _IntegerReader(ExpressionReader):
 
     def binary(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> Value:
         """`a op b`; two constants are computed, as Python does where a lambda is called instead of read."""
-        if isinstance(a, Weak) and isinstance(b, Weak) and type(a.literal) is int and type(b.literal) is int and op in _FOLDED:
+        if isinstance(a, Weak) and isinstance(b, Weak) and type(a.literal) is int and type(b.literal) is int and op in self.folded:
             try:
-                return self.literal(node, _FOLDED[op](a.literal, b.literal))
+                return self.literal(node, self.folded[op](a.literal, b.literal))
             except Trap as problem:
                 raise self.text.fail(codes.NUMBER_RANGE, str(problem), node) from problem
         return super().binary(node, op, a, b)
@@ -90,20 +91,26 @@ class _IntegerReader(ExpressionReader):
             raise self.text.fail(codes.WRONG_TYPE, f"`{shown}` has type {value.dtype}: {self.what} is made of integers", node)
 
 
-def parse_index_map(text: str, name: str = "<index map>", *, symbols: Iterable[str | Var] = ()) -> IndexMap:
+def parse_index_map(
+    text: str, name: str = "<index map>", *, symbols: Iterable[str | Var] = (), types: Sequence[DType] = (), folded: bool = True
+) -> IndexMap:
     """The map that a lambda's text states, as written: `lambda n, c: [n, c//4, AXIS_SEPARATOR, c%4]`.
 
-    `symbols` are names beside the lambda's own that it may use: those of a symbolic shape. Raises LayoutproofError.
+    `symbols` are names beside the lambda's own that it may use: those of a symbolic shape. `types` are those of the lambda's inputs,
+    int32 where there are not as many. `folded=False` keeps arithmetic on constants, so that what a program printed reads back equal.
+    Raises LayoutproofError.
     """
     tree, source = parse_expression(Source(name, text), "an index map, `lambda i, j: [...]`,")
     if not isinstance(tree, ast.Lambda):
         raise source.fail(codes.NOT_A_MAP, f"an index map is a lambda, this is {syntax_name(tree)}", tree, help=_MAP_HELP)
-    inputs = tuple(Var(a.arg, span=source.span(a)) for a in _lambda_arguments(tree, source))
+    arguments = _lambda_arguments(tree, source)
+    dtypes = types if len(types) == len(arguments) else (INT32,) * len(arguments)
+    inputs = tuple(Var(a.arg, dtype, span=source.span(a)) for a, dtype in zip(arguments, dtypes, strict=True))
     for position, repeated in enumerate(inputs):
         if repeated.name in (v.name for v in inputs[:position]):
             raise error(codes.NOT_A_MAP, f"an index map with two inputs called `{repeated.name}`", repeated.span)
     known = {v.name: v for v in (s if isinstance(s, Var) else Var(s) for s in symbols)}
-    reader = _IntegerReader(source, _Names({**known, **{v.name: v for v in inputs}}), "an index map")
+    reader = _IntegerReader(source, _Names({**known, **{v.name: v for v in inputs}}), "an index map", folded)
     if not isinstance(tree.body, ast.List | ast.Tuple):
         message = f"an index map gives a list of expressions, this is {syntax_name(tree.body)}"
         raise source.fail(codes.NOT_A_MAP, message, tree.body, help=_MAP_HELP)
@@ -180,12 +187,12 @@ def _by_name(variables: Mapping[str, Var] | Iterable[Var]) -> dict[str, Var]:
     return {v.name: v for v in variables}
 
 
-def parse_condition(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>") -> Expr:
-    """A truth value over the given variables: `n >= 1 and 0 <= i < n`. Raises LayoutproofError."""
+def parse_condition(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True) -> Expr:
+    """A truth value over the given variables: `n >= 1 and 0 <= i < n`; `folded` as in `parse_index_map`. Raises LayoutproofError."""
     known = _by_name(variables)
     tree, source = parse_expression(Source(name, text), "a condition such as n >= 1")
     with limited_depth(source):
-        return _IntegerReader(source, _Names(known), "a condition").condition(tree)
+        return _IntegerReader(source, _Names(known), "a condition", folded).condition(tree)
 
 
 def parse_integer(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<expression>", dtype: DType | None = None) -> Expr:

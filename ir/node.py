@@ -40,6 +40,8 @@ class Node:
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     _hash: int = field(default=0, init=False, compare=False, repr=False)
+    # What `visit.free_variables` found, once it was asked.
+    _free: tuple[Any, ...] | None = field(default=None, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check()

@@ -18,13 +18,19 @@ class InstanceMap:
     """Instances of the new store number `new_store` (in program order) compute instances of the old store `old_store`.
 
     `instances` takes the loop variables around the new store, outermost first, to those around the old one. `old_store` is None
-    for a store without a counterpart: padding that is filled, or overcompute; `instances` is None with it.
+    for a store without a counterpart: padding that is filled, or overcompute; `instances` is None with it, and only with it. Raises
+    ValueError otherwise: what a store computes is never left open.
     """
 
     new_store: int
     old_store: int | None
     instances: IndexMap | None
     where: Expr | None = None
+
+    def __post_init__(self) -> None:
+        if (self.old_store is None) is not (self.instances is None):
+            said = "has no map of instances" if self.instances is None else "has a map of instances, and computes no old store"
+            raise ValueError(f"new store {self.new_store} {said}")
 
 
 @dataclass(frozen=True, slots=True)

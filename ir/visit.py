@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
@@ -14,13 +13,32 @@ from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, L
 
 N = TypeVar("N", bound=Node)
 
+# Types of fields, as they are written, that never hold a node: a leaf then has nothing to look at.
+_PLAIN = frozenset(
+    {
+        "int",
+        "float",
+        "str",
+        "str | None",
+        "tuple[int, ...]",
+        "DType",
+        "BinaryOp",
+        "CompareOp",
+        "LogicalOp",
+        "ForKind",
+        "IterKind",
+        "Attributes",
+    }
+)
 _FIELDS: dict[type, tuple[str, ...]] = {}
+_GIVEN: dict[type, tuple[str, ...]] = {}
 
 
 def _field_names(node_type: type) -> tuple[str, ...]:
+    """The fields that may hold nodes."""
     names = _FIELDS.get(node_type)
     if names is None:
-        names = tuple(f.name for f in fields(node_type) if f.compare)
+        names = tuple(f.name for f in fields(node_type) if f.compare and f.type not in _PLAIN)
         _FIELDS[node_type] = names
     return names
 
@@ -41,7 +59,14 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        # As `children` has it, from the last to the first; written out, since programs are walked all the time.
+        names = _FIELDS.get(type(current))
+        for name in reversed(names if names is not None else _field_names(type(current))):
+            value = getattr(current, name)
+            if isinstance(value, Node):
+                stack.append(value)
+            elif isinstance(value, tuple):
+                stack += [item for item in reversed(value) if isinstance(item, Node)]
 
 
 def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
@@ -53,11 +78,20 @@ def map_children(node: N, rewrite: Callable[[Node], Node]) -> N:
             new = rewrite(value)
             if new is not value:
                 changes[name] = new
-        elif isinstance(value, tuple) and value and not isinstance(value, Attributes):
+        elif isinstance(value, tuple) and value:
             items = tuple(rewrite(item) if isinstance(item, Node) else item for item in value)
             if any(a is not b for a, b in zip(items, value, strict=True)):
                 changes[name] = items
-    return replace(node, **changes) if changes else node
+    return _with(node, changes) if changes else node
+
+
+def _with(node: N, changes: dict[str, Any]) -> N:
+    """What `dataclasses.replace` makes, which looks at every field anew each time."""
+    node_type = type(node)
+    names = _GIVEN.get(node_type)
+    if names is None:
+        names = _GIVEN[node_type] = tuple(f.name for f in fields(node_type) if f.init)
+    return node_type(**{name: changes[name] if name in changes else getattr(node, name) for name in names})
 
 
 def rewrite_bottom_up(node: N, rewrite: Callable[[Node], Node]) -> N:
@@ -71,17 +105,23 @@ def rewrite_bottom_up(node: N, rewrite: Callable[[Node], Node]) -> N:
 
 def free_variables(expr: Node) -> tuple[Var, ...]:
     """Variables in an expression, in order of first appearance (data variables and shapes of loaded buffers excluded)."""
+    if expr._free is not None:
+        return expr._free
     found: dict[Var, None] = {}
     stack: list[Node] = [expr]
     while stack:
         current = stack.pop()
-        if isinstance(current, Var):
+        if current._free is not None:
+            found |= dict.fromkeys(current._free)
+        elif isinstance(current, Var):
             found.setdefault(current)
         elif isinstance(current, BufferLoad):
             stack.extend(reversed(current.indices))
         else:
             stack.extend(reversed([c for c in children(current) if not isinstance(c, Buffer)]))
-    return tuple(found)
+    result = tuple(found)
+    object.__setattr__(expr, "_free", result)
+    return result
 
 
 def loads_in(node: Node) -> Iterator[BufferLoad]:
@@ -91,7 +131,27 @@ def loads_in(node: Node) -> Iterator[BufferLoad]:
 
 def stores_in(stmt: Stmt) -> Iterator[BufferStore]:
     """Every store below `stmt`, in program order (a block's init after its body's fields)."""
-    return (n for n in walk(stmt) if isinstance(n, BufferStore))
+    stack: list[Stmt] = [stmt]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, BufferStore):
+            yield current
+        else:
+            stack += reversed([child for child in children(current) if isinstance(child, Stmt)])
+
+
+def loops_of_stores(stmt: Stmt) -> list[tuple[For, ...]]:
+    """The loops around every store, outermost first, in the order of `stores_in`."""
+
+    def below(node: Node, loops: tuple[For, ...]) -> Iterator[tuple[For, ...]]:
+        if isinstance(node, BufferStore):
+            yield loops
+        inside = (*loops, node) if isinstance(node, For) else loops
+        for child in children(node):
+            if isinstance(child, Stmt):
+                yield from below(child, inside)
+
+    return list(below(stmt, ()))
 
 
 def bound_variables(stmt: Stmt) -> Iterator[Var]:

@@ -84,7 +84,8 @@ def prepare(
     filling.restart()
     bound = bind(func, arguments)
     by_root = {b.data.name: b for b in func.buffers}
-    padding = {root: _STATE_OF[cells.reshape(-1)] for root, cells in padding_cells(func, bound.symbols).items()}
+    cells = _PADDING.get(func, tuple(sorted(bound.symbols.items())), lambda: padding_cells(func, bound.symbols))
+    padding = {root: _STATE_OF[kinds.reshape(-1)] for root, kinds in cells.items()}
     for name, mask in (readable if readable is not None else {}).items():
         roots = [r for r, b in by_root.items() if name in (b.name, r)]
         root = roots[0] if roots else name
@@ -112,6 +113,8 @@ def prepare(
 def _mark(storage: Storage, states: States, memories: Memories, filling: Filling) -> None:
     """Padding states on a memory: one state an element, spread over its units; arbitrary cells get values."""
     units = storage.size // storage.unit
+    if states.size == 0 == units:
+        return
     if states.size == 0 or units % states.size != 0:
         raise bad_argument(f"the padding of {storage.name} is said for {states.size} cells; its memory has {units}")
     spread = np.repeat(states, units // states.size)
@@ -148,6 +151,7 @@ class _Kept(Generic[V]):
 
 
 _PROGRAMS: _Kept[Compiled] = _Kept(64)
+_PADDING: _Kept[dict[str, States]] = _Kept(16)
 _ANALYSES: _Kept[tuple[Memories, dict[Place, InitScope]]] = _Kept(64)
 
 

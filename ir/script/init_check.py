@@ -22,8 +22,8 @@ _HELP = "the program is read so that it does run; give the first step no guard t
 
 
 def check_init(f: PrimFunc) -> tuple[Diagnostic, ...]:
-    """One diagnostic for each block whose initialisation upstream might leave out: a warning for guards and empty reductions,
-    a note for reductions of symbolic extent, which may be empty."""
+    """One diagnostic for each block whose initialisation upstream might leave out: a warning for guards (at the first condition that may
+    fail) and empty reductions, a note for reductions of symbolic extent, which may be empty."""
     loops = {node.var: node for node in walk(f.body) if isinstance(node, For)}
     blocks = (node for node in walk(f.body) if isinstance(node, Block))
     return tuple(d for block in blocks if block.init is not None for d in _check(block, loops))
@@ -47,6 +47,7 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
         if set(free_variables(bound)) & over and not _holds(substitute(bound, starts)):
             message = f"block {block.name} is guarded at its first reduction step, where upstream would not initialise its result"
             yield Diagnostic(codes.INIT_GUARDED, message, term.span if term.span is not None else block.span, Severity.WARNING, help=_HELP)
+            return
 
 
 def _terms(condition: Expr) -> Iterator[Expr]:
