@@ -14,6 +14,9 @@ TOO_LARGE = "LP507"
 FAULT = "LP508"
 MEMORY = "LP509"
 LAYOUT = "LP510"
+NOTHING_TO_CHECK = "LP511"
+SOLVERS = "LP512"
+CERTIFICATE_OF_MANY = "LP513"
 
 MEANINGS: Mapping[str, str] = {
     FILE_ACCESS: "The system refused access to a file.",
@@ -26,4 +29,7 @@ MEANINGS: Mapping[str, str] = {
     FAULT: "The program's own run met a fault, such as an access out of bounds.",
     MEMORY: "The machine has too little memory for the question.",
     LAYOUT: "A layout record does not end in as many cells as its parameter has.",
+    NOTHING_TO_CHECK: "No file was named that holds a certificate, lemmas, a rewrite with its expected verdict, or a schedule.",
+    SOLVERS: "Checking again takes two solvers, and those that are named must be installed.",
+    CERTIFICATE_OF_MANY: "A certificate tells of one schedule; a file of schedules, one a line, has none.",
 }

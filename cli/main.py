@@ -25,9 +25,11 @@ EXIT_BROKEN_PIPE = 141
 
 # Name: module and attribute. A command is loaded when it is called: `map` needs no compiler's driver, `run` no drawing.
 _COMMANDS = {
+    "check": ("layoutproof.cli.check", "check_command"),
     "demo": ("layoutproof.cli.demo", "demo"),
     "draw": ("layoutproof.cli.draw", "draw"),
     "map": ("layoutproof.cli.map", "map_command"),
+    "recheck": ("layoutproof.cli.recheck", "recheck_command"),
     "run": ("layoutproof.cli.run", "run"),
 }
 

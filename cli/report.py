@@ -15,6 +15,11 @@ from layoutproof.lowering.schedule import Step
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 
+def licensed_steps(steps: Sequence[Step]) -> int:
+    """How many steps there are up to the last that needs a float licence: what the program computes after it is kept bit for bit."""
+    return max((number for number, step in enumerate(steps, start=1) if any(v.strictness for v in step.verdicts)), default=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A step that was not kept: what it was, and why."""
@@ -42,7 +47,8 @@ class Refusal:
 class RunReport:
     """The program's name, the steps kept, the lowering passes, and what came of the kernel; or the step that was refused.
 
-    `built` and `trial` are None where a step was refused: nothing was run then. `fault` is what the interpreter stopped at.
+    `built` and `trial` are None where a step was refused: nothing was run then. `fault` is what the interpreter stopped at. The kernel
+    is compared with the program after its first `licensed` steps: those need float licences, under which results may differ.
     """
 
     program: str
@@ -52,6 +58,7 @@ class RunReport:
     built: BuildReport | None = None
     trial: Trial | None = None
     fault: Fault | None = None
+    licensed: int = 0
 
     @property
     def status(self) -> Status:

@@ -15,7 +15,7 @@ from layoutproof.cli.options import file_path, format_option, output_option, rea
 from layoutproof.cli.output import check_writable, emit, exit_code, show, write_file
 from layoutproof.cli.progress import Advance, stages
 from layoutproof.cli.render.run_report import render_run, run_to_dict
-from layoutproof.cli.report import Refusal, RunReport
+from layoutproof.cli.report import Refusal, RunReport, licensed_steps
 from layoutproof.cli.trial import compare_kernel
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault
@@ -110,11 +110,13 @@ def _at_step(diagnostics: Sequence[Diagnostic], number: int) -> list[Diagnostic]
 
 def _compare(name: str, schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], seed: int, advance: Advance) -> RunReport:
     advance("comparing with the reference interpreter")
+    licensed = licensed_steps(schedule.steps)
+    reference = schedule.steps[licensed - 1].rewrite.new if licensed else schedule.original
+    report = RunReport(name, schedule.steps, schedule.lowering_steps, built=kernel.report, licensed=licensed)
     try:
-        trial = compare_kernel(schedule.original, schedule.func, kernel, sizes, seed)
+        return replace(report, trial=compare_kernel(reference, schedule.func, kernel, sizes, seed))
     except Fault as fault:
-        return RunReport(name, schedule.steps, schedule.lowering_steps, built=kernel.report, fault=fault)
-    return RunReport(name, schedule.steps, schedule.lowering_steps, built=kernel.report, trial=trial)
+        return replace(report, fault=fault)
 
 
 def _tell(report: RunReport, output_format: str, output: Path | None) -> None:

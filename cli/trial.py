@@ -20,11 +20,13 @@ from layoutproof.cli.padding_trial import PaddingTrial, compare_padding, scalars
 from layoutproof.ir.distance import allowed_ulps, ulps_apart
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.run import DEFAULT_LIMIT
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.runtime.layouts import Layout, Packer
+from layoutproof.verify.replay.assumptions import assumption_program, repair_program, repaired
 
 FULL_RUN_INSTANCES = 2_000_000
 Array = NDArray[Any]
@@ -78,13 +80,15 @@ def written(func: PrimFunc) -> tuple[str, ...]:
 def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: Mapping[str, int], seed: int = 0) -> Trial:
     """Run `kernel`, built from `scheduled`, and the interpreter on `func`, the program before any transform; compare what they write.
 
-    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Raises LayoutproofError for
-    sizes that do not fit and for too much data, Fault where the interpreter meets one.
+    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Data is made to meet what `func`
+    assumes of it. Raises LayoutproofError for sizes that do not fit and for too much data, Fault where the interpreter meets one, an
+    assumption that the data does not meet among them.
     """
     layouts = runtime_layouts(func)
     shapes = logical_shapes(func, layouts, sizes)
     scalars = scalar_values(func, sizes)
-    arrays = made_up_arrays(func, shapes, seed)
+    reference = _Reference(func, made_up_arrays(func, shapes, seed), layouts, sizes, scalars)
+    arrays = reference.arrays
     found = {name: array.copy() for name, array in arrays.items()}
     numbers = {**sizes, **scalars}
     start = time.perf_counter()
@@ -92,7 +96,6 @@ def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: M
     kernel_seconds = time.perf_counter() - start
     padding = compare_padding(scheduled, kernel, arrays, numbers)
     start = time.perf_counter()
-    reference = _Reference(func, arrays, layouts, sizes, scalars)
     instances = reference.instances()
     sliced = instances > FULL_RUN_INSTANCES
     outputs = written(func)
@@ -114,7 +117,10 @@ def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: M
 
 
 class _Reference:
-    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid already)."""
+    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid already).
+
+    `arrays` are those, changed where the function assumes something of them.
+    """
 
     def __init__(
         self,
@@ -130,6 +136,21 @@ class _Reference:
         self.shapes = physical_shapes(func, sizes)
         physical = {n: self.packers[n].pack(a, sizes).reshape(self.shapes[n]) if n in self.packers else a for n, a in arrays.items()}
         self.arguments: dict[str, Any] = {**physical, **sizes, **scalars}
+        self.arrays = {**arrays, **self._meet_assumptions(physical)}
+
+    def _meet_assumptions(self, physical: Mapping[str, Array]) -> dict[str, Array]:
+        """Make the arguments meet what is assumed of them; the arrays in logical layout. Raises Fault where they do not meet it then."""
+        repairs, assumptions = repair_program(self.func), assumption_program(self.func)
+        if repairs is None:
+            return {}
+        met = repaired(repairs, self.arguments, DEFAULT_LIMIT)
+        if met is not None:
+            self.arguments.update({name: met[name] for name in physical})
+        # A run of a few cells would not come across all assumptions, and a difference would then tell nothing.
+        if assumptions is not None:
+            run(assumptions, self.arguments)
+        changed = {name: self.arguments[name] for name in physical}
+        return {name: self.packers[name].unpack(a, self.sizes) if name in self.packers else a for name, a in changed.items()}
 
     def instances(self) -> int:
         """How many statement instances a full run has."""

@@ -37,6 +37,13 @@ TRACE_JSON = "LP328"
 MATCHED_REGION = "LP331"
 INIT_PLACE = "LP332"
 BINDING_CHANGES = "LP333"
+NO_LOOP = "LP334"
+TWO_LOOPS = "LP335"
+LOOP_KIND = "LP336"
+SPLIT_FACTORS = "LP337"
+LOOP_NEST = "LP338"
+NO_ORDER = "LP339"
+NO_GUARD = "LP340"
 BLOCKS_FIRST = "LP341"
 STRIDES_AND_SEPARATORS = "LP342"
 UNDEF_IN_CONTROL = "LP351"
@@ -75,6 +82,13 @@ MEANINGS: Mapping[str, str] = {
     MATCHED_REGION: "A block views a region of another buffer under a name of its own. Such blocks are kept, but not lowered.",
     INIT_PLACE: "The block's init runs once for each result, and no place among the loops is known to do that.",
     BINDING_CHANGES: "A block's variable is bound to what is in memory when the block is entered; the block itself changes that memory.",
+    NO_LOOP: "There is no such loop around the block. A loop is named by its variable, or by its position from the outside.",
+    TWO_LOOPS: "Two loops have that variable, so it does not say which is meant. Name the loop by its position.",
+    LOOP_KIND: "The loop runs on a hardware thread axis, whose extent is part of how the kernel is launched.",
+    SPLIT_FACTORS: "The loops made by a split must cover the old one; one factor that is null becomes as large as that takes.",
+    LOOP_NEST: "Loops change places only where nothing but loops and branches stands between them, and no range depends on the other.",
+    NO_ORDER: "The loops cannot be made to follow a buffer: its index must be a function of them that can be turned around.",
+    NO_GUARD: "The block has no such guard: no condition in it or around it that could be dropped.",
     BLOCKS_FIRST: "The transform takes loops and accesses; blocks have to be lowered before.",
     STRIDES_AND_SEPARATORS: "Memory with more than one physical axis has no strides of its own and no offset.",
     UNDEF_IN_CONTROL: "An index, a range or a condition would be undefined, and with it what the program does.",

@@ -34,6 +34,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.rule import Rule
 from layoutproof.ir.semantics import Trap
+from layoutproof.ir.visit import walk
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.matching import instantiate, replaced, try_match
@@ -50,6 +51,7 @@ from layoutproof.lowering.rules import (
     VALUE_RULES,
 )
 
+_LINEAR = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 
@@ -76,13 +78,17 @@ class IndexSimplifier:
 
     def binary(self, expr: Binary) -> Expr:
         left, right = self.simplify(expr.lhs), self.simplify(expr.rhs)
-        return self.operation(replace(expr, lhs=left, rhs=right))
+        if not _has_product(expr):
+            return self.operation(replace(expr, lhs=left, rhs=right))
+        # Products of symbols are no multiples that sums could be ordered by: as they were written, they are the same terms everywhere.
+        changed = replace(expr, lhs=_smaller(left, expr.lhs), rhs=_smaller(right, expr.rhs))
+        return _smaller(self.operation(changed), changed)
 
     def operation(self, expr: Binary) -> Expr:
         """A binary operation whose operands are simplified already."""
         if isinstance(expr.lhs, IntImm) and isinstance(expr.rhs, IntImm):
             return _folded(expr)
-        if expr.op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL):
+        if expr.op in _LINEAR:
             return self.sum_of(affine_of(expr), expr.dtype, list(affine_of(expr).terms))
         if expr.op in _DIVISIONS:
             return self.division(expr)
@@ -104,6 +110,10 @@ class IndexSimplifier:
 
     def joined(self, one: Expr, coefficient: int, other: Expr, step: int, dtype: DType) -> Expr | None:
         """`coefficient * one + step * other` as `step` times one expression, by the first rule of sums that fits."""
+        if isinstance(one, Cast) and isinstance(other, Cast) and one.value.dtype == other.value.dtype and one.value.dtype.is_integer:
+            # Digits that are widened one by one: what they are the digits of is part of them, and fits as they do.
+            narrow = self.joined(one.value, coefficient, other.value, step, one.value.dtype)
+            return None if narrow is None else self.simplify_widened(_pushed(narrow, dtype))
         if coefficient % step != 0:
             return None
         for rule, binding in _digit_bindings(one, coefficient // step, other):
@@ -208,6 +218,17 @@ class IndexSimplifier:
         return self.simplify(result)
 
 
+def _has_product(expr: Expr) -> bool:
+    """Whether two things that are no constants are multiplied in an expression."""
+    products = (n for n in walk(expr) if isinstance(n, Binary) and n.op is BinaryOp.MUL)
+    return any(not isinstance(n.lhs, IntImm) and not isinstance(n.rhs, IntImm) for n in products)
+
+
+def _smaller(changed: Expr, expr: Expr) -> Expr:
+    """What an expression was changed to, where that has fewer parts; else the expression."""
+    return changed if sum(1 for _ in walk(changed)) < sum(1 for _ in walk(expr)) else expr
+
+
 def _folded(expr: Binary) -> Expr:
     try:
         value = evaluate(expr, {})
@@ -299,8 +320,11 @@ def _typed(rule: Rule, dtype: DType) -> Rule:
 
 
 def _pushed(expr: Expr, dtype: DType) -> Expr:
-    """Index arithmetic in a wider type, the cast moved to its leaves: the same integers, since every part fits the narrow type."""
-    if isinstance(expr, Binary):
+    """Index arithmetic in a wider type, the cast moved into its sums: the same integers, since every part fits the narrow type.
+
+    Quotients stay as they are, so that they are the same terms as elsewhere in the program, the shapes of buffers among it.
+    """
+    if isinstance(expr, Binary) and expr.op in _LINEAR:
         return Binary(expr.op, _pushed(expr.lhs, dtype), _pushed(expr.rhs, dtype))
     if isinstance(expr, Select | IfThenElseExpr):
         return replace(expr, then=_pushed(expr.then, dtype), otherwise=_pushed(expr.otherwise, dtype))

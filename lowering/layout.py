@@ -81,8 +81,11 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         raise error(codes.MAP_ARITY, message, buffer.span)
     report = check_map(index_map, buffer.shape, assumed_of_constants(func))
     check_injective(buffer, index_map, report)
-    types = {v.name: v.dtype for v in constants_of(func)}
-    physical = replace(buffer, shape=physical_shape(buffer, report, types), strides=(), axis_separators=index_map.separators)
+    physical = _physical(func, buffer, index_map, report)
+    if _symbols(func.buffers) - _symbols([physical if b == buffer else b for b in func.buffers]):
+        # By what is assumed of symbols, one of them can be told from others; but only a shape binds it.
+        report = check_map(index_map, buffer.shape)
+        physical = _physical(func, buffer, index_map, report)
     moved = _Relaying(buffer, physical, _typed(index_map, buffer)).function(func)
     pad_value = read_pad_value(pad, physical, all_buffers(moved), constants_of(func))
     predicate = padding_predicate(buffer, report) if pad_value is not None else FALSE
@@ -99,6 +102,16 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
         result = replace(result, attrs=result.attrs.with_value(APART, True))
     return rewrite_of(func, result, _origins(moved, result), cells, interface)
+
+
+def _physical(func: PrimFunc, buffer: Buffer, index_map: IndexMap, report: MapReport) -> Buffer:
+    types = {v.name: v.dtype for v in constants_of(func)}
+    return replace(buffer, shape=physical_shape(buffer, report, types), strides=(), axis_separators=index_map.separators)
+
+
+def _symbols(buffers: Sequence[Buffer]) -> set[Var]:
+    """The variables that the shapes of parameters bind."""
+    return {v for buffer in buffers for extent in buffer.shape for v in free_variables(extent)}
 
 
 def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]) -> tuple[Expr, ...]:

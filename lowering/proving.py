@@ -15,22 +15,31 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.passes import Pass
 from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict
 
 GOOD: frozenset[Status] = frozenset({Status.PROVED})
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 
 
-def check_step(transform: Pass, rewrite: Rewrite, where: Expr | None = None, accepted: frozenset[Status] = GOOD) -> tuple[Verdict, ...]:
+def check_step(
+    transform: Pass,
+    rewrite: Rewrite,
+    where: Expr | None = None,
+    accepted: frozenset[Status] = GOOD,
+    allowed: Licences = ALL,
+    search: bool = True,
+) -> tuple[Verdict, ...]:
     """The verdicts under which a rewrite is kept, all of an accepted status. Raises IllegalTransform with those that are not.
 
-    `where` is what the function assumed of its constants, also after the assumption was removed.
+    `where` is what the function assumed of its constants, also after the assumption was removed; `allowed` are the float licences
+    that proofs may use. Without `search` no counterexample is looked for where a proof fails.
     """
     malformed = check_wellformed(rewrite.new)
     if malformed:
         raise IllegalTransform(malformed)
     try:
-        verdicts = check_rewrite(rewrite, where)
+        verdicts = check_rewrite(rewrite, where, allowed=allowed, search=search)
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
     refused = [v for v in verdicts if v.status not in accepted]

@@ -8,6 +8,10 @@ from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
+from layoutproof.lowering.loops.reorder import Reorder
+from layoutproof.lowering.loops.sequential import SequentialBufferAccess
+from layoutproof.lowering.loops.split import Split
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.separators import SetAxisSeparators
 from layoutproof.lowering.simplify import Simplify
@@ -19,6 +23,10 @@ PASSES: Mapping[str, type[Pass]] = {
         TransformLayout,
         SetAxisSeparators,
         ApplyBufferTransforms,
+        Split,
+        Reorder,
+        SequentialBufferAccess,
+        RemoveBranchingThroughOvercompute,
         LowerBlocks,
         FlattenBuffer,
         Simplify,
@@ -27,5 +35,14 @@ PASSES: Mapping[str, type[Pass]] = {
     )
 }
 
-# From a scheduled program to one that code generators take: each step is checked like any other.
-LOWERING: tuple[Pass, ...] = (ApplyBufferTransforms(), LowerBlocks(), FlattenBuffer(), Simplify(), RemoveAssume(), RemoveStoreUndef())
+# From a scheduled program to one that code generators take: each step is checked like any other. Indices are simplified while they still
+# have an axis each, where that is proved for all sizes; once they are flat, symbols stand multiplied in them.
+LOWERING: tuple[Pass, ...] = (
+    ApplyBufferTransforms(),
+    LowerBlocks(),
+    Simplify(),
+    FlattenBuffer(),
+    Simplify(),
+    RemoveAssume(),
+    RemoveStoreUndef(),
+)

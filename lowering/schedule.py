@@ -31,6 +31,10 @@ from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
+from layoutproof.lowering.loops.reorder import Reorder
+from layoutproof.lowering.loops.sequential import SequentialBufferAccess
+from layoutproof.lowering.loops.split import Split
 from layoutproof.lowering.pad_value import pad_text
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.proving import GOOD, GOOD_OR_EMPTY, check_step
@@ -40,10 +44,12 @@ from layoutproof.lowering.separators import SetAxisSeparators
 from layoutproof.lowering.simplify import Simplify
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
+    from layoutproof.verify.certificate.certificate import Certificate
 
 __all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
 
@@ -52,11 +58,16 @@ MapLike = IndexMap | Callable[..., Any] | str
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept."""
+    """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
+
+    `where` is what was taken for granted of symbols, `allowed` the float licences that proofs could use.
+    """
 
     transform: Pass
     rewrite: Rewrite
     verdicts: tuple[Verdict, ...]
+    where: Expr | None = None
+    allowed: Licences = ALL
 
     @property
     def status(self) -> Status:
@@ -86,9 +97,11 @@ class BufferName:
 
 
 class Schedule:
-    """A function under transformation. `interface="fixed"` refuses to change the layout of parameters."""
+    """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
+    that proofs may use, the fewest that suffice.
+    """
 
-    def __init__(self, func: PrimFunc, *, interface: str = "free") -> None:
+    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences = ALL) -> None:
         """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are not proved, and
         for an interface that is neither "free" nor "fixed".
         """
@@ -97,6 +110,7 @@ class Schedule:
         self.original = require_wellformed(func)
         check_records(func)
         self.interface = interface
+        self.allowed = allowed
         self._steps: list[Step] = []
         self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None
 
@@ -125,11 +139,25 @@ class Schedule:
 
     def apply(self, transform: Pass) -> Step:
         """Apply a pass: propose, check, keep. Raises IllegalTransform, leaving the schedule as it was."""
-        known = self._steps[-1].verdicts if self._steps else None
-        step = prove_step(self.func, transform, fixed=self.interface == "fixed", where=self._assumed(), known=known)
+        try:
+            return self._applied(transform)
+        except IllegalTransform as problem:
+            offered = self._with_wrapping_offered(problem, transform)
+            if offered is problem:
+                raise
+            raise offered from problem
+
+    def _applied(self, transform: Pass, *, search: bool = True) -> Step:
+        step = self._proved(transform, search=search)
         self._steps.append(step)
         self._lowered = None
         return step
+
+    def _proved(self, transform: Pass, *, search: bool = True) -> Step:
+        """The step that a pass would be, not kept; `search` is as in `prove_step`."""
+        known = self._steps[-1].verdicts if self._steps else None
+        fixed = self.interface == "fixed"
+        return prove_step(self.func, transform, fixed=fixed, where=self._assumed(), known=known, allowed=self.allowed, search=search)
 
     def _assumed(self) -> Expr | None:
         found = [c for c in map(assumed_of_constants, (self.original, self.func)) if c is not None]
@@ -155,6 +183,61 @@ class Schedule:
         with _refusing():
             transform = SetAxisSeparators.from_arguments({"buffer": buffer, "separators": separators})
         return self.apply(transform)
+
+    def split(self, block: str, loop: str | int, factors: Sequence[int | None]) -> Step:
+        """Make one loop several, with these extents; one factor may be None, and is as large as it takes.
+
+        The loop is named by its variable, or by its position among the loops around the block. The new ones are `i_0`, `i_1`, ...
+        """
+        with _refusing():
+            transform = Split.from_arguments({"block": block, "loop": loop, "factors": factors})
+        return self.apply(transform)
+
+    def reorder(self, block: str, loops: Sequence[str | int]) -> Step:
+        """Put loops that stand directly in one another into this order, outermost first; others keep their places."""
+        with _refusing():
+            transform = Reorder.from_arguments({"block": block, "loops": loops})
+        return self.apply(transform)
+
+    def sequential_buffer_access(self, block: str, buffer: str) -> Step:
+        """Make the loops of a block visit a buffer in the row-major order of its physical layout; other loops go inside."""
+        with _refusing():
+            transform = SequentialBufferAccess.from_arguments({"block": block, "buffer": buffer})
+        return self.apply(transform)
+
+    def remove_branching_through_overcompute(self, block: str, guards: Sequence[int] | None = None, wrap: bool = False) -> Step:
+        """Drop guards of a block whose missing iterations are invisible; the step's text and the trace say which.
+
+        Guards are numbered from the outside to the inside, `-1 - k` keeps the alternative of guard `k`. None tries all of them, then
+        fewer, and keeps the largest set that is proved. With `wrap` loads that would leave their buffer take their index modulo its
+        extent; a refusal says so where that would be proved.
+        """
+        with _refusing():
+            given = RemoveBranchingThroughOvercompute.from_arguments({"block": block, "guards": guards, "wrap": wrap})
+            tries = candidates(self.func, block, wrap) if guards is None else (given,)
+        if guards is None:
+            for each in tries:
+                try:
+                    return self._applied(each, search=False)
+                except IllegalTransform:
+                    continue
+        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown away.
+        return self.apply(tries[0])
+
+    def _with_wrapping_offered(self, problem: IllegalTransform, transform: Pass) -> IllegalTransform:
+        """The refusal; of guards that cannot go, with the wrapped index as its help where only that is missing."""
+        if not isinstance(transform, RemoveBranchingThroughOvercompute) or transform.wrap:
+            return problem
+        if not any("stays within" in verdict.claim for verdict in problem.verdicts):
+            return problem
+        wrapped = replace(transform, wrap=True)
+        try:
+            self._proved(wrapped, search=False)
+        except IllegalTransform:
+            return problem
+        first, *rest = problem.diagnostics
+        text = f"with wrap=True the loads that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
+        return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
 
     def apply_buffer_transforms(self) -> Step:
         """Apply the attribute `buffer_layout_transformations`, and remove it."""
@@ -214,7 +297,7 @@ class Schedule:
         simplification that cannot be decided is left out. Raises IllegalTransform where a pass is refused.
         """
         if self._lowered is None:
-            self._lowered = _lower(self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None)
+            self._lowered = _lower(self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None, self.allowed)
         return self._lowered[0]
 
     @property
@@ -227,6 +310,18 @@ class Schedule:
         """The passes of `lower()` with their verdicts."""
         self.lower()
         return self._lowered[1] if self._lowered is not None else ()
+
+    @property
+    def certificate(self) -> Certificate:
+        """Everything that was proved of the steps, and of the passes of `lower()` where that was called, for others to check again.
+
+        Each step is checked anew, on its text, with the questions to solvers written down.
+        """
+        from layoutproof.verify.certificate.certificate import StepRecord, certify
+
+        steps = (*self._steps, *(self._lowered[1] if self._lowered is not None else ()))
+        records = [StepRecord(s.transform.primitive, s.transform.arguments(), s.rewrite, s.where, s.allowed) for s in steps]
+        return certify(records, self.original.name)
 
     def build(self, target: str = "c", *, check: bool = True, fast: bool = False) -> Kernel:
         """The kernel for a target, called on arrays in logical layout. Raises LayoutproofError, for an unknown target too."""
@@ -243,13 +338,16 @@ class Schedule:
         return build_c(lowered, runtime_layouts(lowered), check=check, fast=fast, assumptions=assumptions)
 
 
-def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None) -> tuple[PrimFunc, tuple[Step, ...]]:
+def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences) -> tuple[PrimFunc, tuple[Step, ...]]:
     steps: list[Step] = []
     # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything: that is not accepted.
     accepted = GOOD_OR_EMPTY if where is None else GOOD
     for transform in LOWERING:
         try:
-            steps.append(prove_step(func, transform, where=where, accepted=accepted, known=steps[-1].verdicts if steps else known))
+            last = steps[-1].verdicts if steps else known
+            # What may be left out needs no counterexample.
+            search = not isinstance(transform, Simplify)
+            steps.append(prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search))
         except IllegalTransform as problem:
             if not isinstance(transform, Simplify) or problem.status is not Status.UNKNOWN:
                 raise
@@ -265,10 +363,13 @@ def prove_step(
     where: Expr | None = None,
     accepted: frozenset[Status] = GOOD,
     known: tuple[Verdict, ...] | None = None,
+    allowed: Licences = ALL,
+    search: bool = True,
 ) -> Step:
     """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not proved.
 
-    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing.
+    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without `search` no
+    counterexample is looked for where a proof fails.
     """
     with _refusing():
         rewrite = transform.propose(func)
@@ -277,8 +378,9 @@ def prove_step(
         message = f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is fixed"
         raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
     if known is not None and rewrite.new == func:
-        return Step(transform, rewrite, known)
-    return Step(transform, rewrite, check_step(transform, rewrite, where, accepted))
+        # What needed licences was said of how the program came about.
+        return Step(transform, rewrite, tuple(v for v in known if not v.strictness), where, allowed)
+    return Step(transform, rewrite, check_step(transform, rewrite, where, accepted, allowed, search), where, allowed)
 
 
 @contextmanager

@@ -78,14 +78,21 @@ def simplify_value(expr: Expr, scope: Scope) -> Expr:
         return apply_value_rules(replace(expr, lhs=left, rhs=right))
     if isinstance(expr, IfThenElseExpr | Select):
         condition = simplify_value(expr.condition, scope)
-        then = simplify_value(expr.then, scope.with_condition(condition))
-        otherwise = simplify_value(expr.otherwise, scope.with_condition(condition, False))
+        then = simplify_value(expr.then, _side(expr, expr.then, scope, condition, True))
+        otherwise = simplify_value(expr.otherwise, _side(expr, expr.otherwise, scope, condition, False))
         return apply_value_rules(replace(expr, condition=condition, then=then, otherwise=otherwise))
     if isinstance(expr, Assume):
         # The top-level connectives and the identity `A[...] == v` have a meaning of their own; only what is inside them changes.
         return replace(expr, condition=_assumption(expr.condition, scope))
     rebuilt = map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, Expr) else child)
     return apply_value_rules(fold_constants(rebuilt))
+
+
+def _side(choice: IfThenElseExpr | Select, side: Expr, scope: Scope, condition: Expr, taken: bool) -> Scope:
+    """What is known in one side of a choice. A select evaluates both: what either loads must be there whatever the condition says."""
+    if isinstance(choice, Select) and any(isinstance(node, BufferLoad) for node in walk(side)):
+        return scope
+    return scope.with_condition(condition, taken)
 
 
 def _assumption(expr: Expr, scope: Scope) -> Expr:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.stmt import BufferStore, For, Stmt
-from layoutproof.ir.visit import children
-
-
-def loops_of_stores(stmt: Stmt) -> list[tuple[For, ...]]:
-    """The loops around every store, outermost first, in the order of `visit.stores_in`."""
-    return list(_stores(stmt, ()))
-
-
-def _stores(node: Node, loops: tuple[For, ...]) -> Iterator[tuple[For, ...]]:
-    if isinstance(node, BufferStore):
-        yield loops
-    inside = (*loops, node) if isinstance(node, For) else loops
-    for child in children(node):
-        if isinstance(child, Stmt):
-            yield from _stores(child, inside)
+from layoutproof.ir.stmt import For, Stmt
+from layoutproof.ir.visit import free_variables, loops_of_stores
 
 
 def count_stores(stmt: Stmt) -> int:
@@ -60,6 +47,58 @@ def rewrite_of(
     """A rewrite whose stores kept their loops; `origins` says which old store each new one is (the same numbering when not given)."""
     pairs = origins if origins is not None else range(count_stores(old.body))
     return Rewrite(old, new, Witness(pair_instances(old, new, pairs), cells, changes_interface))
+
+
+def rewrite_by_values(
+    old: PrimFunc,
+    new: PrimFunc,
+    *values: Mapping[Var, Expr],
+    origins: Sequence[int | None] | None = None,
+    where: Mapping[int, Expr] | None = None,
+) -> Rewrite:
+    """A rewrite of loops: `values` give old loop variables over new ones, `where` by new store the instances that compute an old one.
+
+    An old loop of a store is the new loop of its name; else the first of its `values` that speaks of loops around the new store; else
+    it is taken at its start, which is where a block's init stands. `origins` is as in `pair_instances`.
+    """
+    pairs = origins if origins is not None else range(count_stores(old.body))
+    old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
+    bound = {loop.var for loops in new_loops for loop in loops}
+    maps: list[InstanceMap] = []
+    for number, (loops, origin) in enumerate(zip(new_loops, pairs, strict=True)):
+        if origin is None:
+            maps.append(InstanceMap(number, None, None))
+            continue
+        inputs = tuple(loop.var for loop in loops)
+        gone = bound - set(inputs)
+        outputs = tuple(_coordinate(loop, inputs, gone, values) for loop in old_loops[origin])
+        maps.append(InstanceMap(number, origin, IndexMap(inputs, outputs), where.get(number) if where is not None else None))
+    return Rewrite(old, new, Witness(tuple(maps)))
+
+
+def from_before(old: PrimFunc, rewrite: Rewrite, origins: Sequence[int]) -> Rewrite:
+    """A rewrite of a program in which statements were moved, as a rewrite of `old`: its store `n` was `origins[n]` there, in loops of
+    the same names.
+    """
+    loops = loops_of_stores(old.body)
+    maps: list[InstanceMap] = []
+    for claim in rewrite.witness.instances:
+        if claim.old_store is None or claim.instances is None:
+            maps.append(claim)
+            continue
+        before = loops_of_stores(rewrite.old.body)[claim.old_store]
+        known = {loop.var: output for loop, output in zip(before, claim.instances.outputs, strict=True)}
+        number = origins[claim.old_store]
+        outputs = tuple(known[loop.var] for loop in loops[number])
+        maps.append(replace(claim, old_store=number, instances=IndexMap(claim.instances.inputs, outputs)))
+    return Rewrite(old, rewrite.new, replace(rewrite.witness, instances=tuple(maps)))
+
+
+def _coordinate(loop: For, inputs: Sequence[Var], gone: AbstractSet[Var], values: Sequence[Mapping[Var, Expr]]) -> Expr:
+    if loop.var in inputs:
+        return loop.var
+    usable = (known[loop.var] for known in values if loop.var in known and not set(free_variables(known[loop.var])) & gone)
+    return next(usable, loop.start)
 
 
 def variables_of(loops: Sequence[For]) -> tuple[Var, ...]:

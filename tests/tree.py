@@ -33,7 +33,9 @@ def all_files() -> list[Path]:
 
 def material_files() -> list[Path]:
     """Every file that is shipped without being code."""
-    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file() and _is_material(path))
+    return sorted(
+        path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file() and (_is_material(path) or path.suffix == ".json")
+    )
 
 
 def name_of(path: Path) -> str:

@@ -12,6 +12,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.evidence import Digits, record
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, Scene
 from layoutproof.verify.integers import at_least, below
@@ -66,7 +67,7 @@ def find_outside(facts: Facts, scene: Scene, index: Expr, extent: Expr) -> Searc
     if isinstance(extent, IntImm):
         interval = facts.interval(index, scene)
         if interval.low >= 0 and interval.high < extent.value:
-            return Search(None, engine="intervals")
+            return facts.by_intervals(scene, index, 0, extent.value - 1)
         found = facts.model.outside(scene, index, 0, extent.value - 1)
     else:
         low, high = facts.model.search(scene, below(index, 0)), facts.model.search(scene, at_least(index, extent))
@@ -74,7 +75,9 @@ def find_outside(facts: Facts, scene: Scene, index: Expr, extent: Expr) -> Searc
     if found.is_empty or (found.point is not None and found.exact):
         return found
     for radices in (factors_of(extent), stride_radices((index,), extent, frozenset(facts.program.symbols))):
-        if len(radices) > 1 and digits_in_range(facts, scene, index, radices) is not None:
+        digits = digits_in_range(facts, scene, index, radices) if len(radices) > 1 else None
+        if digits is not None:
+            record(Digits(index, tuple(digits), tuple(radices), extent))
             return Search(None, engine="mixed-radix")
     return facts.decide(found, scene, below(index, 0), at_least(index, extent))
 
@@ -91,7 +94,7 @@ def _in_range(facts: Facts, scene: Scene, digit: Expr, radix: Expr) -> bool:
     if isinstance(radix, IntImm):
         interval = facts.interval(digit, scene)
         if interval.low >= 0 and interval.high < radix.value:
-            return True
+            return facts.by_intervals(scene, digit, 0, radix.value - 1).is_empty
         return facts.model.outside(scene, digit, 0, radix.value - 1).is_empty
     return facts.model.search(scene, below(digit, 0)).is_empty and facts.model.search(scene, at_least(digit, radix)).is_empty
 

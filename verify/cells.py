@@ -71,16 +71,20 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
 
 
 def _divided_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
-    """The digits by division, where the radices are constants: right for every index in bounds, which is an obligation of its own."""
-    sizes = [radix.value for radix in radices if isinstance(radix, IntImm)]
-    if len(sizes) != len(radices):
+    """The digits by division, where all radices but the first are constants: right for every index in bounds, which is an obligation of
+    its own.
+    """
+    if not radices:
+        return []
+    sizes = [radix.value for radix in radices[1:] if isinstance(radix, IntImm)]
+    weight = prod(sizes)
+    if len(sizes) != len(radices) - 1 or not 0 < weight <= index.dtype.max_int:
         return None
     digits: list[Expr] = []
-    weight = prod(sizes)
-    for position, size in enumerate(sizes):
-        weight //= size
+    for size in (None, *sizes):
+        weight = weight if size is None else weight // size
         quotient = index // const(weight, index.dtype) if weight > 1 else index
-        digits.append(quotient % const(size, index.dtype) if position > 0 else quotient)
+        digits.append(quotient if size is None else quotient % const(size, index.dtype))
     return digits
 
 

@@ -1,61 +1,133 @@
 """Accepts or refuses a proposed rewrite. Short on purpose: this is what every kept step of a schedule rests on.
 
-The complete checker decides seven conditions under which the new program computes what the old one does. Decided here today:
+The conditions, under which the new program does what the old one does, for every input that satisfies the assumptions and on which
+the old program does not fault:
 
 1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become one; parameters keep their
-   shape unless the step declares a change; a parameter that the old program never writes is not written.
-2. Instances: only that the witness speaks of stores that exist, each new store once.
-3. No fault, wholly: see `verify.program`.
-7. Assumptions on symbols alone, and layout records: that no rewrite helps itself to new ones.
+   shape and cells unless the step declares a change, which is then recorded; a parameter that is never written stays so.
+2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
+   has the source that it had (`verify.flow`); `verify.program` proves that the new one does not fault.
+7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
 
-Not decided yet: that extra instances do no harm and dropped ones are not missed (2, 4), that every read has the same source (5), that
-matched instances compute the same values (6), and that new assumptions about what buffers hold follow from old ones (7). An accepted
-rewrite is one that cannot fault and whose cells are right; nothing here says that it computes the same values.
+What is not proved is run: where two runs differ, the rewrite is refuted with the input (`verify.replay`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.layout_record import LayoutRecord, layout_records
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in
 from layoutproof.verify.bounds import find_outside
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.equal import prove_equal_maps
+from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
+from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.instances import Dim, Scene
+from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.replay.search import find_counterexample
+from layoutproof.verify.values.budget import QUICK
+from layoutproof.verify.values.licences import ALL, Licences
+from layoutproof.verify.values.prove import ValueProver
+from layoutproof.verify.verdict import Status, Verdict
 
 STRUCTURE = "structure"
+REPLAY = "replay"
 
 
-def check_rewrite(rewrite: Rewrite, where: Expr | None = None) -> tuple[Verdict, ...]:
+@cache
+def prover(allowed: Licences) -> ValueProver:
+    """The prover of values that all checks under these licences share: what it remembers does not change what it says."""
+    return ValueProver(allowed)
+
+
+def check_rewrite(
+    rewrite: Rewrite,
+    where: Expr | None = None,
+    *,
+    allowed: Licences = ALL,
+    without: frozenset[Clause] = frozenset(),
+    search: bool = True,
+) -> tuple[Verdict, ...]:
     """The verdicts on a rewrite, cells first; it may be kept when all are proved. `where` is a condition on symbols that callers
     vouch for.
+
+    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. With `search` false, nothing
+    is run where a proof fails. Tests leave clauses out with `without`.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where)
-    return (
-        *_prove_cell_maps(rewrite, old, new, where),
-        *_prove_interface(rewrite),
-        *_prove_records(rewrite),
-        *_prove_assumptions(old, new),
+    verdicts = [
+        *_prove_cell_maps(rewrite, old, new, where, without),
+        *_prove_interface(rewrite, where, without),
+        *_prove_records(rewrite, where, without),
+        *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new),
-    )
+        *check_facts(new, without, calls=False),
+    ]
+    hints: Sequence[Mapping[str, float | int]] = ()
+    if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
+        same, hints = _prove_same_program(rewrite, old, new, prover(allowed), without)
+        verdicts += same
+    if search and not without:
+        verdicts = _run(rewrite, where, verdicts, hints, allowed)
+    return tuple(verdicts)
 
 
-def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> Iterator[Verdict]:
+def _prove_same_program(
+    rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]
+) -> tuple[tuple[Verdict, ...], Sequence[Mapping[str, float | int]]]:
+    """Lockstep where it goes, else dataflow, with what solvers found where that failed."""
+    # Each way has a budget of its own: what one spends leaves the other what it has.
+    checking = values.for_check(QUICK)
+    lockstep = prove_lockstep(rewrite, old, new, checking, without)
+    if lockstep.reason is None:
+        first, *others = lockstep.verdicts
+        return (replace(first, queries=(*first.queries, *checking.queries)), *others), ()
+    taken()  # What was asked on the way to a proof that failed is evidence of nothing.
+    found = simulate(rewrite, old, new, checking.for_check(values.budget), without)
+    if all(v.status is Status.PROVED for v in found.verdicts):
+        return found.verdicts, ()
+    note = f" (and not in lockstep: {lockstep.reason})"
+    failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
+    told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
+    return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints
+
+
+def _run(
+    rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], hints: Sequence[Mapping[str, float | int]], allowed: Licences
+) -> list[Verdict]:
+    """The verdicts, the first that is not decided refuted where a run shows a difference."""
+    statuses = {v.status for v in verdicts}
+    if Status.UNKNOWN not in statuses or Status.REFUTED in statuses:
+        return verdicts
+    # Under a licence that may be used, a difference that it would allow refutes nothing.
+    found = find_counterexample(rewrite, where=where, hints=hints, licences=allowed)
+    if found is None:
+        return verdicts
+    position = next(k for k, v in enumerate(verdicts) if v.status is Status.UNKNOWN)
+    open_one = verdicts[position]
+    refuted = Verdict(Status.REFUTED, open_one.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=open_one.seconds)
+    return [*verdicts[:position], refuted, *verdicts[position + 1 :]]
+
+
+def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
     for cells in rewrite.witness.cells:
         watch = Stopwatch()
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
@@ -63,13 +135,21 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
             missing = cells.old_data if before is None else cells.new_data
             yield unknown(f"cells of {cells.old_data}", STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
             continue
-        yield prove_injective(cells.cells, before.shape, where)
-        yield _prove_inside(old, cells, before, after)
+        if Clause.CELLS_INJECTIVE not in without:
+            yield prove_injective(cells.cells, before.shape, where)
+        if Clause.CELLS_INSIDE not in without:
+            yield _prove_inside(old, cells, before, after)
     watch = Stopwatch()
-    targets = Counter(cells.new_data for cells in rewrite.witness.cells)
+    targets = Counter((*(cells.new_data for cells in rewrite.witness.cells), *_kept_memories(rewrite)))
     shared = next((name for name, count in targets.items() if count > 1), None)
-    if shared is not None:
+    if shared is not None and Clause.CELLS_APART not in without:
         yield unknown("no two memories become one", STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
+
+
+def _kept_memories(rewrite: Rewrite) -> Iterator[str]:
+    """Parameters of which the witness says nothing: they keep their cells."""
+    moved = {cells.old_data for cells in rewrite.witness.cells}
+    yield from (buffer.data.name for buffer in rewrite.old.buffers if buffer.data.name not in moved)
 
 
 def _memory(facts: Facts, data: str) -> Buffer | None:
@@ -101,34 +181,67 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[Scene, Sequence[E
     return Scene(dims), index_map.map_indices(variables)
 
 
-def _prove_interface(rewrite: Rewrite) -> Iterator[Verdict]:
+def _prove_interface(rewrite: Rewrite, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
     """That callers find what they found before, declared layout changes aside, and inputs are left alone."""
+    if Clause.INTERFACE not in without:
+        yield from _prove_parameters_kept(rewrite, where)
+    if Clause.INPUTS_KEPT in without:
+        return
+    watch = Stopwatch()
+    for name in sorted(_stored(rewrite.new) - _stored(rewrite.old) & {b.data.name for b in rewrite.old.buffers}):
+        yield unknown(f"{name} is only read", STRUCTURE, "the old program never writes it, the new one does", watch)
+
+
+def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     watch = Stopwatch()
     claim = "parameters keep their order, types and shapes, declared layout changes aside"
     if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [p for p, _ in rewrite.new.buffer_map]:
         yield unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
         return
+    moved = {cells.old_data: cells for cells in rewrite.witness.cells}
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
-        same = (before.data, before.dtype, before.strides) == (after.data, after.dtype, after.strides)
-        if not same or (before.shape != after.shape and before.name not in rewrite.witness.changes_interface):
+        same = (before.data, before.dtype, before.strides, before.elem_offset) == (
+            after.data,
+            after.dtype,
+            after.strides,
+            after.elem_offset,
+        )
+        declared = before.name in rewrite.witness.changes_interface
+        if not same or (before.shape != after.shape and not declared):
             yield unknown(claim, STRUCTURE, f"{before.name} is another one", watch)
             return
+        cells = moved.get(before.data.name)
+        if cells is None:
+            continue
+        if cells.new_data != before.data.name:
+            yield unknown(claim, STRUCTURE, f"the cells of the parameter {before.name} are said to be in {cells.new_data}", watch)
+            return
+        if not declared:
+            stays = IndexMap(cells.cells.inputs, cells.cells.inputs)
+            verdict = prove_equal_maps(cells.cells, stays, before.shape, where)
+            if verdict.status is not Status.PROVED:
+                yield unknown(claim, verdict.engine, f"the cells of {before.name} move, and no layout change is declared", watch)
+                return
     yield proved(claim, STRUCTURE, watch)
-    for name in _stored(rewrite.new) - _stored(rewrite.old) & {b.data.name for b in rewrite.old.buffers}:
-        yield unknown(f"{name} is only read", STRUCTURE, "the old program never writes it, the new one does", watch)
+
+
+def _where_it_lies(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
 
 
 def _stored(function: PrimFunc) -> set[str]:
     return {store.buffer.data.name for store in stores_in(function.body)}
 
 
-def _prove_records(rewrite: Rewrite) -> Iterator[Verdict]:
-    """That the layout records go on where they were: what was padding without a contract stays so."""
+def _prove_records(rewrite: Rewrite, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
+    """That the layout records go on where they were, so that what is padding without a contract stays so, and that a parameter whose
+    layout changes has its change recorded.
+    """
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
-    if not old:
+    if Clause.RECORDS in without or not (old or rewrite.witness.changes_interface):
         return
-    claim = "layout records keep their steps"
+    claim = "layout records keep their steps, and have each declared change"
     there = {buffer.data.name for buffer in (*buffers_in(rewrite.new.body), *rewrite.new.buffers)}
     for name, record in old.items():
         kept = new.get(name)
@@ -137,11 +250,44 @@ def _prove_records(rewrite: Rewrite) -> Iterator[Verdict]:
         ):
             yield unknown(claim, STRUCTURE, f"the record of {name} is another one", watch)
             return
+    for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=False):
+        if before.name in rewrite.witness.changes_interface:
+            reason = _unrecorded(rewrite, before, after, old.get(before.data.name), new.get(after.data.name), where)
+            if reason is not None:
+                yield unknown(claim, STRUCTURE, reason, watch)
+                return
     yield proved(claim, STRUCTURE, watch)
 
 
-def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
+def _unrecorded(
+    rewrite: Rewrite, before: Buffer, after: Buffer, old: LayoutRecord | None, new: LayoutRecord | None, where: Expr | None
+) -> str | None:
+    """Why the declared change of a parameter's layout is not what its record says; None where it is."""
+    cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
+    if cells is None:
+        return None if before.shape == after.shape else f"the layout of {before.name} changes, and no cell map says how"
+    done = len(old.steps) if old is not None else 0
+    if new is None or len(new.steps) <= done:
+        return f"the layout of {before.name} changes, and its record does not say so"
+    logical = old.shape if old is not None else new.logical_shape
+    for shape, buffer in ((logical, before), (new.shape, after)):
+        if len(shape) != buffer.rank or any(str(a) != expr_text(b, Style.PLAIN) for a, b in zip(shape, buffer.shape, strict=True)):
+            return f"the record of {before.name} is of another shape"
+    symbols = tuple(v.name for v in Facts.of(rewrite.new, where).program.symbols)
+    said: Sequence[Expr] = cells.cells.inputs
+    for step in new.steps[done:]:
+        said = parse_index_map(step.index_map, symbols=symbols).map_indices(said)
+    composed = IndexMap(cells.cells.inputs, tuple(said))
+    if composed.outputs == cells.cells.outputs:
+        return None
+    verdict = prove_equal_maps(composed, cells.cells, before.shape, where)
+    return None if verdict.status is Status.PROVED else f"the record of {before.name} states another map than the witness"
+
+
+def _prove_assumptions(old: Facts, new: Facts, without: frozenset[Clause]) -> Iterator[Verdict]:
     """That what the new program assumes of its symbols follows from what the old one assumes: nothing above rests on more."""
+    if Clause.ASSUMPTIONS in without:
+        return
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue
@@ -155,10 +301,17 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
 
 
 def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
+    """That each new store is spoken of, by several instance maps only where each of them names an old store: what they say of one
+    instance twice, the simulation refuses.
+    """
     watch = Stopwatch()
-    claim = "the witness speaks of every new store once, and of old stores that are there"
+    claim = "the witness speaks of every new store, and of old stores that are there"
     old, new = len(list(stores_in(rewrite.old.body))), len(list(stores_in(rewrite.new.body)))
-    if sorted(m.new_store for m in rewrite.witness.instances) != list(range(new)):
-        return unknown(claim, STRUCTURE, f"it names {len(rewrite.witness.instances)} of {new} new stores", watch)
+    said = Counter(m.new_store for m in rewrite.witness.instances)
+    if sorted(said) != list(range(new)):
+        return unknown(claim, STRUCTURE, f"it names {len(said)} of {new} new stores", watch)
+    twice = next((m.new_store for m in rewrite.witness.instances if m.old_store is None and said[m.new_store] > 1), None)
+    if twice is not None:
+        return unknown(claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch)
     wrong = next((m.old_store for m in rewrite.witness.instances if m.old_store is not None and not 0 <= m.old_store < old), None)
     return proved(claim, STRUCTURE, watch) if wrong is None else unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)

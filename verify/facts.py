@@ -19,6 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.verify.accesses import read_program
+from layoutproof.verify.evidence import NoInstance, Setting, is_recording, record, taken, unrecorded
 from layoutproof.verify.instances import Dim, Guard, Program, Scene
 from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.encode import try_constant
@@ -51,6 +52,11 @@ class Facts:
         self.model = Model(program.symbols, self.assumed, bounds, operations)
         self._scene_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
 
+    @property
+    def setting(self) -> Setting:
+        """What is taken for granted of the symbols, as evidence has it."""
+        return Setting.of(self.assumed, self._bounds)
+
     @staticmethod
     def of(function: PrimFunc, where: Expr | None = None) -> Facts:
         """The facts of a function; `where` is a condition on its symbols that callers vouch for."""
@@ -77,9 +83,20 @@ class Facts:
         """An instance where `expr` is below `low` or above `high`; both bounds fit 64 bits."""
         interval = self.interval(expr, scene)
         if low <= interval.low and interval.high <= high:
-            return nothing(INTERVALS)
+            return self.by_intervals(scene, expr, low, high)
         found = self.model.outside(scene, expr, low, high)
         return found if _certain(found) else self.decide(found, scene, below(expr, low), above(expr, high))
+
+    def by_intervals(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+        """The certainty, which intervals gave, that `expr` is never below `low` nor above `high`."""
+        if is_recording():
+            either = ((below(expr, low),), (above(expr, high),))
+            record(NoInstance(self.setting, scene, either, INTERVALS))
+        return nothing(INTERVALS)
+
+    def excluded(self, scene: Scene, *conditions: Expr) -> None:
+        """Note that intervals, looked at elsewhere, allow no instance where all conditions hold."""
+        record(NoInstance(self.setting, scene, (conditions,), INTERVALS))
 
     def decide(self, found: Search, scene: Scene, *either: Expr) -> Search:
         """What z3 says where `found` is uncertain: an instance where one of the conditions holds."""
@@ -102,7 +119,8 @@ class Facts:
 
     def _z3(self, found: Search, scene: Scene, conditions: tuple[Expr, ...]) -> Search:
         """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
-        small = self._small(scene, conditions)
+        with unrecorded():
+            small = self._small(scene, conditions)
         if small is not None:
             return small
         second = search_instances(scene, self.assumed, self._bounds, conditions, self._rlimit)
@@ -187,16 +205,18 @@ class Stopwatch:
 
 def proved(claim: str, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
     """The verdict that a claim holds; `reason` says what it rests on, where there is something to say."""
-    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds())
+    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=taken())
 
 
 def unknown(claim: str, engine: str, reason: str, watch: Stopwatch) -> Verdict:
     """The verdict that nothing is known, and why."""
+    taken()
     return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=watch.seconds())
 
 
 def refuted(claim: str, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch) -> Verdict:
     """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
+    taken()
     return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds())
 
 

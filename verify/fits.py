@@ -18,6 +18,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.bounds import find_outside
+from layoutproof.verify.evidence import NoInstance, is_recording, record
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Arithmetic, Scene, keeps_range
 from layoutproof.verify.integers import above, at_least, below
@@ -74,7 +75,10 @@ class _Sizes:
         self.open: list[tuple[Arithmetic, Expr, Scene]] = []
         for arithmetic in facts.program.arithmetic:
             for expr, scene in arithmetic.parts() if arithmetic.is_index else ():
-                if not expr.dtype.is_integer or keeps_range(expr) or facts.interval(expr, scene).fits(expr.dtype):
+                if not expr.dtype.is_integer or keeps_range(expr):
+                    continue
+                if facts.interval(expr, scene).fits(expr.dtype):
+                    facts.by_intervals(scene, expr, expr.dtype.min_int, expr.dtype.max_int)
                     continue
                 variables = set(free_variables(expr))
                 if not variables or not variables <= symbols:
@@ -105,8 +109,17 @@ class _Sizes:
         if found.is_empty or (found.point is not None and found.exact):
             return found
         if expr in self._below_extent(arithmetic):
+            self._record_dominated(arithmetic, expr, scene)
             return nothing("mixed-radix")
         return found if found.reason is not None else no_answer(found.engine, "not decided")
+
+    def _record_dominated(self, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> None:
+        """The claim that a part of an index in bounds fits, for other solvers to confirm where they can."""
+        if is_recording() and arithmetic.extent is not None:
+            index, dtype = arithmetic.expr, expr.dtype
+            given = (at_least(index, 0), below(index, arithmetic.extent), _at_most(arithmetic.extent, arithmetic.extent.dtype.max_int))
+            either = ((*given, below(expr, dtype.min_int)), (*given, above(expr, dtype.max_int)))
+            record(NoInstance(self.facts.setting, scene, either, "mixed-radix"))
 
     def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
         """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and factors at

@@ -28,13 +28,17 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.facts import Stopwatch, proved, refuted, unknown, values_text
+from layoutproof.verify.smt.claims import Writer, written
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
-from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder
+from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, model_name, same
+from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer, Outcome, Query
 from layoutproof.verify.verdict import Status, Verdict
 
 RLIMIT = 20_000_000
 ENGINE = "z3"
+# With more quotients than this, none of them is decided better as a number with an equation than as what solvers call `div`.
+_EASY_QUOTIENTS = 2
 
 Number = int | float | bool
 
@@ -63,19 +67,36 @@ def _ask_condition(rule: Rule, rlimit: int) -> Outcome:
     if rule.domain is Domain.INDEX:
         query.add(IntEncoder(query).condition(rule.condition))
     else:
-        encoder = ValueEncoder(query)
-        query.add(encoder.value(rule.condition), *(query.z3.Not(trap) for trap in encoder.traps))
+        encoder = ValueEncoder()
+        condition = encoder.value(rule.condition)
+        query.add_text(encoder.script([condition, *(f"(not {trap})" for trap in encoder.traps)]))
     return query.solve(rlimit=rlimit)
+
+
+def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
+    """The questions whose `unsat` is the rule's lemma. Raises NotInteger, NotValue for a rule that cannot be said."""
+    if rule.domain is Domain.INDEX:
+        query = Query()
+        writer = Writer(query)
+        question = _index_query(rule, query, writer)
+        if len(writer.divisors) > _EASY_QUOTIENTS:
+            question = _index_query(rule, plain := Query(), IntEncoder(plain))
+        return (written(question, ENGINE),)
+    scripts = [_value_script(rule, traps=traps) for traps in (True, False)]
+    return tuple(SmtQuery(text, logic, engine=ENGINE) for text, logic in scripts)
 
 
 def _ask_index(rule: Rule, rlimit: int) -> Outcome:
     query = Query()
-    encoder = IntEncoder(query)
+    return _index_query(rule, query, IntEncoder(query)).solve(rlimit=rlimit)
+
+
+def _index_query(rule: Rule, query: Query, encoder: IntEncoder) -> Query:
     side = encoder.condition if rule.lhs.dtype.is_bool else encoder.integer
     condition = encoder.condition(rule.condition)
     lhs, rhs = side(rule.lhs), side(rule.rhs)
     query.add(condition, query.z3.Or(lhs != rhs, *(divisor == 0 for divisor in encoder.divisors)))
-    return query.solve(rlimit=rlimit)
+    return query
 
 
 def _ask_values(rule: Rule, rlimit: int) -> Outcome:
@@ -86,22 +107,25 @@ def _ask_values(rule: Rule, rlimit: int) -> Outcome:
 
 def _ask_value_question(rule: Rule, rlimit: int, *, traps: bool) -> Outcome:
     query = Query()
-    encoder = ValueEncoder(query)
-    condition = encoder.value(rule.condition)
-    # A condition that traps holds nowhere.
-    guards = [query.z3.Not(trap) for trap in encoder.traps]
-    encoder.traps.clear()
-    lhs, rhs = encoder.value(rule.lhs), encoder.value(rule.rhs)
-    if traps:
-        goal = query.z3.Or(query.z3.BoolVal(False, query.ctx), *encoder.traps)
-    else:
-        goal = query.z3.Not(encoder.same(lhs, rhs))
-    query.add(condition, *guards, goal)
+    query.add_text(_value_script(rule, traps=traps)[0])
     return query.solve(rlimit=rlimit)
 
 
+def _value_script(rule: Rule, *, traps: bool) -> tuple[str, str]:
+    """The text of a question about values, and its logic."""
+    encoder = ValueEncoder()
+    condition = encoder.value(rule.condition)
+    # A condition that traps holds nowhere.
+    guards = [f"(not {trap})" for trap in encoder.traps]
+    encoder.traps.clear()
+    lhs, rhs = encoder.value(rule.lhs), encoder.value(rule.rhs)
+    goal = disjunction(encoder.traps) if traps else f"(not {same(lhs, rhs)})"
+    return encoder.script([condition, *guards, goal]), encoder.logic
+
+
 def _replayed(rule: Rule, model: Mapping[str, int], claim: str, watch: Stopwatch) -> Verdict:
-    values = {v.name: _number(model.get(v.name, 0), v.dtype, rule.domain) for v in rule.variables}
+    names = {v: model_name(v) if rule.domain is Domain.VALUE else v.name for v in rule.variables}
+    values = {v.name: _number(model.get(names[v], 0), v.dtype, rule.domain) for v in rule.variables}
     holds, lhs, rhs = (_evaluated(part, values, rule.domain) for part in (rule.condition, rule.lhs, rule.rhs))
     differ = isinstance(lhs, str) or isinstance(rhs, str) or not _same(lhs, rhs)
     if holds is not True or not differ:

@@ -12,6 +12,7 @@ from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Expr, FloatIm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
+from layoutproof.verify.evidence import is_recording
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Arithmetic, Scene, can_trap
 from layoutproof.verify.integers import same
@@ -97,9 +98,13 @@ def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, scene: Scene
         if not found.is_empty:
             return found
         engine = found.engine
+    elif is_recording():
+        facts.excluded(scene, same(divisor, 0))
     dtype = divisor.dtype
     if dtype.min_int < 0 and -1 in interval:
         if _never_wraps(facts, dividend, scene) and facts.interval(dividend, scene).low > dtype.min_int:
+            if is_recording():
+                facts.excluded(scene, same(dividend, IntImm(dtype.min_int, dtype)))
             return nothing(engine)
         if not is_index and not _never_wraps(facts, dividend, scene):
             return no_answer("intervals", "the dividend depends on data, the divisor may be -1")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from layoutproof.verify.evidence import Evidence
+from layoutproof.verify.smt.query import SmtQuery
 
 
 class Status(StrEnum):
@@ -25,7 +28,9 @@ class Verdict:
     """The answer to one claim.
 
     `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` lists the float licences
-    it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it; `seconds` is wall-clock time.
+    it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it; `seconds` is wall-clock time. `rests_on`
+    names the laws, axioms and invariants that were used; `queries` are what solvers were asked for it, `evidence` what other engines
+    answered (only where somebody records): certificates hold both, so that other solvers can be asked again; reports do not.
     """
 
     status: Status
@@ -35,6 +40,9 @@ class Verdict:
     reason: str | None = None
     counterexample: Mapping[str, Any] | None = None
     seconds: float = 0.0
+    rests_on: tuple[str, ...] = ()
+    queries: tuple[SmtQuery, ...] = ()
+    evidence: tuple[Evidence, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.status is Status.REFUTED and self.counterexample is None:

@@ -17,6 +17,7 @@ from layoutproof.cli.report import Refusal, RunReport
 from layoutproof.cli.trial import OutputTrial, Trial
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.lowering.schedule import Step
+from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 
@@ -36,7 +37,7 @@ def run_to_dict(report: RunReport) -> dict[str, Any]:
         "lowering": lowering,
         "build": None if report.built is None else _build_to_dict(report.built),
         "fault": None if report.fault is None else {"kind": report.fault.kind.value, "message": str(report.fault)},
-        "run": None if report.trial is None else _trial_to_dict(report.trial),
+        "run": None if report.trial is None else {"after_steps": report.licensed, **_trial_to_dict(report.trial)},
     }
 
 
@@ -102,10 +103,11 @@ def render_run(report: RunReport, markup: bool = False) -> str:
     if report.lowering:
         lines.extend(lowering_lines(report.lowering, markup))
     if report.refused is not None:
-        lines.extend(_refusal_lines(report.refused, markup))
+        lines.extend(refusal_lines(report.refused, markup))
     if report.built is not None:
         lines.extend(build_lines(report.built, markup))
     if report.trial is not None:
+        lines.extend(_licensed_lines(report))
         lines.extend(trial_lines(report.trial, markup))
     if report.fault is not None:
         text = f"the reference interpreter stopped: {report.fault}"
@@ -136,7 +138,8 @@ def _obligations(verdicts: Sequence[Verdict]) -> str:
     return f"{len(verdicts)} obligation{'' if len(verdicts) == 1 else 's'}"
 
 
-def _refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
+def refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
+    """A step that was not kept: what it was, and each obligation that was not proved."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in refused.arguments.items())
     name = f"{refused.primitive}({arguments})" if refused.primitive != "lower" else "lowering"
     status = worst(v.status for v in refused.verdicts)
@@ -148,7 +151,10 @@ def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
     for verdict in verdicts:
         if verdict.status is not Status.PROVED:
             claim = escape(verdict.claim) if markup else verdict.claim
-            yield f"      {claim}: {verdict_text(verdict, markup)}"
+            # What was run and seen to differ is told in several lines; all of them belong to the claim.
+            first, *rest = verdict_text(verdict, markup).split("\n")
+            yield f"      {claim}: {first}"
+            yield from (f"      {line}" for line in rest)
             example = counterexample_text(verdict)
             if example is not None:
                 yield f"        {escape(example) if markup else example}"
@@ -197,6 +203,14 @@ def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
             yield _compared_line(padding.wrong == 0, _padding_text(padding), markup)
     if not trial.outputs:
         yield "  nothing to compare: the function stores to none of its parameters"
+
+
+def _licensed_lines(report: RunReport) -> Iterator[str]:
+    """That results of the program as it was written may differ, which then is not what the kernel is compared with."""
+    steps = report.steps[: report.licensed]
+    if steps:
+        needed = frozenset(Licence(word) for step in steps for verdict in step.verdicts for word in verdict.strictness)
+        yield f"  compared with the program after step {len(steps)}: up to there it does the same with {' '.join(names_of(needed))}"
 
 
 def _compared_line(good: bool, text: str, markup: bool) -> str:

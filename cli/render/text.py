@@ -38,9 +38,11 @@ def _escaped(text: str, markup: bool) -> str:
 
 
 def counterexample_text(verdict: Verdict) -> str | None:
-    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none."""
+    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none, and where it is an
+    input of two programs: the reason tells of that.
+    """
     example = verdict.counterexample
-    if example is None:
+    if example is None or "inputs" in example:
         return None
     symbols = example.get("symbols", {})
     given = f" (for {', '.join(f'{k} = {v}' for k, v in symbols.items())})" if symbols else ""

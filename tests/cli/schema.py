@@ -63,6 +63,7 @@ RUN = closed(
     fault=nullable(closed(kind=TEXT, message=TEXT)),
     run=nullable(
         closed(
+            after_steps=COUNT,
             equal={"type": "boolean"},
             instances=COUNT,
             cells={"enum": ["all", "slice"]},
@@ -75,4 +76,32 @@ RUN = closed(
             padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
         )
     ),
+)
+
+CHECK = closed(
+    program=TEXT,
+    verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
+    steps=listed(STEP),
+    certificate=nullable(TEXT),
+)
+BAD_LINE = closed(
+    program=TEXT, verdict={"type": "null"}, steps={"type": "array", "maxItems": 0}, certificate={"type": "null"}, line=COUNT, error=TEXT
+)
+
+RECHECK = closed(
+    verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
+    disagreements=listed(TEXT),
+    files=listed(
+        closed(
+            path=TEXT,
+            kind={"enum": ["certificate", "lemmas", "rewrite", "broken"]},
+            verdict=nullable({"enum": ["proved", "refuted", "unknown", "vacuous"]}),
+            claims=COUNT,
+            questions=COUNT,
+            confirmed=COUNT,
+            problems=listed(TEXT),
+            exceptions=listed(TEXT),
+        )
+    ),
+    engines=listed(closed(engine=TEXT, version=TEXT, asked=COUNT, confirmed=COUNT, unknown=COUNT, contradicted=COUNT)),
 )

@@ -89,7 +89,7 @@ ASSUMING = """
 @T.prim_func
 def f(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
     for i in T.serial(4):
-        T.assume(A[i] == T.float32(0))
+        T.assume(A[i] == T.float32(0) and A[i] == T.float32(1))
     for i in T.serial(4):
         B[i] = A[i]
 """
@@ -128,7 +128,7 @@ def test_a_program_that_does_nothing(call: Caller, tmp_path: Path) -> None:
 
 
 def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
-    """Made-up data that break what the program assumes say nothing of the kernel: exit code 3, and the assumption is named."""
+    """Where no data were made up that meet what is assumed, nothing is said of the kernel: exit code 3, and the assumption is named."""
     (tmp_path / "program.py").write_text(ASSUMING)
     outcome = call("run", str(tmp_path / "program.py"), "--format", "json")
     assert (outcome.code, outcome.json()["verdict"]) == (3, "unknown")
@@ -280,3 +280,71 @@ def test_sliced_comparison_is_said(call: Caller, monkeypatch: pytest.MonkeyPatch
     assert found.code == 0
     assert "the backward slice of chosen cells" in found.out
     assert "equal    A_red: 16 of 16 cells compared" in found.out
+
+
+REGROUPED = """
+@T.prim_func
+def main(A: T.Buffer((8, 6, 5), "float32"), B: T.Buffer((8,), "float32")):
+    for i, j, k in T.grid(8, 6, 5):
+        with T.block("sum"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vj, vk]
+"""
+
+
+def test_a_sum_that_is_regrouped_is_compared_after_that_step(call: Caller, tmp_path: Path, trace: Path) -> None:
+    """Under `reassoc` the program as written rounds otherwise; the kernel is held to what the step made of it, and the report says so."""
+    program = tmp_path / "sum.py"
+    program.write_text(REGROUPED.replace("    for i", '    T.func_attr({"tirx.noalias": True})\n    for i'))
+    trace.write_text(json.dumps([["reorder", {"block": "sum", "loops": ["k", "j"]}], ["simplify", {}]]))
+    outcome = call("run", str(program), "--trace", str(trace))
+    assert outcome.code == 0, outcome.out
+    assert "compared with the program after step 1: up to there it does the same with reassoc" in outcome.out
+    found = call("run", str(program), "--trace", str(trace), "--format", "json").json()
+    jsonschema.validate(found, RUN)
+    assert found["run"]["after_steps"] == 1 and found["run"]["equal"]
+
+
+HALVES = """
+@T.prim_func
+def main(A: T.Buffer((SIZE,), "float32"), B: T.Buffer((SIZE,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(SIZE):
+        T.evaluate(T.assume(not i % 2 == 1 or A[i] == T.float32(0)))
+    for i in range(SIZE):
+        with T.block("b"):
+            vi = T.axis.spatial(SIZE, i)
+            T.where(i % 2 == 0)
+            B[vi] = A[vi] * T.float32(3)
+    for i in range(SIZE):
+        with T.block("rest"):
+            vi = T.axis.spatial(SIZE, i)
+            T.where(i % 2 == 1)
+            B[vi] = A[vi]
+"""
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_made_up_data_meets_what_the_program_assumes(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sliced: bool) -> None:
+    """Where every other element is assumed to be 0, it is; whether all cells are compared or a slice of them."""
+    program = tmp_path / "assuming.py"
+    program.write_text(HALVES.replace("SIZE", "40"))
+    if sliced:
+        monkeypatch.setattr(trial, "FULL_RUN_INSTANCES", 10)
+    outcome = call("run", str(program))
+    assert outcome.code == 0, outcome.out
+    assert "DIFFERS" not in outcome.out and "equal    B: " in outcome.out
+
+
+def test_an_assumption_that_data_cannot_meet_leaves_the_run_undecided(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data that breaks an assumption says nothing of the kernel, in a slice either."""
+    program = tmp_path / "never.py"
+    program.write_text(HALVES.replace("SIZE", "40").replace("A[i] == T.float32(0)", "A[i] != A[i] and A[i] < T.float32(0)"))
+    monkeypatch.setattr(trial, "FULL_RUN_INSTANCES", 10)
+    outcome = call("run", str(program))
+    assert outcome.code == 3, outcome.out
+    assert "the reference interpreter stopped" in outcome.out

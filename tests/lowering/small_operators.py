@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -21,6 +21,7 @@ from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
 from layoutproof.lowering.scopes import shape_symbols
+from layoutproof.verify.replay.assumptions import repair_program
 
 OPERATORS = Path(__file__).resolve().parent.parent / "data" / "operators"
 
@@ -83,7 +84,7 @@ def box_of(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> tuple[int, 
     return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, names), symbols)) for e in shape)
 
 
-def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, list[Any]], symbols: Mapping[str, int] | None = None) -> Arrays:
+def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence[Any]], symbols: Mapping[str, int] | None = None) -> Arrays:
     """The arrays that a re-laid function takes: `pads` gives, by buffer, the fill of each transform's padding (0 where it gives none)."""
     known = symbols if symbols is not None else {}
     arrays: Arrays = {}
@@ -94,7 +95,10 @@ def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, list[Any
         for number, step in enumerate(record.steps if record is not None else ()):
             fills = pads.get(buffer.name, [])
             shape = box_of(step.shape, known)
-            array = parse_index_map(step.index_map).map_array(array, shape, fill=fills[number] if number < len(fills) else 0)
+            fill = fills[number] if number < len(fills) else 0
+            # Where there is no element, there is nothing to map, and all is padding.
+            mapped = parse_index_map(step.index_map).map_array(array, shape, fill=fill) if array.size else np.full(shape, fill, array.dtype)
+            array = mapped
         arrays[buffer.name] = array
     return arrays
 
@@ -112,16 +116,22 @@ def logical_outputs(
         if record is not None:
             before = [shapes[buffer.name], *(box_of(s.shape, known) for s in record.steps[:-1])]
             for step, shape in reversed(list(zip(record.steps, before, strict=True))):
-                array = parse_index_map(step.index_map).unmap_array(array, shape)
+                empty = 0 in shape
+                array = np.zeros(shape, array.dtype) if empty else parse_index_map(step.index_map).unmap_array(array, shape)
         arrays[buffer.name] = array
     return arrays
 
 
 def assert_same_results(
-    old: PrimFunc, new: PrimFunc, pads: Mapping[str, list[Any]] | None = None, symbols: Mapping[str, int] | None = None
+    old: PrimFunc, new: PrimFunc, pads: Mapping[str, Sequence[Any]] | None = None, symbols: Mapping[str, int] | None = None
 ) -> Arrays:
-    """Run both in the interpreter on the same logical arrays and compare every parameter bit for bit; what the new one left, physical."""
+    """Run both in the interpreter on the same logical arrays, which meet what the old one assumes of them, and compare every parameter
+    bit for bit; what the new one left, physical.
+    """
     given = inputs_of(old, symbols=symbols)
+    repairs = repair_program(old)
+    if repairs is not None:
+        given = dict(run(repairs, given).arrays)
     expected = dict(run(old, given).arrays)
     shapes = {name: array.shape for name, array in given.items()}
     names = {v.name for v in shape_symbols(old)}

@@ -92,8 +92,8 @@ def compare_shared(seed: int) -> str | None:
 
 def test_reductions_that_share_cells() -> None:
     """Results that write or read each other's cells, meddling neighbours, guards: the same values, or a refusal; most are lowered."""
-    reasons = [compare_shared(seed) for seed in range(250)]
-    assert reasons.count(None) > 150 and any(reason is not None and "may share a cell" in reason for reason in reasons)
+    reasons = [compare_shared(seed) for seed in range(120)]
+    assert reasons.count(None) > 70 and any(reason is not None and "may share a cell" in reason for reason in reasons)
 
 
 @pytest.mark.campaign

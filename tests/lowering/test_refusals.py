@@ -177,7 +177,7 @@ def test_every_code_is_explained_and_used() -> None:
     assert len(set(named.values())) == len(named)
     assert set(codes.MEANINGS) == set(named.values())
     folder = Path(codes.__file__).parent
-    text = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "codes.py")
+    text = "".join(path.read_text() for path in folder.rglob("*.py") if path.name != "codes.py")
     assert [name for name in named if f"codes.{name}" not in text] == []
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lowering.loops.cases import CASES
 from tests.lowering.programs import copy, program, running_sum, two_stages
 from tests.lowering.small_operators import CONCRETE, NAMES, OPERATORS, assert_same_results, inputs_of, random_map, small
 
@@ -201,6 +202,16 @@ def test_a_fixed_interface_keeps_parameters() -> None:
         Schedule(two_stages(), interface="open")
 
 
+def test_a_step_that_changes_nothing_needs_no_licence() -> None:
+    """What it stands on are the obligations of the program as it is, not what the step before it needed."""
+    case = CASES["halo_conv2d"]
+    schedule = Schedule.replay(case.program(case.sizes), case.trace[:1])
+    assert any(verdict.strictness for verdict in schedule.steps[0].verdicts)
+    step = schedule.apply_buffer_transforms()
+    assert step.rewrite.new == step.rewrite.old and step.verdicts and step.status is Status.PROVED
+    assert not any(verdict.strictness for verdict in step.verdicts)
+
+
 def test_steps_as_json() -> None:
     """A step's JSON has the primitive, its arguments and an object for each obligation."""
     schedule = Schedule(running_sum())
@@ -369,6 +380,7 @@ def test_passes_are_values() -> None:
 def sample(each: type[Pass]) -> Pass:
     """A pass of a type with some options."""
     options: dict[str, Any] = {"block": "copy", "buffer": "B", "index_map": "lambda i: [i//4, i%4]", "pad_value": 0.5, "separators": (0,)}
+    options |= {"loop": "i", "factors": (None, 4), "loops": (1, "i"), "guards": (0, -2), "wrap": True}
     return each(**{f.name: options[f.name] for f in each.options()})
 
 

@@ -17,6 +17,7 @@ from layoutproof.ir.interval import Interval
 from layoutproof.ir.map_text import parse_condition, parse_integer
 from layoutproof.ir.script import print_func
 from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import loads_in
 from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.index_simplify import IndexSimplifier
@@ -302,3 +303,45 @@ def test_conjunctions_are_simplified_under_their_left_side() -> None:
     """The right side of `and` may use the left."""
     i = VARIABLES["i"]
     assert IndexSimplifier(scope_of()).simplify(logical_and(i < 4, i // 4 < 1)) == (i < 4)
+
+
+def test_a_select_loads_on_both_sides() -> None:
+    """What the condition says may not shorten the index of a load in an arm: a select evaluates both arms, `if_then_else` does not."""
+    for choice, index in (("T.Select", "(i + 1)%4"), ("T.if_then_else", "i + 1")):
+        func = program(f"""def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        B[i] = {choice}(i < 3, A[(i + 1) % 4], T.float32(0))
+""")
+        (load,) = loads_in(Simplify().propose(func).new.body)
+        assert expr_text(load.indices[0], "plain") == index
+
+
+def wide(text: str) -> Expr:
+    """An integer expression, widened to 64 bits as a whole."""
+    return Cast(INT64, parse_integer(text, VARIABLES))
+
+
+@pytest.mark.parametrize(
+    "expr, wanted",
+    [
+        # Digits that are widened one by one are those of one number; other quotients stay the terms that shapes of buffers have.
+        (wide("i//4") * 4 + wide("i%4"), "int64(i)"),
+        (wide("i//8") * 4 + wide("i//2%4"), "int64(i//2)"),
+        (wide("(n + 3)//4") * wide("m"), "int64((n + 3)//4)*int64(m)"),
+        # Products of symbols keep their order; what stands in them is simplified where that makes it smaller.
+        (wide("m") * (wide("(n + 3)//4") * wide("n")) + wide("j"), "int64(m)*(int64((n + 3)//4)*int64(n)) + int64(j)"),
+        (wide("(4*i + j)//4") * (wide("n") * wide("m")) + wide("(4*i + j)%4"), "int64(i)*(int64(n)*int64(m)) + int64(j)"),
+        (wide("i - 1") * (wide("n") * 4) + wide("j - 1") * 4, "int64(i - 1)*(int64(n)*4) + int64(j - 1)*4"),
+        (wide("n") * wide("m") - wide("n") * wide("m"), "0"),
+        # Without them a sum is put into its one order.
+        (wide("i - 1") * 4 + wide("j"), "int64(i)*4 + int64(j) - 4"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_flat_indices_of_symbolic_shapes(expr: Expr, wanted: str) -> None:
+    """Indices in 64 bits keep their values and the terms that shapes are made of, and are simplified once."""
+    result = IndexSimplifier(scope_of()).simplify(expr)
+    assert expr_text(result, "plain") == wanted
+    assert IndexSimplifier(scope_of()).simplify(result) == result
+    for values in ({"i": 13, "j": 3, "k": 2, "x": -5, "n": 9, "m": 4}, {"i": 0, "j": 0, "k": 0, "x": 0, "n": 1, "m": 0}):
+        assert evaluate(result, values) == evaluate(expr, values)

@@ -103,8 +103,13 @@ def test_undeclared_change_of_a_parameter(good: Rewrite) -> None:
     """A parameter's shape changes only where the step declares it."""
     relaid = program(NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((15,)"))
     assert first(check_rewrite(replace(good, new=relaid)), Status.UNKNOWN, "parameters keep").reason is not None
-    declared = replace(good.witness, changes_interface=("B",))
-    assert statuses(check_rewrite(replace(good, new=relaid, witness=declared))) == {Status.PROVED}
+    silent = replace(good.witness, changes_interface=("B",))
+    assert first(check_rewrite(replace(good, new=relaid, witness=silent)), Status.UNKNOWN, "layout records").reason is not None
+    step = '{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}'
+    record = f'"layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}'
+    said = NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((4, 4)").replace("B[i]", "B[i // 4, i % 4]").replace("True}", f"True, {record}}}")
+    declared = replace(silent, cells=(*good.witness.cells, CellMap("B_data", "B_data", SPLIT)))
+    assert statuses(check_rewrite(replace(good, new=program(said), witness=declared))) == {Status.PROVED}
 
 
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:
@@ -135,7 +140,7 @@ def test_new_assumption_on_symbols_is_refused() -> None:
             B[i] = A[i]
     """
     old = program(text)
-    for assumption, status in (("n >= 4", Status.PROVED), ("n >= 3", Status.PROVED), ("n >= 5", Status.UNKNOWN)):
+    for assumption, status in (("n >= 4", Status.PROVED), ("n >= 3", Status.PROVED), ("n >= 5", Status.REFUTED)):
         new = program(text.replace("n >= 4", assumption))
         verdicts = check_rewrite(Rewrite(old, new, Witness(_instances(new))))
         assert worst(statuses(verdicts)) is status

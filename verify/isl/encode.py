@@ -32,6 +32,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.isl.extremes import bounds_of
 from layoutproof.verify.isl.space import NamedSpace, integer, value
 
 MAX_BITS = 24
@@ -116,8 +117,7 @@ class Encoder:
         inside = function if self.domain is None else function.intersect_domain(self.domain)
         if inside.domain().is_empty():
             return (0, 0)
-        low, high = inside.min_val(), inside.max_val()
-        return (integer(low), integer(high)) if low.is_int() and high.is_int() else None
+        return bounds_of(inside)
 
     # -- arithmetic -------------------------------------------------------------------------------------------------------
 

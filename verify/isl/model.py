@@ -13,9 +13,13 @@ from dataclasses import dataclass
 import islpy as isl
 
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.evidence import Covered, NoInstance, Setting, Unsaid, Witness, is_recording, record
 from layoutproof.verify.instances import Dim, Guard, Scene, Unknown
+from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, limited, value
+from layoutproof.verify.isl.extremes import point_of
+from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, integer, limited, new_context, value
+from layoutproof.verify.isl.witness import choose_witnesses
 from layoutproof.verify.search import Cover, Search, no_answer, nothing
 
 ENGINE = "isl"
@@ -51,11 +55,12 @@ class Model:
         ranges: Mapping[Var, tuple[int | None, int | None]],
         operations: int = DEFAULT_OPERATIONS,
     ) -> None:
-        self._ctx = isl.Context()
+        self._ctx = new_context()
         self._operations = operations
         self._params = tuple(s.name for s in symbols)
         self._assumed = tuple(assumed)
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
+        self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
         self._scenes: dict[_Key, SceneSet] = {}
 
     def search(self, scene: Scene, *conditions: Expr) -> Search:
@@ -64,7 +69,7 @@ class Model:
             with self._budget():
                 found = self._scene(scene)
                 points, missing = self._restrict(found, conditions)
-                return self._found(found, points, missing)
+                return self._none(scene, (conditions,)) if points.is_empty() else self._found(found, points, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem))
 
@@ -74,10 +79,12 @@ class Model:
             with self._budget():
                 found = self._scene(scene)
                 function = found.encoder.function(expr)
-                below = function.lt_set(found.encoder.constant(low))
-                above = function.gt_set(found.encoder.constant(high))
-                points = found.points.intersect(below.union(above))
-                return self._found(found, points, found.missing)
+                too_low = function.lt_set(found.encoder.constant(low))
+                too_high = function.gt_set(found.encoder.constant(high))
+                points = found.points.intersect(too_low.union(too_high))
+                if not points.is_empty():
+                    return self._found(found, points, found.missing)
+                return self._none(scene, ((below(expr, low),), (above(expr, high),)) if is_recording() else ())
         except NotQuasiAffine as problem:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
@@ -93,27 +100,74 @@ class Model:
                 found = self._scene(scene)
                 left, missing = self._restrict(found, conditions)
                 left = left.coalesce()
+                tried: list[Cover] = []
                 for cover in covers:
                     if left.is_empty():
-                        return nothing(ENGINE)
+                        return self._all_covered(scene, conditions, tried)
+                    tried.append(cover)
                     reached = self._reached(found.space.dims, cover)
                     if reached is None:
                         missing = missing if missing is not None else _NO_COVER
                         continue
                     left = left.subtract(reached).coalesce()
-                return self._found(found, left, missing)
+                return self._all_covered(scene, conditions, tried) if left.is_empty() else self._found(found, left, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem))
+
+    def _none(self, scene: Scene, either: tuple[tuple[Expr, ...], ...]) -> Search:
+        record(NoInstance(self._setting, scene, either, ENGINE))
+        return nothing(ENGINE)
+
+    def _all_covered(self, scene: Scene, conditions: tuple[Expr, ...], covers: Sequence[Cover]) -> Search:
+        def witnesses() -> list[Witness]:
+            return self.witnesses(scene, covers, *conditions)
+
+        record(Covered(self._setting, scene, conditions, tuple(covers), witnesses, ENGINE))
+        return nothing(ENGINE)
+
+    def witnesses(self, scene: Scene, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
+        """Which cover reaches each instance of `scene` where the conditions hold, and at which values of its further dims.
+
+        Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
+        """
+        try:
+            with self._budget():
+                found = self._scene(scene)
+                left, _ = self._restrict(found, conditions)
+                reached = [(number, self._points_of(cover)) for number, cover in enumerate(covers)]
+                return choose_witnesses(found.space, left, [(number, *points) for number, points in reached if points is not None])
+        except BudgetExceeded as problem:
+            raise Unsaid(str(problem)) from problem
 
     # -- sets -------------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _budget(self) -> Iterator[None]:
-        with limited(self._operations, self._ctx):
-            yield
+        try:
+            with limited(self._operations, self._ctx):
+                yield
+        except BudgetExceeded:
+            # What was being computed may be half changed: nothing of this context is used again.
+            self._ctx = new_context()
+            self._scenes = {}
+            raise
 
     def _reached(self, wanted: Sequence[str], cover: Cover) -> isl.Set | None:
         """The points over the `wanted` dims that a cover reaches; None where that cannot be said exactly."""
+        covered = self._points_of(cover)
+        if covered is None:
+            return None
+        names, points = covered
+        extra = [k for k, name in enumerate(names) if name not in wanted]
+        for position in reversed(extra):
+            points = points.project_out(isl.dim_type.set, position, 1)
+        kept = [name for name in names if name in wanted]
+        if kept != list(wanted):
+            raise ValueError(f"a cover over {kept} for instances over {list(wanted)}")
+        return points
+
+    def _points_of(self, cover: Cover) -> tuple[tuple[str, ...], isl.Set] | None:
+        """A cover's instances, over all its dims and unknowns; None where that cannot be said exactly."""
         found = self._scene(cover.scene)
         if found.missing is not None:
             return None
@@ -128,14 +182,7 @@ class Model:
             if excluded is None:
                 return None
             points = points.subtract(excluded).coalesce()
-        names = found.space.dims
-        extra = [k for k, name in enumerate(names) if name not in wanted]
-        for position in reversed(extra):
-            points = points.project_out(isl.dim_type.set, position, 1)
-        kept = [name for name in names if name in wanted]
-        if kept != list(wanted):
-            raise ValueError(f"a cover over {kept} for instances over {list(wanted)}")
-        return points
+        return found.space.dims, points
 
     def _restrict(self, found: SceneSet, conditions: Sequence[Expr]) -> tuple[isl.Set, NotQuasiAffine | None]:
         points, missing = found.points, found.missing
@@ -210,9 +257,9 @@ class Model:
             small = chosen.upper_bound_val(isl.dim_type.param, position, value(self._ctx, _SMALL))
             if not small.is_empty():
                 chosen = small
-        picked = chosen.sample_point()
-        coordinates = {name: picked.get_coordinate_val(isl.dim_type.set, k).to_python() for k, name in enumerate(space.dims)}
-        coordinates.update({name: picked.get_coordinate_val(isl.dim_type.param, k).to_python() for k, name in enumerate(space.params)})
+        picked = point_of(chosen)
+        coordinates = {name: integer(picked.get_coordinate_val(isl.dim_type.set, k)) for k, name in enumerate(space.dims)}
+        coordinates.update({name: integer(picked.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(space.params)})
         return coordinates
 
 

@@ -1,7 +1,7 @@
 """An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
 
 Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of operations and
-raises BudgetExceeded past it.
+raises BudgetExceeded past it, NoAnswer where a check shows that isl's answer is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import islpy as isl
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.space import NamedSpace, integer, map_from_affs
+from layoutproof.verify.isl.extremes import coalesced, extreme_of, function_of, point_of
+from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, map_from_affs
 
 
 @contextmanager
@@ -47,7 +48,7 @@ class Relation:
         pairs = pairs.intersect(isl.Map.lex_lt(self.space.space))
         if pairs.is_empty():
             return None
-        point = pairs.wrap().sample_point()
+        point = point_of(pairs.wrap())
         count = len(self.space.dims)
         values = [integer(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(2 * count)]
         symbols = {
@@ -57,15 +58,21 @@ class Relation:
         return first, second, symbols
 
     def inverse(self) -> list[Expr] | None:
-        """The inputs over the cells where one piece of affine functions gives them; None where it takes several."""
-        function = self.relation.reverse().lexmin_pw_multi_aff().coalesce()
-        pieces = pieces_of(function)
+        """The inputs over the cells where one piece of affine functions gives them; None where it takes several. The relation is
+        injective.
+        """
+        back = self.relation.reverse()
+        pieces = pieces_of(function_of(back))
         if len(pieces) != 1:
             return None
         decoder = Decoder(self.cells)
         piece = pieces[0][1]
         with _numbers_that_fit():
-            return [decoder.affine(piece.get_aff(k)) for k in range(len(self.space.dims))]
+            found = [decoder.affine(piece.get_aff(k)) for k in range(len(self.space.dims))]
+        encoder = Encoder(self.cells)
+        if not map_from_affs(self.cells, [encoder.function(e) for e in found], back.domain()).is_equal(back):
+            raise NoAnswer("the inverse that isl found does not lead back")
+        return found
 
     def padding(self, box: Sequence[Expr]) -> Expr:
         """The condition on cells of the box that no point is mapped to."""
@@ -75,9 +82,12 @@ class Relation:
             cell = isl.PwAff.from_aff(self.cells.variable(name))
             inside = inside.intersect(cell.ge_set(encoder.constant(0))).intersect(cell.lt_set(encoder.function(extent)))
         inside = inside.intersect(isl.Set.from_params(self.domain.params()).add_dims(isl.dim_type.set, len(self.cells.dims)))
-        missing = inside.subtract(self.relation.range()).coalesce()
+        missing = coalesced(inside.subtract(self.relation.range()))
         with _numbers_that_fit():
-            return Decoder(self.cells).condition(missing.gist(inside))
+            found = Decoder(self.cells).condition(missing.gist(inside))
+        if not encoder.set_of(found).intersect(inside).is_equal(missing):
+            raise NoAnswer("the condition that isl found is not that of the cells that nothing reaches")
+        return found
 
     def count(self) -> int | None:
         """The number of cells reached; None with symbols."""
@@ -89,11 +99,10 @@ class Relation:
     def extreme(self, position: int, largest: bool) -> Expr | None:
         """The least or largest value of one output over the domain, exact, over the symbols; None where it takes several pieces."""
         values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
-        function = values.dim_max(0) if largest else values.dim_min(0)
-        pieces = function.coalesce().get_pieces()
+        pieces = pieces_of(extreme_of(values, largest))
         if len(pieces) != 1:
             return None
-        return Decoder(NamedSpace(self.space.ctx, (), self.space.params)).affine(pieces[0][1])
+        return Decoder(NamedSpace(self.space.ctx, (), self.space.params)).affine(pieces[0][1].get_aff(0))
 
     def below_zero(self, position: int) -> tuple[dict[str, int], dict[str, int]] | None:
         """A point, and the symbols' values, at which an output is negative."""
@@ -108,7 +117,7 @@ class Relation:
         return None if found.is_empty() else self._point(found)
 
     def _point(self, where: isl.Set) -> tuple[dict[str, int], dict[str, int]]:
-        point = where.sample_point()
+        point = point_of(where)
         index = {n: integer(point.get_coordinate_val(isl.dim_type.set, k)) for k, n in enumerate(self.space.dims)}
         symbols = {n: integer(point.get_coordinate_val(isl.dim_type.param, k)) for k, n in enumerate(self.space.params)}
         return index, symbols

@@ -14,6 +14,8 @@ import islpy as isl
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62
 _EXCEEDED = "maximal number of operations exceeded"
+# The limit of a context that must not be used any more.
+_SPENT = 1
 
 
 class BudgetExceeded(Exception):
@@ -24,23 +26,64 @@ class BudgetExceeded(Exception):
         self.operations = operations
 
 
+class NoAnswer(BudgetExceeded):
+    """isl failed inside, or answered what a check showed to be wrong; the answer is unknown, as where a budget is spent."""
+
+    def __init__(self, why: str) -> None:
+        Exception.__init__(self, why)
+        self.operations = 0
+
+
+# What isl says when it meets something of its own making that it did not expect, now and then because its budget ends just there.
+_INTERNAL = (
+    'Assertion "',
+    "<no message>",
+    "affine expression involves some of the domain dimensions",
+    "original tableau does not correspond",
+    "expecting integer affine expression",
+)
+
+
+def is_internal(problem: isl.Error) -> bool:
+    """Whether isl stumbled over itself: another form of the same question may have an answer."""
+    return any(part in str(problem) for part in _INTERNAL)
+
+
+def new_context() -> isl.Context:
+    """A context with nothing in it."""
+    ctx = isl.Context()
+    # isl 2026.2 crashes now and then, or stumbles, where it joins pieces by giving up or changing their existential variables.
+    ctx.set_coalesce_preserve_locals(1)
+    return ctx
+
+
 @contextmanager
 def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
     """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
 
-    Raises BudgetExceeded when they are spent. Objects of the context stay usable afterwards.
+    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left objects of the
+    context half changed, so that they would answer wrongly: the context is spent, and every later block in it raises BudgetExceeded.
     """
-    ctx = isl.Context() if context is None else context
+    ctx = new_context() if context is None else context
+    if ctx.get_max_operations() == _SPENT:
+        raise BudgetExceeded(operations)
     ctx.reset_operations()
     ctx.set_max_operations(operations)
+    left = 0
     try:
         yield ctx
     except isl.Error as problem:
+        left = _SPENT
         if _EXCEEDED in str(problem):
             raise BudgetExceeded(operations) from problem
+        if is_internal(problem):
+            raise NoAnswer(f"isl failed: {problem}") from problem
+        raise
+    except BudgetExceeded:
+        left = _SPENT
         raise
     finally:
-        ctx.set_max_operations(0)
+        ctx.set_max_operations(left)
         ctx.reset_operations()
 
 

@@ -67,6 +67,22 @@ class Query:
         """Assert truth values of this query's context."""
         self._assertions.extend(assertions)
 
+    @property
+    def assertions(self) -> tuple[Any, ...]:
+        """What was asserted so far."""
+        return tuple(self._assertions)
+
+    def text(self, logic: str) -> str:
+        """The query as SMT-LIB 2 in a logic, up to its `(check-sat)`; nothing is asked."""
+        solver = self.z3.Solver(ctx=self.ctx)
+        solver.add(*self._assertions)
+        lines = solver.to_smt2().splitlines()
+        return "\n".join((f"(set-logic {logic})", *(line for line in lines if not line.startswith((";", "(set-info"))))) + "\n"
+
+    def add_text(self, text: str) -> None:
+        """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
+        self._assertions.extend(self.z3.parse_smt2_string(text, ctx=self.ctx))
+
     def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None) -> Outcome:
         """Ask once, with at most `rlimit` units of work. The same query gives the same outcome every time."""
         z3 = self.z3

@@ -1,0 +1,115 @@
+"""What `recheck` found, as text and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.markup import escape
+
+from layoutproof.cli.output import STYLES
+from layoutproof.verify.certificate.reading import Kind
+from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
+from layoutproof.verify.verdict import Status
+
+_SHOWN = 10
+_SHOWN_OF_A_REASON = 3
+
+
+def recheck_to_dict(report: Report) -> dict[str, Any]:
+    """The report as JSON has it."""
+    return {
+        "verdict": report.status.value,
+        "disagreements": list(report.disagreements),
+        "files": [_file_to_dict(file) for file in report.files],
+        "engines": [_engine_to_dict(engine) for engine in report.engines],
+    }
+
+
+def _file_to_dict(file: FileReport) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "kind": file.kind.value,
+        "verdict": None if file.is_broken else file.status.value,
+        "claims": file.claims,
+        "questions": file.questions,
+        "confirmed": file.confirmed,
+        "problems": list(file.problems),
+        "exceptions": list(file.exceptions),
+    }
+
+
+def _engine_to_dict(engine: EngineReport) -> dict[str, Any]:
+    return {
+        "engine": engine.name,
+        "version": engine.version,
+        "asked": engine.asked,
+        "confirmed": engine.confirmed,
+        "unknown": engine.unknown,
+        "contradicted": engine.contradicted,
+    }
+
+
+def render_recheck(report: Report, markup: bool = False) -> str:
+    """Disagreements first and loud, then files with what is wrong, what rests on one engine, and the engines as a table."""
+    return "\n".join([*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)]) + "\n"
+
+
+def _alarm(report: Report, markup: bool) -> Iterator[str]:
+    if report.disagreements:
+        line = f"SOLVERS CONTRADICT EACH OTHER on {len(report.disagreements)} questions: one of them, or this tool, is wrong"
+        yield f"[{STYLES[Status.REFUTED]}]{line}[/]" if markup else line
+        yield from (f"  {_plain(text, markup)}" for text in report.disagreements)
+
+
+def _files(report: Report, markup: bool) -> Iterator[str]:
+    for file in report.files:
+        word, style = ("refused", STYLES[Status.REFUTED]) if file.is_broken else (_word(file), STYLES[file.status])
+        shown = f"[{style}]{word:<8}[/]" if markup else f"{word:<8}"
+        yield f"{shown} {_plain(file.path, markup)}" + ("" if file.is_broken else f": {file.kind.value}{_counts(file)}")
+        yield from _listed(file.problems, "  ", markup)
+
+
+def _word(file: FileReport) -> str:
+    """A rewrite that must be refuted, and is, is not to be called proved."""
+    return "expected" if file.kind is Kind.REWRITE and file.status is Status.PROVED else file.status.value
+
+
+def _counts(file: FileReport) -> str:
+    if file.kind is Kind.REWRITE:
+        return "" if file.problems else ", the checker says what its header says"
+    return f", {_counted(file.claims, 'claim')}, {file.confirmed} of {_counted(file.questions, 'question')} confirmed by two solvers"
+
+
+def _exceptions(report: Report, markup: bool) -> Iterator[str]:
+    every = [f"{file.path}: {text}" for file in report.files for text in file.exceptions]
+    reasons: dict[str, list[str]] = {}
+    for text in every:
+        claim, _, reason = text.rpartition(": ")
+        reasons.setdefault(reason, []).append(claim)
+    if every:
+        yield f"resting on one engine ({len(every)}; all are named in JSON):"
+    for reason, claims in reasons.items():
+        yield f"  {_counted(len(claims), 'claim')}: {_plain(reason, markup)}"
+        yield from _listed(claims, "    ", markup, _SHOWN_OF_A_REASON)
+
+
+def _listed(texts: Sequence[str], indent: str, markup: bool, shown: int = _SHOWN) -> Iterator[str]:
+    for text in texts[:shown]:
+        yield from (f"{indent}{_plain(line, markup)}" for line in text.splitlines())
+    if len(texts) > shown:
+        yield f"{indent}and {len(texts) - shown} more"
+
+
+def _engines(report: Report) -> Iterator[str]:
+    yield f"{'solver':<12}{'version':<12}{'asked':>8}{'confirmed':>12}{'unknown':>10}{'contradicted':>14}"
+    for e in report.engines:
+        yield f"{e.name:<12}{e.version:<12}{e.asked:>8}{e.confirmed:>12}{e.unknown:>10}{e.contradicted:>14}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _plain(text: str, markup: bool) -> str:
+    return escape(text) if markup else text

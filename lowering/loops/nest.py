@@ -1,0 +1,169 @@
+"""Where loops stand: finding them by name or position, the chain of loops around a statement, and putting a new statement in place.
+
+Everything is by identity: the same text may stand in a function twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.expr import Expr, IntImm, Var, logical_and
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.subst import fresh, names_in
+from layoutproof.ir.visit import children, free_variables, map_children, walk
+from layoutproof.lowering import codes
+from layoutproof.lowering.find import find_block
+from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.layout import ROOT
+
+LoopName = str | int
+
+
+def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
+    """The statements around `target`, outermost first, the target left out. Raises ValueError where it is not in `body`."""
+
+    def search(node: Node, path: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+        if node is target:
+            return path
+        for child in children(node):
+            if isinstance(child, Stmt) and isinstance(node, Stmt):
+                found = search(child, (*path, node))
+                if found is not None:
+                    return found
+        return None
+
+    result = search(body, ())
+    if result is None:
+        raise ValueError("the statement is not in the body")
+    return result
+
+
+def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:
+    """The function with the statement `old` replaced."""
+
+    def visit(node: Node) -> Node:
+        if node is old:
+            return new
+        if isinstance(node, Seq):
+            return seq(*(part for part in map(visit, node.body) if isinstance(part, Stmt)))
+        return map_children(node, visit) if isinstance(node, Stmt) else node
+
+    body = visit(func.body)
+    assert isinstance(body, Stmt)
+    return func.with_body(body)
+
+
+def loops_of_block(func: PrimFunc, name: str) -> tuple[For, ...]:
+    """The loops between a block and the one around it, outermost first; for `root`, all loops in the order of the text.
+
+    Raises LayoutproofError where there is no such block, or two.
+    """
+    if name == ROOT:
+        return tuple(n for n in walk(func.body) if isinstance(n, For))
+    return tuple(s for s in own_path(func, find_block(func, name)) if isinstance(s, For))
+
+
+def own_path(func: PrimFunc, target: Stmt) -> tuple[Stmt, ...]:
+    """The part of the path to a statement that lies inside the innermost block around it."""
+    path = path_to(func.body, target)
+    start = max((n + 1 for n, s in enumerate(path) if isinstance(s, Block)), default=0)
+    return path[start:]
+
+
+def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
+    """The loop of a block that `name` names: its variable, or its position. Raises LayoutproofError where that is none, or two."""
+    loops = loops_of_block(func, block)
+    there = f"its loops are {', '.join(loop.var.name for loop in loops)}" if loops else "it has no loop"
+    if isinstance(name, int):
+        if not 0 <= name < len(loops):
+            raise error(codes.NO_LOOP, f"block {block} has no loop at position {name}", help=there)
+        return loops[name]
+    found = [loop for loop in loops if loop.var.name == name]
+    if not found:
+        close = get_close_matches(name, [loop.var.name for loop in loops], n=1)
+        raise error(codes.NO_LOOP, f"block {block} has no loop {name!r}", help=f"did you mean {close[0]!r}?" if close else there)
+    if len(found) > 1:
+        places = ", ".join(str(n) for n, loop in enumerate(loops) if loop.var.name == name)
+        message = f"block {block} has {len(found)} loops with the variable {name!r}"
+        raise error(codes.TWO_LOOPS, message, found[1].span, help=f"name one by its position: {places}")
+    return found[0]
+
+
+def check_kind(loop: For) -> None:
+    """Raise LayoutproofError for a loop that is bound to a thread axis."""
+    if loop.kind is ForKind.THREAD_BINDING:
+        raise error(codes.LOOP_KIND, f"loop {loop.var.name} is bound to {loop.thread}; only loops without a thread can change", loop.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Loops and branches each of which holds nothing but the next, outermost first; `body` stands in the last of them."""
+
+    links: tuple[For | IfThenElse, ...]
+    body: Stmt
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The loops among the links."""
+        return tuple(link for link in self.links if isinstance(link, For))
+
+    @property
+    def conditions(self) -> tuple[Expr, ...]:
+        """The conditions of the branches among the links."""
+        return tuple(link.condition for link in self.links if isinstance(link, IfThenElse))
+
+
+def chain_around(path: Sequence[Stmt], body: Stmt) -> Chain:
+    """The longest chain that ends at `body`; `path` leads there. A branch belongs to it if its condition reads no memory."""
+    links: list[For | IfThenElse] = []
+    for stmt in reversed(path):
+        if not isinstance(stmt, For | IfThenElse) or (isinstance(stmt, IfThenElse) and not _is_plain(stmt)):
+            break
+        links.append(stmt)
+    return Chain(tuple(reversed(links)), body)
+
+
+def _is_plain(branch: IfThenElse) -> bool:
+    return branch.otherwise is None and is_pure(branch.condition)
+
+
+def nest(loops: Iterable[For], body: Stmt) -> Stmt:
+    """`body` in copies of the loops, outermost first."""
+    for loop in reversed(tuple(loops)):
+        body = replace(loop, body=body)
+    return body
+
+
+def under(conditions: Sequence[Expr], body: Stmt) -> Stmt:
+    """`body` in a branch on the conjunction; as it is where there is no condition."""
+    return IfThenElse(logical_and(*conditions), body) if conditions else body
+
+
+def names_of(func: PrimFunc) -> set[str]:
+    """Every name that a function mentions, parameters and symbols included."""
+    taken = names_in(func.body) | {p.name for p in func.params}
+    for buffer in func.buffers:
+        taken |= {buffer.name, buffer.data.name} | {v.name for extent in buffer.shape for v in free_variables(extent)}
+    return taken
+
+
+def fresh_variable(name: str, like: Var, taken: set[str]) -> Var:
+    """A variable of the type of `like` under a name that is not taken, which then is."""
+    chosen = fresh(name, taken)
+    taken.add(chosen)
+    return Var(chosen, like.dtype)
+
+
+def depends(expr: Expr, variables: Iterable[Var] | Mapping[Var, object]) -> bool:
+    """Whether one of the variables stands in an expression."""
+    return bool(set(free_variables(expr)) & set(variables))
+
+
+def is_zero(expr: Expr) -> bool:
+    """Whether an expression is the constant 0."""
+    return isinstance(expr, IntImm) and expr.value == 0

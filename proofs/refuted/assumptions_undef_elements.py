@@ -1,0 +1,19 @@
+# about: the new program assumes that elements of an input are undefined, which throws them away
+# clause: assumptions
+# expect: refuted
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        B[i] = A[i]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        T.evaluate(T.assume(A[i] == T.undef(dtype="int32")))
+    for i in range(8):
+        B[i] = A[i]

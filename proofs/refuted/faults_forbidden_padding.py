@@ -1,0 +1,25 @@
+# about: padding without a contract is read, though what was read is thrown away
+# clause: faults
+# expect: refuted
+# theta: 0 -> 0: lambda i: [i] where i < 14
+# theta: 1 -> 1: lambda i: [i]
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((4, 4), "float32"), B: T.Buffer((14,), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}]}}})
+    C = T.sblock_alloc_buffer((16,), "float32")
+    for i in range(14):
+        C[i] = A[i // 4, i % 4]
+    for i in range(14):
+        B[i] = C[i]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((4, 4), "float32"), B: T.Buffer((14,), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}]}}})
+    C = T.sblock_alloc_buffer((16,), "float32")
+    for i in range(16):
+        C[i] = A[i // 4, i % 4]
+    for i in range(14):
+        B[i] = C[i]

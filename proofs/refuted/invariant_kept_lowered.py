@@ -1,0 +1,31 @@
+# about: a maximum that begins at 0 is set to something else before the padding is reached
+# clause: invariant-kept
+# expect: refuted
+# theta: 0 -> 0: lambda: []
+# theta: 1 -> 1: lambda: []
+# theta: 2 -> 2: lambda i, j: [i, j] where 4*i + j >= 2
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((4, 4), "int32"), D: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [(i + 2)//4, (i + 2)%4]", "shape": [4, 4], "contract": "0"}]}}})
+    for p, q in T.grid(4, 4):
+        T.evaluate(T.assume(not (p == 0 and q < 2) or A[p, q] == 0))
+    
+    B[0] = 0
+    B[0] = D[0]
+    for i, j in T.grid(4, 4):
+        if 4 * i + j >= 2:
+            B[0] = T.max(B[0], A[i, j])
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((4, 4), "int32"), D: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [(i + 2)//4, (i + 2)%4]", "shape": [4, 4], "contract": "0"}]}}})
+    for p, q in T.grid(4, 4):
+        T.evaluate(T.assume(not (p == 0 and q < 2) or A[p, q] == 0))
+    
+    B[0] = 0
+    B[0] = D[0]
+    for i, j in T.grid(4, 4):
+        B[0] = T.max(B[0], A[i, j])

@@ -1,0 +1,17 @@
+# about: the last element of a result is not written any more
+# clause: observable
+# expect: refuted
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        B[i] = A[i]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(7):
+        B[i] = A[i]

@@ -1,0 +1,19 @@
+# about: padding that callers are promised to find 0 in is never written
+# clause: owed-padding
+# expect: refuted
+# cells: B_data -> B_data: lambda i: [i//4, i%4]
+# interface: B
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(14):
+        B[i] = A[i]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((14,), "float32"), B: T.Buffer((4, 4), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": "T.float32(0.0)"}]}}})
+    for i in range(14):
+        B[i // 4, i % 4] = A[i]

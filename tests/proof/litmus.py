@@ -1,0 +1,31 @@
+"""The litmus files: rewrites with the verdict that is expected of them in their header."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from layoutproof.ir.rewrite_text import Litmus, parse_litmus
+from layoutproof.verify.values.licences import ALL, Licence, Licences
+from tests.tree import ROOT
+
+REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
+PROVED = sorted((ROOT / "proofs" / "accepted").glob("*.py"))
+ROWS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """The file's name, as a test id."""
+    return path.stem
+
+
+@cache
+def litmus(path: Path) -> Litmus:
+    """What a file says."""
+    return parse_litmus(path.read_text(encoding="utf-8"), path.name)
+
+
+def allowed(case: Litmus) -> Licences:
+    """The licences under which the case is asked: those of its header, all where it names none."""
+    names = case.header.strictness
+    return ALL if names is None else frozenset(Licence(name) for name in names)

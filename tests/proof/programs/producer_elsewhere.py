@@ -1,0 +1,21 @@
+# about: a guard is removed though the producer, in another function, promised nothing of the padding
+# expect: refuted
+# theta: 0 -> 0: lambda: []
+# theta: 1 -> 1: lambda i, j: [i, j] where 4*i + j < 14
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((4, 4), "float32"), S: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}]}}})
+    S[0] = T.float32(0)
+    for i, j in T.grid(4, 4):
+        if 4 * i + j < 14:
+            S[0] = S[0] + A[i, j]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((4, 4), "float32"), S: T.Buffer((1,), "float32")):
+    T.func_attr({"tirx.noalias": True, "layoutproof.layout": {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}]}}})
+    S[0] = T.float32(0)
+    for i, j in T.grid(4, 4):
+        S[0] = S[0] + A[i, j]

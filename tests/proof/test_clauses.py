@@ -1,0 +1,36 @@
+"""Each clause of the checker closes a hole: with it the litmus file is refused, without it the same file is accepted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.verdict import Status
+from tests.proof.litmus import REFUTED, allowed, litmus, name_of
+
+
+def statuses(path: Path, without: frozenset[Clause] = frozenset()) -> list[tuple[Status, str, str | None]]:
+    """The verdicts on a file's rewrite."""
+    case = litmus(path)
+    verdicts = check_rewrite(case.rewrite, case.header.where, allowed=allowed(case), without=without)
+    return [(v.status, v.claim, v.reason) for v in verdicts]
+
+
+@pytest.mark.parametrize("path", REFUTED, ids=name_of)
+def test_a_wrong_rewrite_is_refused(path: Path) -> None:
+    """Not every verdict is a proof; what a run shows to be wrong is refuted."""
+    found = [status for status, _, _ in statuses(path)]
+    assert any(status is not Status.PROVED for status in found)
+    if litmus(path).header.expect == "refuted":
+        assert Status.REFUTED in found
+
+
+@pytest.mark.parametrize("path", REFUTED, ids=name_of)
+def test_its_clause_alone_refuses_it(path: Path) -> None:
+    """With the clause that the file names switched off, everything is proved: nothing else is wrong with the rewrite."""
+    clause = Clause(str(litmus(path).header.clause))
+    refused = [verdict for verdict in statuses(path, frozenset({clause})) if verdict[0] is not Status.PROVED]
+    assert refused == []

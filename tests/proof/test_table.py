@@ -1,0 +1,78 @@
+"""Cases with known answers: what must be decided both ways, under which licences, and why.
+
+The programs stand in `programs/`, with the verdict and the least licences in their header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from layoutproof.ir.rewrite_text import parse_litmus, rewrite_text
+from layoutproof.ir.wellformed import check_wellformed
+from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.values.licences import ALL, IEEE
+from layoutproof.verify.verdict import Status, Verdict, worst
+from tests.attack.judge import judge
+from tests.proof.litmus import ROWS, litmus, name_of
+
+# A part of what the report must say, by case.
+REASONS: Mapping[str, str] = {
+    "producer_elsewhere": "padding without a contract",
+    "sum_pad_none": "padding without a contract",
+    "roadmap_convolution": "stays within",
+    "implicit_default_unwrapped": "stays within",
+    "texture_not_bijective": "share a physical cell",
+}
+# Refuted by an infinity where only the new program looks: random inputs hold none where licences speak of them.
+_INFINITE_AT_THE_END = np.array([[1.0] * 4] * 3 + [[1.0, 1.0, 1.0, np.inf]], "float32")
+GIVEN: Mapping[str, Mapping[str, NDArray[Any]]] = {"convolution_weight_beyond": {"W": _INFINITE_AT_THE_END}}
+# Proved under licences, though no input is known on which it fails without them.
+NOT_NEEDED = {"softmax_pad_infinity"}
+# Cases that are refused bit for bit and proved under the licences of their header.
+NEED_LICENCES = [
+    path for path in ROWS if path.stem not in NOT_NEEDED and litmus(path).header.expect == "proved" and litmus(path).header.strictness
+]
+
+
+def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
+    """The licences that verdicts rest on."""
+    return {name for verdict in verdicts for name in verdict.strictness}
+
+
+@pytest.mark.parametrize("path", ROWS, ids=name_of)
+def test_a_case_is_what_its_header_says(path: Path) -> None:
+    """The programs are well-formed and read back equal; runs tell them apart where the verdict is to be `refuted`, only there."""
+    case = litmus(path)
+    assert [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)] == []
+    assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
+    licences = frozenset(case.header.strictness) if case.header.strictness is not None else frozenset(map(str, ALL))
+    found = judge(case.rewrite, Random(path.stem), trials=60, licences=licences, given=GIVEN.get(path.stem))
+    assert (found.difference is not None) == (case.header.expect == "refuted"), str(found.difference)
+
+
+@pytest.mark.parametrize("path", ROWS, ids=name_of)
+def test_the_verdict(path: Path) -> None:
+    """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives one."""
+    header = litmus(path).header
+    verdicts = check_rewrite(litmus(path).rewrite)
+    assert worst(v.status for v in verdicts).value == header.expect, [
+        (v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED
+    ]
+    if header.expect == "proved":
+        assert header.strictness is not None and strictness(verdicts) == set(header.strictness)
+    else:
+        told = [f"{v.claim}: {v.reason}" for v in verdicts if v.status is not Status.PROVED]
+        assert REASONS.get(path.stem, "") in " ".join(told)
+
+
+@pytest.mark.parametrize("path", NEED_LICENCES, ids=name_of)
+def test_bit_for_bit_it_does_not_hold(path: Path) -> None:
+    """Without licences the case is not proved, and a run shows that it does not hold."""
+    assert any(v.status is Status.REFUTED for v in check_rewrite(litmus(path).rewrite, allowed=IEEE))

@@ -1,0 +1,46 @@
+"""Assumptions of the new program: those that follow from the old one's are accepted, all others are not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.verify.flow.test_simulation import holds, simulated
+
+COPY = """
+for i in range(8):
+    {old}
+for i in range(8):
+    B[i] = A[i]
+"""
+# The other order keeps the walk in lockstep from deciding this.
+REVERSED = """
+for i in range(8):
+    {new}
+for i in range(8):
+    B[7 - i] = A[7 - i]
+"""
+PARAMS = "A: 8 float32; B: 8 float32; n: 1 int32"
+THETA = "# theta: 0 -> 0: lambda i: [7 - i]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "legal"),
+    [
+        ("T.evaluate(0)", "T.evaluate(T.assume(i < 8))", True),
+        ("T.evaluate(0)", "T.evaluate(T.assume(i < 7))", False),
+        ("T.evaluate(T.assume(i < 7))", "T.evaluate(T.assume(i < 7))", True),
+        ("T.evaluate(T.assume(A[i] == T.float32(0)))", "T.evaluate(T.assume(A[7 - i] == T.float32(0)))", True),
+        ("T.evaluate(T.assume(A[i] == T.float32(0)))", "T.evaluate(T.assume(A[i] == T.float32(0) and i < 7))", False),
+        ("T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))", "T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))", True),
+        ("T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))", "T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))", False),
+        ("T.evaluate(T.assume(A[i] == T.float32(0)))", 'T.evaluate(T.assume(A[i] == T.undef(dtype="float32")))', False),
+        (
+            'T.evaluate(T.assume(i < 4 or A[i] == T.undef(dtype="float32")))',
+            'T.evaluate(T.assume(i < 5 or A[i] == T.undef(dtype="float32")))',
+            True,
+        ),
+        ('T.evaluate(T.assume(A[i] == T.undef(dtype="float32")))', "T.evaluate(T.assume(A[i] == T.float32(0)))", False),
+    ],
+)
+def test_assumptions_follow_from_old_ones(old: str, new: str, legal: bool) -> None:
+    """What is assumed of loops, of elements and of undefined cells is no more than it was."""
+    assert holds(simulated(THETA, COPY.format(old=old), REVERSED.format(new=new), PARAMS)) == legal

@@ -1,0 +1,190 @@
+"""What a difference proves under float licences: everything that no choice of the old program explains, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from tests.attack.campaign import assumed_of, attempts
+from tests.attack.nests import rewrite_of
+from tests.attack.programs import Generator
+from tests.attack.rewrites import reverse_sum
+from tests.verify.replay.licensed import licensed_rewrite
+from tests.verify.replay.rewrites import func, pair, relaid
+
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.wellformed import check_wellformed
+from layoutproof.verify.replay.search import Budget, find_counterexample, replays
+from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences
+
+NNAN, NINF, NSZ, REASSOC = (frozenset({licence}) for licence in Licence)
+QUICK = Budget(instances=300_000, runs=40, minimising_runs=40)
+NAN, INF, LEAST = 'T.float32("nan")', 'T.float32("inf")', 'T.float32("-inf")'
+
+
+def two(before: str, after: str, parameters: str = "A: f32[3]; D: i32[1]; B: f32[1]") -> Rewrite:
+    """Two programs over the same parameters."""
+    return pair(func(parameters, before), func(parameters, after))
+
+
+def is_refuted(rewrite: Rewrite, licences: Licences) -> bool:
+    """Whether there is a counterexample, which then replays."""
+    found = find_counterexample(rewrite, licences=licences, budget=Budget(runs=200))
+    return found is not None and replays(rewrite, found.to_dict(), licences=licences)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("B[0] = A[0]", "B[0] = A[0] / (A[1] - A[1])"),
+        ("B[0] = A[0] + A[1]", f"B[0] = A[0] + A[1] + {NAN} * T.float32(0)"),
+        ("B[0] = A[0] + A[1]", f"B[0] = A[0] + A[1] + {INF}"),
+        ("B[0] = A[0]", "B[0] = A[0] + T.undef(dtype='float32')"),
+        ("B[0] = A[0] * A[1]", "B[0] = A[0] * A[1] + T.float32(0) * T.undef(dtype='float32')"),
+        ("B[0] = T.exp(A[0])", "B[0] = T.exp(A[1])"),
+        ("B[0] = T.exp(A[0] - A[1])", "B[0] = T.exp(A[0] - A[1]) + T.float32(1)"),
+        ("B[0] = (A[0] + A[1] + A[2]) / T.float32(3)", "B[0] = (A[0] + A[1] + A[2]) / T.float32(4)"),
+        ("B[0] = A[0] * T.float32(0.1)", "B[0] = A[0] * T.float32(0.2)"),
+        (f"B[0] = {LEAST}\nB[0] = T.max(B[0], A[0])", f"B[0] = {LEAST}\nB[0] = T.max(B[0], T.max(A[0], T.float32(0)))"),
+        (f"if D[0] > 0:\n    B[0] = A[0]\nelse:\n    B[0] = {LEAST}", "B[0] = A[0]"),
+        ("if D[0] > 0:\n    B[0] = A[0]", "B[0] = B[0] + A[0] * T.float32(0)\nif D[0] > 0:\n    B[0] = A[0]"),
+    ],
+)
+def test_no_licence_explains_it(before: str, after: str) -> None:
+    """NaN that only the new program has, functions, means, literal infinities and inputs that the old program never reads."""
+    assert is_refuted(two(before, after), ALL)
+    assert is_refuted(two(before, after), IEEE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "licences"),
+    [
+        ("B[0] = A[0] * A[1]", "B[0] = A[0] * A[1] / A[2] * A[2]", None),  # A[2] = 0 gives NaN, and nothing excludes it
+        ("B[0] = A[0] / A[2]", "B[0] = A[0] * A[1] / (A[1] * A[2])", None),
+        ("B[0] = A[0] * A[1] / A[1]", "B[0] = A[0]", NNAN | NINF | NSZ | REASSOC),
+        ("B[0] = A[0] + A[1] - A[1]", "B[0] = A[0]", ALL),
+        ("B[0] = A[0] / T.float32(3)", "B[0] = A[0] * T.float32(2) / T.float32(6)", ALL),
+        ("B[0] = A[0] - A[0]", "B[0] = T.float32(0)", NNAN),
+        ("B[0] = A[0] * T.float32(0)", "B[0] = T.float32(0)", NNAN | NSZ),
+        ("B[0] = T.max(A[0], A[1])", "B[0] = T.max(A[1], A[0])", NNAN | NSZ),
+        ("B[0] = T.exp(A[0]) + A[1] + A[2]", "B[0] = A[2] + A[1] + T.exp(A[0])", REASSOC),
+        ("B[0] = T.tanh(A[0] * A[1] * A[2])", "B[0] = T.tanh(A[2] * A[1] * A[0])", REASSOC),
+        ("if A[0] + A[1] + A[2] == A[0] + (A[1] + A[2]):\n    B[0] = A[0]", "B[0] = A[0]", REASSOC | NNAN | NINF),
+        ("B[0] = T.float32(1) / (A[0] * T.float32(0))", "B[0] = T.float32(1) / (A[1] * T.float32(0))", NINF | NNAN),
+        ("B[0] = A[0] - A[0] + T.float32(1)", "B[0] = T.float32(1)", NNAN),
+    ],
+)  # fmt: skip
+def test_it_takes_the_licences_to_explain_it(before: str, after: str, licences: Licences | None) -> None:
+    """Under the licences named there is no counterexample, without them there is one; None: there always is one."""
+    rewrite = two(before, after)
+    assert is_refuted(rewrite, IEEE)
+    if licences is None:
+        assert is_refuted(rewrite, ALL)
+        return
+    for allowed in (licences, ALL):
+        assert not is_refuted(rewrite, allowed)
+    assert any(is_refuted(rewrite, licences - {each}) for each in licences)
+
+
+def test_an_overflow_of_the_new_program_is_rounding() -> None:
+    """In half floats the square of a sum overflows early; that is rounding under `reassoc`, and a difference without."""
+    parameters = "A: f16[3]; B: f16[1]"
+    before = "B[0] = A[0] / T.float16(256)"
+    after = "B[0] = A[0] * T.float16(512) * T.float16(512) / T.float16(256) / T.float16(512) / T.float16(512)"
+    rewrite = two(before, after, parameters)
+    assert is_refuted(rewrite, NNAN | NINF | NSZ)
+    assert not is_refuted(rewrite, ALL)
+
+
+def test_licences_that_cannot_explain_anything_change_nothing() -> None:
+    """Integers, also undefined ones that cancel out: every licence is as good as none."""
+    old = func("A: i32[3]; B: i32[1]", "B[0] = A[0] + A[1] + T.undef(dtype='int32') * 0")
+    new = func("A: i32[3]; B: i32[1]", "B[0] = A[0] - A[1]")
+    found = [find_counterexample(pair(old, new), licences=licences) for licences in (ALL, IEEE)]
+    assert found[0] is not None and found[1] is not None
+    assert found[0].to_dict() == found[1].to_dict()
+
+
+def test_undefined_padding_that_is_added_up_is_seen() -> None:
+    """Whatever licences there are, padding that may hold NaN must not arrive in a sum; a stage between makes no difference."""
+    body = """
+for i in range(14):
+    C[i] = A[i] * T.float32(2)
+B[0] = T.float32(0)
+for jo in range(4):
+    for ji in range(4):
+        if jo * 4 + ji < 14:
+            B[0] = B[0] + C[jo * 4 + ji]
+"""
+    old = func("A: f32[14]; C: f32[14]; B: f32[1]", body)
+    tiles, change = "lambda i: [i//4, i%4]", ("if jo * 4 + ji < 14:", "if 0 <= jo:")
+    for pad, differs in (("T.undef()", True), (0.0, False), (3.0, True)):
+        assert is_refuted(relaid(old, "C", tiles, pad, change=change), ALL) is differs
+
+
+def test_a_vector_of_floats_is_watched() -> None:
+    """Licences know vectors too: one lane that is NaN leaves the execution out."""
+    parameters = "A: f32[8]; B: f32[8]"
+    before = "B[T.ramp(0, 1, 4)] = A[T.ramp(0, 1, 4)] / A[T.ramp(4, 1, 4)]"
+    rewrite = two(before, before.replace("/", "/ T.broadcast(T.float32(2), 4) /"), parameters)
+    assert is_refuted(rewrite, ALL)
+    swapped = two(f"{before}\nB[4] = T.max(B[0], B[1])", f"{before}\nB[4] = T.max(B[1], B[0])", parameters)
+    assert is_refuted(swapped, IEEE) and not is_refuted(swapped, NNAN | NINF | NSZ)
+
+
+def licensed_cases(seed: int, count: int) -> int:
+    """Random programs with values written otherwise, under the licences that this takes and more: nothing is refuted. How many."""
+    rng, tried = Random(seed), 0
+    generator = Generator(rng)
+    while tried < count:
+        program = generator.program()
+        if rng.random() < 0.2:
+            turned = reverse_sum(program, rng)
+            made = None if turned is None else (rewrite_of(program, turned), ALL, "a sum reversed")
+        else:
+            made = licensed_rewrite(rewrite_of(program, program).old, rng, rng.choice([1, 1, 2, 3]))
+        if made is None or check_wellformed(made[0].new):
+            continue
+        rewrite, least, what = made
+        for licences in (least, least | frozenset(rng.sample(sorted(ALL), 2))):
+            tried += 1
+            found = find_counterexample(rewrite, where=assumed_of(rewrite), licences=licences, budget=QUICK)
+            assert found is None, (what, sorted(licences), found.text())
+    return tried
+
+
+def legal_cases(seed: int, count: int) -> int:
+    """Rewrites that are right bit for bit, under any licences: nothing is refuted, whatever the proof would say. How many."""
+    rng, tried = Random(seed), 0
+    for attempt in attempts(rng):
+        if tried >= count:
+            break
+        if attempt.legal and not attempt.what.startswith("padded"):
+            licences = rng.choice([ALL, NNAN | NINF, NSZ, REASSOC, IEEE])
+            tried += 1
+            found = find_counterexample(attempt.rewrite, where=assumed_of(attempt.rewrite), licences=licences, budget=QUICK)
+            assert found is None, (attempt.what, sorted(licences), found.text())
+    return tried
+
+
+def test_what_licences_allow_is_not_refuted() -> None:
+    """Sums and values written otherwise in some random programs."""
+    assert licensed_cases(1, 120) >= 120
+
+
+def test_what_is_right_bit_for_bit_is_not_refuted() -> None:
+    """Loops, stages and layouts of some random programs changed, under all kinds of licences."""
+    assert legal_cases(1, 80) >= 80
+
+
+@pytest.mark.campaign
+def test_thousands_of_right_rewrites_are_not_refuted() -> None:
+    """The same over many random programs."""
+    assert licensed_cases(2, 2_000) + legal_cases(2, 2_000) >= 4_000
+
+
+def test_a_witness_that_is_wrong_does_not_refute() -> None:
+    """What a witness says of instances plays no part: only runs count."""
+    rewrite = two("B[0] = A[0] + A[1]", "B[0] = A[1] + A[0]")
+    assert not is_refuted(replace(rewrite, witness=replace(rewrite.witness, instances=())), IEEE)

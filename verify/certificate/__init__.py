@@ -1,0 +1,1 @@
+"""Certificates: proofs as files that other solvers can check again."""

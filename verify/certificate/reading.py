@@ -1,0 +1,187 @@
+"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers are to be asked.
+
+Four kinds: certificates, files of lemmas (rules, laws, layouts), rewrites with the verdict that they expect, and what is none of
+these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.verify import codes
+from layoutproof.verify.certificate import certificate as certificates
+from layoutproof.verify.certificate import lemmas
+from layoutproof.verify.certificate.certificate import Certificate, licences_of, text_of_lines, versions
+from layoutproof.verify.certificate.expected import check_expectation
+from layoutproof.verify.certificate.files import read_whole
+from layoutproof.verify.certificate.lemmas import LemmaFile
+from layoutproof.verify.certificate.obligations import Derived, derive, query_id
+from layoutproof.verify.certificate.sealing import Document, from_bytes
+from layoutproof.verify.replay.search import Budget, find_counterexample
+from layoutproof.verify.smt.query import SmtQuery
+from layoutproof.verify.values.licences import Licence
+from layoutproof.verify.verdict import Status, worst
+
+CERTIFICATE_ENDING, LEMMAS_ENDING = ".lpcert.json", ".lplemmas.json"
+_TRIES = Budget(instances=200_000, runs=30)
+_EXPECTATION = re.compile(rb"^#\s*expect\s*:", re.MULTILINE)
+
+
+class Kind(StrEnum):
+    """What a file is."""
+
+    CERTIFICATE = "certificate"
+    LEMMAS = "lemmas"
+    REWRITE = "rewrite"
+    BROKEN = "broken"
+
+
+@dataclass(slots=True)
+class Reading:
+    """A file, what it claims and what it asks; `problems` are sentences, `exceptions` what rests on one engine by name.
+
+    `questions` are pairs of a claim and a query. `status` is what is known before solvers are asked.
+    """
+
+    path: str
+    kind: Kind
+    status: Status = Status.PROVED
+    claims: int = 0
+    problems: list[str] = field(default_factory=list)
+    exceptions: list[str] = field(default_factory=list)
+    questions: list[tuple[str, SmtQuery]] = field(default_factory=list)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the file is not what it should be, so that nothing in it counts."""
+        return self.kind is Kind.BROKEN
+
+    def fail(self, status: Status, problem: str) -> None:
+        """Something is not as it should be."""
+        self.status = worst((self.status, status))
+        self.problems.append(problem)
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """The files that are given, and those in folders that say by their ending or header that they are to be checked; each once."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith((CERTIFICATE_ENDING, LEMMAS_ENDING, ".py")))
+            found.update(dict.fromkeys(p for p in inside if p.suffix != ".py" or _EXPECTATION.search(read_whole(p)) is not None))
+        else:
+            found[path] = None
+    return list(found)
+
+
+def read_file(path: Path) -> Reading:
+    """Read one file and derive again what can be derived; never raises for what is in it."""
+    try:
+        data = read_whole(path)
+        if data.lstrip()[:1] == b"{" or path.suffix == ".json":
+            return _sealed(str(path), from_bytes(data, str(path)))
+        return check_expectation_file(str(path), data)
+    except LayoutproofError as problem:
+        return broken(str(path), [diagnostic.render() for diagnostic in problem.diagnostics])
+
+
+def broken(path: str, problems: Sequence[str]) -> Reading:
+    """A file that is not what it should be."""
+    return Reading(path, Kind.BROKEN, problems=list(problems))
+
+
+def _sealed(path: str, document: Document) -> Reading:
+    if document.get("format") == lemmas.FORMAT:
+        return _lemmas(path, LemmaFile.of_document(document, path))
+    if document.get("format") == certificates.FORMAT:
+        return _certificate(path, Certificate.of_document(document, path))
+    return broken(path, [f"{path} is of the form {document.get('format')!r}, which nobody reads here"])
+
+
+def _lemmas(path: str, file: LemmaFile) -> Reading:
+    reading = Reading(path, Kind.LEMMAS, claims=len(file.lemmas))
+    for lemma in file.lemmas:
+        reading.questions += [(f"{lemma.name}: {lemma.claim}", query) for query in lemma.queries]
+        reading.exceptions += [f"{lemma.name}: {what}: {reason}" for what, reason in lemma.exceptions]
+        if lemma.status not in (Status.PROVED, Status.REFUTED):
+            reading.fail(lemma.status, f"{lemma.name} is {lemma.status.value}")
+        if not lemma.queries and not lemma.exceptions:
+            reading.fail(Status.UNKNOWN, f"{lemma.name}: {lemma.claim}: nothing is asked, and no reason given")
+    return reading
+
+
+def _certificate(path: str, certificate: Certificate) -> Reading:
+    reading = Reading(path, Kind.CERTIFICATE, certificate.status)
+    queries, here = certificate.queries, versions()
+    same_tools = {k: v for k, v in certificate.document["tools"].items() if k != "python"} == {
+        k: v for k, v in here.items() if k != "python"
+    }
+    last = None
+    for number, step in enumerate(certificate.steps, start=1):
+        derived = derive(text_of_lines(step["rewrite"]), f"{path}, step {number}", licences_of(step))
+        if last is not None and derived.rewrite.old != last:
+            raise _differs(path, f"step {number} does not begin with the program that the one before ends with")
+        last = derived.rewrite.new
+        if [assumption.to_dict() for assumption in derived.assumptions] != step["assumptions"]:
+            raise _differs(path, f"step {number}, {step['primitive']}: what it rests on is not what it says")
+        claimed = [(o["claim"], o["status"], tuple(o["strictness"])) for o in step["obligations"]]
+        difference = _difference(claimed, [o.identity for o in derived.obligations])
+        if difference is not None:
+            raise _differs(path, f"step {number}, {step['primitive']}: {difference}")
+        for entry, obligation in zip(_by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True):
+            claim = f"step {number}: {obligation.claim}"
+            derived_ids = [query_id(query) for query in obligation.queries]
+            if entry["queries"] != derived_ids and same_tools:
+                raise _differs(path, f"{claim}: its questions are not those that the checker asks")
+            reading.claims += 1
+            every = {**{q: queries[q] for q in entry["queries"]}, **dict(zip(derived_ids, obligation.queries, strict=True))}
+            reading.questions += [(claim, query) for query in every.values()]
+            reading.exceptions += [f"{claim}: {what}: {reason}" for what, reason in obligation.unwritten]
+        if derived.status is Status.PROVED:
+            _run(reading, number, derived)
+    return reading
+
+
+def _differs(path: str, what: str) -> LayoutproofError:
+    return error(codes.CERTIFICATE_DIFFERS, f"{path}: {what}")
+
+
+def _run(reading: Reading, number: int, derived: Derived) -> None:
+    """What the interpreter makes of a proved step, on small and adversarial inputs."""
+    licences = frozenset(Licence(word) for obligation in derived.obligations for word in obligation.strictness)
+    found = find_counterexample(derived.rewrite, where=derived.where, licences=licences, budget=_TRIES)
+    if found is not None:
+        reading.fail(Status.REFUTED, f"step {number} is proved, but a run shows a difference: {found.text()}")
+
+
+def _by_claim(obligations: Sequence[Document]) -> list[Document]:
+    return sorted(obligations, key=lambda o: (o["claim"], o["status"], tuple(o["strictness"])))
+
+
+def _difference(claimed: Sequence[tuple[str, str, tuple[str, ...]]], derived: Sequence[tuple[str, str, tuple[str, ...]]]) -> str | None:
+    missing, extra = Counter(derived) - Counter(claimed), Counter(claimed) - Counter(derived)
+    if missing:
+        claim, status, _ = next(iter(missing))
+        return f"an obligation is missing, or is another one: {claim} ({status} when derived again)"
+    if extra:
+        claim, status, _ = next(iter(extra))
+        return f"the checker has no such obligation: {claim} ({status})"
+    return None
+
+
+def check_expectation_file(path: str, data: bytes) -> Reading:
+    """A rewrite with the verdict that it expects: the checker is run on it again."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as found:
+        return broken(path, [f"{path} is no text: byte {found.start} is not UTF-8"])
+    reading = Reading(path, Kind.REWRITE, claims=1)
+    for status, what in check_expectation(text, path):
+        reading.fail(status, what)
+    return reading

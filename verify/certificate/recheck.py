@@ -1,0 +1,185 @@
+"""Everything that files claim, checked again: derived by the checker, run by the interpreter, and asked of solvers, two to a question.
+
+What a file says of itself is not believed; a process that hangs or dies costs its own file or question, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from layoutproof.verify.certificate.asked import Agreement, Asked
+from layoutproof.verify.certificate.processes import in_processes
+from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
+from layoutproof.verify.certificate.workers import COMMAND, Pool, Task
+from layoutproof.verify.smt.engines import Reply, takes
+from layoutproof.verify.smt.query import SmtQuery
+from layoutproof.verify.smt.session import Answer
+from layoutproof.verify.verdict import Status, worst
+
+SECONDS = 20.0
+# The first try: nearly everything that is decided at all is decided in this time.
+_QUICK = 3.0
+Told = Callable[[str], None]
+
+
+@contextmanager
+def unwatched(count: int) -> Iterator[Told]:
+    """Nobody is told how far things are."""
+    yield lambda stage: None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file. `questions` counts its queries, `confirmed` those that two engines or more confirm."""
+
+    path: str
+    kind: Kind
+    status: Status
+    claims: int
+    questions: int
+    confirmed: int
+    problems: tuple[str, ...]
+    exceptions: tuple[str, ...]
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the file was refused."""
+        return self.kind is Kind.BROKEN
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What one engine made of the queries that it was asked."""
+
+    name: str
+    version: str
+    asked: int
+    confirmed: int
+    unknown: int
+    contradicted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All files, all engines, and the queries on which engines contradict each other: sentences with what each said."""
+
+    files: tuple[FileReport, ...]
+    engines: tuple[EngineReport, ...]
+    disagreements: tuple[str, ...] = field(default=())
+
+    @property
+    def status(self) -> Status:
+        """The worst of the files that could be read."""
+        return worst(file.status for file in self.files if not file.is_broken)
+
+    @property
+    def broken(self) -> tuple[FileReport, ...]:
+        """The files that were refused."""
+        return tuple(file for file in self.files if file.is_broken)
+
+
+def recheck(
+    paths: Sequence[Path],
+    engines: dict[str, str],
+    *,
+    jobs: int = 1,
+    seconds: float = SECONDS,
+    watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
+    command: Sequence[str] = COMMAND,
+) -> Report:
+    """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of each: first
+    of the files, then of the answers.
+    """
+    with watched(len(paths)) as told:
+        readings = in_processes(read_file, paths, jobs, _died, lambda reading: told(reading.path))
+    asked = _ask_all(readings, engines, jobs, seconds, watched, command)
+    disagreements = tuple(
+        f"{claim}: {asked[query.text].said()}, expected {query.expected}"
+        for claim, query in dict.fromkeys((f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions)
+        if asked[query.text].agreement is Agreement.DISAGREEMENT
+    )
+    names = [_engine(name, version, asked.values()) for name, version in engines.items()]
+    return Report(tuple(_report(reading, asked) for reading in readings), tuple(names), disagreements)
+
+
+def _died(path: Path) -> Reading:
+    return broken(str(path), ["the process that read it ended by itself"])
+
+
+def _ask_all(
+    readings: Sequence[Reading],
+    engines: dict[str, str],
+    jobs: int,
+    seconds: float,
+    watched: Callable[[int], AbstractContextManager[Told]],
+    command: Sequence[str],
+) -> dict[str, Asked]:
+    """Every question by its text, with what the engines say; those that nobody excuses are given more time where that is needed."""
+    tasks = _tasks(readings, engines)
+    with watched(len(tasks)) as told:
+        replies = Pool(jobs, min(_QUICK, seconds), command).ask(tasks, lambda: told("asking solvers"))
+    asked = _asked(tasks, replies)
+    again = [k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])]
+    if not again or seconds <= _QUICK:
+        return asked
+    with watched(len(again)) as told:
+        slow = Pool(jobs, seconds, command).ask([tasks[k] for k in again], lambda: told("asking again, with more time"))
+    later = dict(zip(again, slow, strict=True))
+    return _asked(tasks, [later.get(k, reply) for k, reply in enumerate(replies)])
+
+
+def _tasks(readings: Sequence[Reading], engines: dict[str, str]) -> list[Task]:
+    """Each question once for each engine that takes it."""
+    queries = {query.text: query for reading in readings for _, query in reading.questions}
+    return [Task(query, engine) for query in queries.values() for engine in engines if takes(engine, query.logic, query.text)]
+
+
+def _is_wanted(asked: Asked) -> bool:
+    """Whether more time could make a difference."""
+    return asked.agreement is Agreement.OPEN or (asked.agreement is Agreement.SINGLE and asked.excuse is None)
+
+
+def _asked(tasks: Sequence[Task], replies: Sequence[Reply]) -> dict[str, Asked]:
+    grouped: dict[str, dict[str, Reply]] = {}
+    queries: dict[str, SmtQuery] = {}
+    for task, reply in zip(tasks, replies, strict=True):
+        queries[task.query.text] = task.query
+        grouped.setdefault(task.query.text, {})[task.engine] = reply
+    return {text: Asked(queries[text], found) for text, found in grouped.items()}
+
+
+def _engine(name: str, version: str, asked: Iterable[Asked]) -> EngineReport:
+    confirmed = unknown = contradicted = 0
+    for one in asked:
+        reply = one.replies.get(name)
+        if reply is None:
+            continue
+        unknown += reply.answer is Answer.UNKNOWN
+        confirmed += reply.answer.value == one.query.expected
+        contradicted += reply.answer is not Answer.UNKNOWN and reply.answer.value != one.query.expected
+    return EngineReport(name, version, confirmed + unknown + contradicted, confirmed, unknown, contradicted)
+
+
+_BAD = {Agreement.WRONG: Status.REFUTED, Agreement.DISAGREEMENT: Status.REFUTED, Agreement.OPEN: Status.UNKNOWN}
+
+
+def _report(reading: Reading, asked: dict[str, Asked]) -> FileReport:
+    status, problems, exceptions = reading.status, list(reading.problems), list(reading.exceptions)
+    confirmed = 0
+    for claim, query in reading.questions:
+        one = asked[query.text]
+        agreement = one.agreement
+        confirmed += agreement is Agreement.CONFIRMED
+        if agreement in _BAD:
+            status = worst((status, _BAD[agreement]))
+            problems.append(f"{agreement.value.upper()}: {claim}: {one.said()}, expected {query.expected}")
+        elif agreement is Agreement.SINGLE and one.excuse is not None:
+            exceptions.append(f"{claim}: {one.said()}: {one.excuse}")
+        elif agreement is Agreement.SINGLE:
+            status = worst((status, Status.UNKNOWN))
+            problems.append(f"one engine only: {claim}: {one.said()}")
+    kind = reading.kind
+    return FileReport(reading.path, kind, status, reading.claims, len(reading.questions), confirmed, tuple(problems), tuple(exceptions))

@@ -1,0 +1,212 @@
+"""What is observable at the end: cells of parameters, and padding whose contract is a value.
+
+Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.contract import read_contract
+from layoutproof.ir.expr import Expr, Var, const
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
+from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import CellMap
+from layoutproof.ir.visit import stores_in
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.agree import Agreement
+from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
+from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.isl.encode import Encoder
+from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, function_between, no_points, only, part_of, unnamed
+from layoutproof.verify.statements import NotModelled
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.prove import ValueProver
+from layoutproof.verify.verdict import Status
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The answer to whether the observable cells of a parameter end as they should; `where` are those that do not, if any."""
+
+    name: str
+    claim: str
+    answer: ValueAnswer
+    where: Region | None = None
+
+
+def compare_ends(
+    world: World,
+    agreement: Agreement,
+    new_facts: Knowledge,
+    old_facts: Knowledge,
+    values: ValueProver,
+    without: frozenset[Clause],
+    owed_facts: Knowledge,
+) -> Iterator[End]:
+    """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow) that tell one
+    zero from the other.
+    """
+    for buffer in _written_parameters(world):
+        entry = world.entry(buffer.data.name)
+        if Clause.OBSERVABLE not in without:
+            yield _observable(world, agreement, new_facts, old_facts, values, buffer.data, entry)
+        if Clause.OWED_PADDING not in without:
+            yield from _owed(world, owed_facts, values, buffer.data, entry)
+
+
+def observable_ends(world: World) -> Iterator[tuple[Var, Sources]]:
+    """For each parameter that either program writes, its memory in the new program and the Fin cells that observable cells became."""
+    for buffer in _written_parameters(world):
+        old_data, new_data, step = world.ends_of(world.entry(buffer.data.name))
+        box = world.cells_region(world.before, old_data)
+        region = box.outside(_unobservable(world.rewrite.old, buffer.data.name, box.encoder, box.points))
+        yield new_data, only(region.named(f"{OLD}out_{buffer.data.name}")).apply(step)
+
+
+def ends_that_matter(world: World) -> Sources:
+    """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is not padding without
+    a value.
+    """
+    seen = no_points(world.encoder(()).space.universe())
+    for data, ends in observable_ends(world):
+        box = world.cells_region(world.after, data)
+        rest = box.outside(_unobservable(world.rewrite.new, data.name, box.encoder, box.points))
+        name = f"{NEW}out_{data.name}"
+        became = box.within(part_of(ends, name, box.points))
+        seen = seen.union(only(rest.named(f"{NEW}in_{data.name}"))).union(only(became.named(f"{NEW}in_{data.name}")))
+    return seen
+
+
+def _written_parameters(world: World) -> Iterator[Buffer]:
+    written = {store.buffer.data.name for function in (world.rewrite.old, world.rewrite.new) for store in stores_in(function.body)}
+    yield from (buffer for buffer in world.rewrite.old.buffers if buffer.data.name in written)
+
+
+def _observable(
+    world: World, agreement: Agreement, new_facts: Knowledge, old_facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
+) -> End:
+    claim = f"{data.name}: every observable cell ends with the value that it had"
+    old_data, new_data, step = world.ends_of(entry)
+    name = f"{OLD}out_{data.name}"
+    box = world.cells_region(world.before, old_data)
+    region = box.outside(_unobservable(world.rewrite.old, data.name, box.encoder, box.points))
+    points = agreement.of_ends(old_data, new_data, step, region, name)
+    rest = region.outside(points)
+    answers: list[ValueAnswer] = []
+    if not rest.is_empty:
+        flows = step.apply_range(agreement.after.final(new_data)), world.before.final(old_data)
+        for known, other in _both(flows, (new_facts, old_facts), name, rest):
+            if known.value is None or other is None or other.value is None:
+                return End(data.name, claim, ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was"), known.region)
+            answer = values.prove_same(known.value, other.value)
+            if answer.status is not Status.PROVED:
+                return End(data.name, claim, answer, known.region)
+            answers.append(answer)
+    return End(data.name, claim, answers[0] if answers else ValueAnswer(Status.PROVED))
+
+
+def _both(
+    flows: tuple[Relation, Relation], facts: tuple[Knowledge, Knowledge], name: str, rest: Region
+) -> Iterator[tuple[Known, Known | None]]:
+    for known in facts[0].of_flow(_inside(flows[0], rest, name), name, rest):
+        if known.value is None:
+            yield known, None
+            continue
+        for other in facts[1].of_flow(_inside(flows[1], known.region, name), name, known.region):
+            yield Known(other.region, known.value), other
+
+
+def _inside(flow: Relation, region: Region, name: str) -> Relation:
+    return flow.intersect_domain(only(region.named(name)))
+
+
+def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) -> Points:
+    """Padding that is undefined or that nobody may touch."""
+    nothing = box.subtract(box)
+    record = layout_records(function).get(data)
+    if record is None:
+        return nothing
+    for number, step in enumerate(record.steps):
+        if step.padding in (Cell.PAD_UNDEF, Cell.PAD_FORBIDDEN):
+            nothing = nothing.union(padding_of(record, number, encoder))
+    return nothing.coalesce()
+
+
+def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
+    """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that box."""
+    symbols = {name: Var(name) for name in encoder.space.params}
+    boxes = [_box(shape, symbols, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
+    maps = [parse_index_map(step.index_map, symbols=tuple(symbols)) for step in record.steps]
+    points: Points = boxes[number + 1][1]
+    for position in range(number, len(maps)):
+        inner, cells = boxes[position]
+        outputs = maps[position].map_indices([Var(name) for name in inner.space.dims])
+        step = function_between(inner, "from", outputs, "to")
+        if position == number:
+            points = points.subtract(unnamed(cells.set_tuple_name("from").apply(step))).coalesce()
+        else:
+            points = unnamed(points.set_tuple_name("from").apply(step)).intersect(boxes[position + 1][1]).coalesce()
+    return points
+
+
+def _box(shape: Sequence[int | str], symbols: dict[str, Var], encoder: Encoder) -> tuple[Encoder, Points]:
+    names = [f"x{axis}" for axis in range(len(shape))]
+    space = encoder.space.with_dims(names)
+    inner = Encoder(space, space.universe())
+    points = space.universe()
+    for name, extent in zip(names, shape, strict=True):
+        size: Expr = const(extent) if isinstance(extent, int) else parse_integer(extent, symbols)
+        variable = inner.function(Var(name))
+        points = points.intersect(variable.ge_set(inner.constant(0))).intersect(variable.lt_set(inner.function(size)))
+    return inner, points
+
+
+def _owed(world: World, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap) -> Iterator[End]:
+    """Padding that this rewrite introduced, with a value for its contract, holds it at the end."""
+    old_data, new_data, _ = world.ends_of(entry)
+    record = layout_records(world.rewrite.new).get(new_data.name)
+    before = layout_records(world.rewrite.old).get(old_data.name)
+    known_steps = len(before.steps) if before is not None else 0
+    if record is None or len(record.steps) == known_steps:
+        return
+    name = f"{NEW}out_{new_data.name}"
+    box = world.cells_region(world.after, new_data)
+    for number in range(known_steps, len(record.steps)):
+        if record.steps[number].padding is not Cell.PAD_VALUE:
+            continue
+        claim = f"{data.name}: padding ends with its pad value {record.steps[number].contract}"
+        if len(box.encoder.space.dims) != len(record.shape):
+            raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
+        region = box.within(padding_of(record, number, box.encoder))
+        if region.is_empty:
+            continue
+        wanted = contract_value(world.rewrite.new, new_data, record.steps[number].contract)
+        flow = _inside(facts.flow.final(new_data), region, name)
+        yield _holds(claim, data.name, facts, values, flow, name, region, wanted)
+
+
+def _holds(
+    claim: str, name: str, facts: Knowledge, values: ValueProver, flow: Relation, tuple_name: str, region: Region, wanted: Expr | None
+) -> End:
+    if wanted is None:
+        return End(name, claim, ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only"), region)
+    for known in facts.of_flow(flow, tuple_name, region):
+        if known.value is None:
+            return End(name, claim, ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known"), known.region)
+        answer = values.prove_same(known.value, wanted)
+        if answer.status is not Status.PROVED:
+            return End(name, claim, answer, known.region)
+    return End(name, claim, ValueAnswer(Status.PROVED))
+
+
+def contract_value(function: PrimFunc, data: Var, contract: str | None) -> Expr | None:
+    """The pad value that a contract states, where it is a constant."""
+    buffer = next((b for b in function.buffers if b.data == data), None)
+    if contract is None or buffer is None:
+        return None
+    _, value = read_contract(contract, buffer)
+    return value if is_closed(value) else None

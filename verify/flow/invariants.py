@@ -1,0 +1,158 @@
+"""Invariants of a buffer's contents in the new program, found from templates and proved when one is asked for.
+
+An invariant holds of every one of some cells from its first write on: every value that is stored there has it, extra instances
+included, given that the values read from those cells have it. A read that may find an initial value of a parameter is not helped by it.
+Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
+from layoutproof.verify.flow.origins import Computed
+from layoutproof.verify.flow.terms import Leaves, decided
+from layoutproof.verify.flow.world import NEW, World
+from layoutproof.verify.isl.pairing import Region, Relation, Sources, only, part_of, tuples_of
+from layoutproof.verify.statements import Read, Statement
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.invariants import StoredValue, candidates
+from layoutproof.verify.values.licences import IEEE
+from layoutproof.verify.values.properties import Given, Property
+from layoutproof.verify.values.prove import ValueProver
+from layoutproof.verify.verdict import Status
+
+
+@dataclass(slots=True)
+class Invariants:
+    """The invariants of what one program's memories hold in `cells`; each is proved once."""
+
+    world: World
+    knowledge: Knowledge
+    computed: Computed
+    values: ValueProver
+    without: frozenset[Clause]
+    cells: Sources
+    _proved: dict[tuple[Var, Property], ValueAnswer] = field(default_factory=dict)
+    _stores: dict[Var, list[tuple[Statement, Region, Expr]]] = field(default_factory=dict)
+
+    def candidates(self, data: Var) -> tuple[Property, ...]:
+        """Properties worth trying for the cells of a memory, from the constants that they start with."""
+        initial = dict.fromkeys(term for _, _, term in self._stores_of(data) if is_closed(term))
+        return candidates(self.world.new.dtypes[data], tuple(initial))
+
+    def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
+        """Whether what a read of `cells` finds on a region has a property, because all that is ever stored there has."""
+        if self._may_be_initial(statement, read, region):
+            return ValueAnswer(Status.UNKNOWN, reason=f"{read.access.buffer.name} may be read before it is written")
+        return self._known(read.data, wanted)
+
+    def together(self, statement: Statement, read: Read, region: Region) -> dict[Property, ValueAnswer]:
+        """All candidates that hold of what a read finds on a region: each proved alone, or with the help of those that are. An answer
+        has what its helpers rest on.
+        """
+        if self._may_be_initial(statement, read, region):
+            return {}
+        candidates = self.candidates(read.data)
+        alone = {each: answer for each in candidates if (answer := self._known(read.data, each)).status is Status.PROVED}
+        helped = {each: self._kept(read.data, each, tuple(alone)) for each in candidates if alone and each not in alone}
+        return {
+            **alone,
+            **{each: joint((answer, *alone.values())) for each, answer in helped.items() if answer.status is Status.PROVED},
+        }
+
+    def _known(self, data: Var, wanted: Property) -> ValueAnswer:
+        key = (data, wanted)
+        if key not in self._proved:
+            self._proved[key] = self._kept(data, wanted)
+        return self._proved[key]
+
+    def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
+        """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is proved apart.)"""
+        if read.data in self.world.new.program.temporaries or Clause.INVARIANT_START in self.without:
+            return False
+        if read.anywhere:
+            return True
+        name = f"{NEW}{statement.number}"
+        flow = self.knowledge.flow.sources(statement, read).intersect_domain(only(region.named(name)))
+        return any(origin == f"{NEW}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
+
+    def _kept(self, data: Var, wanted: Property, helpers: tuple[Property, ...] = ()) -> ValueAnswer:
+        """Whether every write keeps a property, where `helpers` are invariants already."""
+        if Clause.INVARIANT_KEPT in self.without:
+            return ValueAnswer(Status.PROVED)
+        writes: list[StoredValue] = []
+        for statement, region, term in self._stores_of(data):
+            used = set(free_variables(term))
+            reads = [read for read in statement.reads if read.var in used]
+            # Most stores keep what they keep whatever else is known of what they read; finding that out takes longest.
+            plain = self._write(data, statement, [(read, Known(region)) for read in reads], region, term, helpers)
+            if self.values.prove_invariant(wanted, (plain,), IEEE).status is Status.PROVED:
+                writes.append(plain)
+                continue
+            for part, known in self.knowledge.together(statement, reads, region):
+                writes.append(self._write(data, statement, list(zip(reads, known, strict=True)), part, term, helpers))
+        return self.values.prove_invariant(wanted, tuple(writes))
+
+    def _write(
+        self,
+        data: Var,
+        statement: Statement,
+        found: Sequence[tuple[Read, Known]],
+        region: Region,
+        term: Expr,
+        helpers: tuple[Property, ...],
+    ) -> StoredValue:
+        """What a statement stores on a region, with what is known of what it reads."""
+        constants = {read.var: known.value for read, known in found if known.value is not None}
+        given = [Given(read.var, each) for read, known in found for each in known.properties]
+        free = [read for read, known in found if known.value is None]
+        own = frozenset(
+            read.var
+            for read in free
+            if read.data == data and self._stays_inside(statement, read, region) and not self._may_be_initial(statement, read, region)
+        )
+        trusted = frozenset(read.var for read in free if self.computed.is_computed(statement, read, region))
+        given += [Given(variable, each) for variable in sorted(own, key=lambda v: v.name) for each in helpers]
+        return StoredValue(substitute(term, constants), own, tuple(given), trusted)
+
+    def _stays_inside(self, statement: Statement, read: Read, region: Region) -> bool:
+        """Whether a read looks at `cells` only."""
+        if read.anywhere:
+            return False
+        access = Relation.from_map(self.knowledge.flow.access(read, statement))
+        return bool(access.intersect_domain(only(region.named(f"{NEW}{statement.number}"))).range().is_subset(self.cells))
+
+    def _stores_of(self, data: Var) -> list[tuple[Statement, Region, Expr]]:
+        if data not in self._stores:
+            found = []
+            for statement in self.world.new.writers(data):
+                values = frozenset(read.var for read in statement.reads)
+                # Stores that were found to change nothing, and are deleted, keep whatever holds.
+                flow = self.knowledge.flow
+                inside = Relation.from_map(flow.access(statement)).intersect_range(self.cells).domain()
+                whole = self.world.region(flow, statement)
+                region = whole.within(part_of(inside, f"{NEW}{statement.number}", whole.points))
+                for part, (term,) in decided(region, values, statement.value):
+                    found.append((statement, part, Leaves(part, values).abstract(term)))
+            self._stores[data] = found
+        return self._stores[data]
+
+
+def joint(answers: Sequence[ValueAnswer]) -> ValueAnswer:
+    """Proofs that something rests on together."""
+    first = answers[0]
+    return ValueAnswer(
+        Status.PROVED,
+        frozenset(licence for answer in answers for licence in answer.licences),
+        first.engine,
+        first.reason,
+        first.model,
+        tuple(query for answer in answers for query in answer.queries),
+        tuple(dict.fromkeys(law for answer in answers for law in answer.laws)),
+    )

@@ -1,0 +1,309 @@
+"""Matched instances compute equal values once equal loads are one symbol and loads of known cells are their values.
+
+Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, equal
+from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.agree import Agreement, representatives
+from layoutproof.verify.flow.knowledge import Knowledge
+from layoutproof.verify.flow.passing import passing_on
+from layoutproof.verify.flow.reductions import accumulator
+from layoutproof.verify.flow.terms import Leaves, decided
+from layoutproof.verify.flow.theta import Counterpart
+from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.isl.pairing import Points, Region, only, tuples_of
+from layoutproof.verify.statements import Read, ReadRole, Statement
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.properties import Given, Holds, Identical, placeholder
+from layoutproof.verify.values.prove import ValueProver
+from layoutproof.verify.verdict import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The answer to whether a new statement computes what its counterpart does on a region; `unpaired` are loads of the new statement
+    of which nothing is known there.
+    """
+
+    claim: Counterpart
+    region: Region
+    answer: ValueAnswer
+    unpaired: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A region on which each load of the new statement is a load of the old one, a constant, or free with facts."""
+
+    region: Region
+    values: Mapping[Var, Expr]
+    given: tuple[Given, ...] = ()
+    unpaired: tuple[Read, ...] = ()
+
+
+@dataclass(slots=True)
+class Matcher:
+    """Compares statements with their counterparts. `loose` says that values may differ in the sign of a zero already."""
+
+    world: World
+    agreement: Agreement
+    new_facts: Knowledge
+    old_facts: Knowledge
+    values: ValueProver
+    without: frozenset[Clause]
+    reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
+    loose: bool = False
+
+    def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
+        """The answers for one counterpart, region by region."""
+        whole = self.world.of_points(claim.new, points)
+        if any(isinstance(node, Undef) for node in walk(claim.old.value)) and not self._computes_once(claim):
+            reason = "a value that is undefined is computed more than once, and may come out differently each time"
+            yield Match(claim, whole, ValueAnswer(Status.UNKNOWN, reason=reason))
+            return
+        dims = {dim.var: output for dim, output in zip(claim.old.dims, claim.outputs, strict=True)}
+        theirs = _named(claim.old, representatives(self.world.before, claim.old), ".")
+        renamed = _named(claim.new, representatives(self.new_facts.flow, claim.new), "'")
+        old_value = substitute(claim.old.value, {**theirs, **dims})
+        new_value = substitute(claim.new.value, renamed)
+        loads = frozenset((*renamed.values(), *theirs.values()))
+        for part, (new, old) in decided(whole, loads, new_value, old_value):
+            new_part, old_part = self._contribution(claim, new, old, renamed, theirs)
+            if new_part is None or old_part is None:
+                failed = ValueAnswer(Status.UNKNOWN, reason="an update that was moved is not of the form `acc (+) e`")
+                yield Match(claim, part, failed)
+                continue
+            groups = _grouped(needed(claim.new, [v for v, name in renamed.items() if name in free_variables(new_part)]), renamed)
+            for bound in self._bound(claim, groups, renamed, theirs, part):
+                yield self._compared(claim, bound, new_part, old_part, theirs, loads)
+
+    def _computes_once(self, claim: Counterpart) -> bool:
+        """Whether no old instance of the counterpart's statement is computed by two new instances."""
+        steps = self.world.nothing
+        for pairs in self.world.matched.values():
+            for pair, _ in pairs:
+                if pair.old.number == claim.old.number:
+                    steps = steps.union(self.world.step(pair))
+        return bool(steps.is_injective())
+
+    def _contribution(
+        self, claim: Counterpart, new: Expr, old: Expr, renamed: Mapping[Var, Var], theirs: Mapping[Var, Var]
+    ) -> tuple[Expr | None, Expr | None]:
+        """The values to compare: all of them, or, of updates that were regrouped, what is contributed."""
+        op = self.reductions.get(claim.new.number)
+        if op is None:
+            return new, old
+        mine, other = accumulator(self.new_facts.flow, claim.new), accumulator(self.world.before, claim.old)
+        if mine is None or other is None:
+            return None, None
+        if Clause.REDUCTION_FORM in self.without:
+            one = Var("acc", new.dtype)
+            return substitute(new, {renamed[mine.var]: one}), substitute(old, {theirs[other.var]: one})
+        return contribution(new, op, renamed[mine.var]), contribution(old, op, theirs[other.var])
+
+    def _bound(
+        self,
+        claim: Counterpart,
+        groups: Mapping[Var, Sequence[Read]],
+        renamed: Mapping[Var, Var],
+        theirs: Mapping[Var, Var],
+        part: Region,
+    ) -> Iterator[_Bound]:
+        """The parts of a region on which each load is bound in one way."""
+        bounds = [_Bound(part, {})]
+        for variable, reads in groups.items():
+            bounds = [refined for bound in bounds for refined in self._bind(claim, variable, reads, renamed, theirs, bound)]
+        yield from bounds
+
+    def _bind(
+        self,
+        claim: Counterpart,
+        variable: Var,
+        reads: Sequence[Read],
+        renamed: Mapping[Var, Var],
+        theirs: Mapping[Var, Var],
+        bound: _Bound,
+    ) -> Iterator[_Bound]:
+        """Binds what `variable` stands for, which each of `reads` loads where it happens."""
+        rest = bound.region
+        whole = self.world.of_points(claim.new, self.world.matched_points(claim))
+        for read in reads:
+            for old in self._candidates(claim, read):
+                if rest.is_empty:
+                    return
+                if read.anywhere and not self._same_index(claim, read, old, renamed, theirs, replace(bound, region=rest)):
+                    continue
+                agreed = self.agreement.of_reads(claim, read, old, whole)
+                inside = rest.within(agreed)
+                if not inside.is_empty:
+                    yield replace(bound, region=inside, values={**bound.values, variable: theirs[old.var]})
+                    rest = rest.outside(agreed)
+        if rest.is_empty:
+            return
+        for known in self.new_facts.of_read(claim.new, reads[0], rest):
+            if known.value is not None and self.loose and known.value.dtype.is_float:
+                # What stands there may be a zero of the other sign.
+                stated = Holds(equal(placeholder(known.value.dtype), known.value))
+                yield replace(
+                    bound, region=known.region, given=(*bound.given, Given(variable, stated)), unpaired=(*bound.unpaired, reads[0])
+                )
+            elif known.value is not None:
+                yield replace(bound, region=known.region, values={**bound.values, variable: known.value})
+            else:
+                given = tuple(Given(variable, each) for each in known.properties)
+                yield replace(bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, reads[0]))
+
+    def _same_index(
+        self, claim: Counterpart, new: Read, old: Read, renamed: Mapping[Var, Var], theirs: Mapping[Var, Var], bound: _Bound
+    ) -> bool:
+        """Whether two loads at indices that depend on data have the same indices, in a memory that kept its cells."""
+        if not old.anywhere or new.access.buffer.shape != old.access.buffer.shape:
+            return False
+        dims = {dim.var: output for dim, output in zip(claim.old.dims, claim.outputs, strict=True)}
+        leaves = Leaves(bound.region, frozenset((*renamed.values(), *theirs.values())))
+        for mine, other in zip(new.access.indices, old.access.indices, strict=True):
+            term = substitute(leaves.abstract(substitute(mine, renamed)), bound.values)
+            if term != leaves.abstract(substitute(other, {**theirs, **dims})):
+                return False
+        return True
+
+    @staticmethod
+    def _candidates(claim: Counterpart, read: Read) -> list[Read]:
+        """The loads of the counterpart that may be this one, the one at the same position first."""
+        position = claim.new.reads.index(read)
+        same = [old for old in claim.old.reads if old.var.dtype == read.var.dtype]
+        first = [old for old in same if claim.old.reads.index(old) == position]
+        return [*first, *(old for old in same if old not in first)]
+
+    def _compared(self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], loads: frozenset[Var]) -> Match:
+        leaves = Leaves(bound.region, loads)
+        new_term = substitute(leaves.abstract(new), bound.values)
+        old_term = leaves.abstract(old)
+        if Clause.VALUES in self.without and not bound.unpaired:
+            return Match(claim, bound.region, ValueAnswer(Status.PROVED))
+        answer = self._ask(claim, bound, new_term, old_term, theirs, ())
+        if answer.status is not Status.PROVED or answer.licences:
+            answer = self._with_old_facts(claim, bound, new_term, old_term, theirs, answer)
+        return Match(claim, bound.region, answer, bound.unpaired)
+
+    def _ask(
+        self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], more: Sequence[Given]
+    ) -> ValueAnswer:
+        computed = _looked_at(claim.old, theirs) - self._passed_on(claim, bound.region, theirs)
+        loose = frozenset(v for v in theirs.values() if v.dtype.is_float) if self.loose else frozenset()
+        return self.values.prove_same(new, old, given=(*bound.given, *more), computed=computed, loose=loose)
+
+    def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
+        """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not compute."""
+        numbers = passing_on(self.world.old) if Clause.LICENCE_SCOPE not in self.without else frozenset()
+        memories = {statement.data for statement in self.world.old.statements if statement.number in numbers}
+        name, step, found = f"{NEW}{claim.new.number}", self.world.step(claim), set[Var]()
+        for read in claim.old.reads:
+            if read.data in memories:
+                if read.anywhere:
+                    found.add(theirs[read.var])
+                    continue
+                flow = step.apply_range(self.world.before.sources(claim.old, read)).intersect_domain(only(region.named(name)))
+                if any(origin in {f"{OLD}{number}" for number in numbers} for origin, _ in tuples_of(flow.range())):
+                    found.add(theirs[read.var])
+        return frozenset(found)
+
+    def _with_old_facts(
+        self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], plain: ValueAnswer
+    ) -> ValueAnswer:
+        """The answer with what the old program says of its own loads: the worst of the parts on which that is one thing."""
+        used = {*free_variables(old), *free_variables(new)}
+        reads = [read for read in claim.old.reads if theirs[read.var] in used and not read.anywhere]
+        if not reads:
+            return plain
+        name = f"{NEW}{claim.new.number}"
+        step = self.world.step(claim)
+        parts: list[tuple[Region, dict[Var, Expr], tuple[Given, ...]]] = [(bound.region, {}, ())]
+        for read in reads:
+            refined = []
+            for region, constants, given in parts:
+                flow = step.apply_range(self.world.before.sources(claim.old, read)).intersect_domain(only(region.named(name)))
+                for known in self.old_facts.of_flow(flow, name, region):
+                    exact = known.value is not None and not (self.loose and known.value.dtype.is_float)
+                    more = {theirs[read.var]: known.value} if known.value is not None and exact else {}
+                    stated = known.properties if known.value is None or exact else (*known.properties, Identical(known.value))
+                    facts = tuple(Given(theirs[read.var], each) for each in stated)
+                    refined.append((known.region, {**constants, **more}, (*given, *facts)))
+            parts = refined
+        if len(parts) == 1 and not parts[0][1] and not parts[0][2]:
+            return plain
+        answers = [
+            self._ask(claim, replace(bound, region=region), substitute(new, constants), substitute(old, constants), theirs, given)
+            for region, constants, given in parts
+        ]
+        return _together(answers)
+
+
+def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]:
+    """The names of what a statement of the old program looks at wherever they stand in its value: not of what it leaves in place."""
+    kept = {names[read.var] for read in statement.reads if read.role is ReadRole.CURRENT}
+    return frozenset(names[read.var] for read in statement.reads if read.sure or names[read.var] not in kept)
+
+
+def _named(statement: Statement, firsts: Mapping[Var, Var], mark: str) -> dict[Var, Var]:
+    """A name for what each load finds, which tells its buffer; loads that find the same have one."""
+    numbers = {read.var: number for number, read in enumerate(statement.reads)}
+    return {read.var: Var(f"{read.access.buffer.name}{mark}{numbers[firsts[read.var]]}", read.var.dtype) for read in statement.reads}
+
+
+def needed(statement: Statement, variables: Sequence[Var]) -> list[Read]:
+    """The loads that variables stand for and those that their indices depend on, these first."""
+    by_variable = {read.var: read for read in statement.reads}
+    found: dict[Var, Read] = {}
+
+    def add(variable: Var) -> None:
+        read = by_variable[variable]
+        if read.anywhere:
+            for index in read.access.indices:
+                for inner in free_variables(index):
+                    if inner in by_variable and inner not in found:
+                        add(inner)
+        found[variable] = read
+
+    for variable in variables:
+        add(variable)
+    return list(found.values())
+
+
+def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[Read]]:
+    """The loads by the name of what they find."""
+    groups: dict[Var, list[Read]] = {}
+    for read in reads:
+        groups.setdefault(names[read.var], []).append(read)
+    return groups
+
+
+def _together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
+    failed = next((a for a in answers if a.status is not Status.PROVED), None)
+    if failed is not None:
+        return failed
+    licences = frozenset(licence for a in answers for licence in a.licences)
+    strictest = next((a for a in answers if a.licences), answers[0])
+    queries = tuple(query for a in answers for query in a.queries)
+    return replace(strictest, licences=licences, queries=queries, laws=tuple(law for a in answers for law in a.laws))
+
+
+def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
+    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only); None for anything else, and where `e` depends on the accumulator."""
+    match value:
+        case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
+            for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):
+                if operand == acc and acc not in free_variables(e):
+                    return e
+        case _:
+            pass
+    return None

@@ -1,0 +1,56 @@
+"""Which values the old program computes: the only ones that licences restrict. Part of the trust base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.passing import passing_on
+from layoutproof.verify.flow.world import NEW, World
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.pairing import Region, Sources, no_points, only, part_of
+from layoutproof.verify.statements import Read, ReadRole, Statement
+
+
+@dataclass(slots=True)
+class Computed:
+    """The values that reads of the new program find, as values of the old one: what a store that theta takes to one of the old
+    program wrote (as long as matched stores store what their counterparts do, which is proved apart), and what the old program loads,
+    whatever the data. Not what it may leave in place without looking, nor a literal infinity that is passed on, nor the results of
+    updates of a reduction that is `regrouped`.
+    """
+
+    world: World
+    flow: Dataflow
+    without: frozenset[Clause]
+    regrouped: Sources | None = None
+    _values: Sources | None = None
+
+    def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
+        """Whether all values that a read of the new program finds on a region are values of the old program."""
+        if Clause.LICENCE_SCOPE in self.without:
+            return True
+        if read.anywhere:
+            return False
+        name = f"{NEW}{statement.number}"
+        flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
+        known = flow.apply_range(self.world.theta).intersect_range(self._of_the_old_program()).domain()
+        return region.outside(part_of(known, name, region.points)).is_empty
+
+    def _of_the_old_program(self) -> Sources:
+        """The old instances that compute a value, and the places, initial cells too, where the old program surely looks."""
+        if self._values is None:
+            world = self.world
+            values = written_down = no_points(world.encoder(()).space.universe())
+            numbers = passing_on(world.old)
+            for statement in world.old.statements:
+                if statement.number in numbers:
+                    written_down = written_down.union(only(world.before.domain(statement)))
+                if all(read.role is not ReadRole.CURRENT for read in statement.reads):
+                    values = values.union(only(world.before.domain(statement)))
+                for read in statement.reads:
+                    if read.sure and not read.anywhere:
+                        values = values.union(world.before.sources(statement, read).range())
+            values = values.subtract(written_down)
+            self._values = (values if self.regrouped is None else values.subtract(self.regrouped)).coalesce()
+        return self._values

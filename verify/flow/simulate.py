@@ -1,0 +1,251 @@
+"""Conditions 2, 4, 5, 6 and 7 of the checker, by dataflow: every read of the new program has the source of the read that it stands
+for.
+
+The argument: let every matched instance store what its counterpart stored, as long as each value that it reads is what its counterpart
+read; let each value that it reads be so, because both come from one source, or from constants; then, by induction over the new
+program's time, every observable cell ends with the value that it had. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.expr import BinaryOp
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.evidence import taken
+from layoutproof.verify.facts import Facts, Stopwatch
+from layoutproof.verify.flow.agree import Agreement
+from layoutproof.verify.flow.assumed import check_assumptions
+from layoutproof.verify.flow.ends import End, compare_ends
+from layoutproof.verify.flow.knowledge import Knowledge
+from layoutproof.verify.flow.match import Match, Matcher
+from layoutproof.verify.flow.noops import NoOps, find_no_ops, without_no_ops
+from layoutproof.verify.flow.reductions import Reordered, find_reordered
+from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.pairing import Sources, no_points, only
+from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.smt.query import SmtQuery
+from layoutproof.verify.statements import NotModelled, Statement
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.licences import Licence, Licences, names_of
+from layoutproof.verify.values.prove import ValueProver
+from layoutproof.verify.verdict import Status, Verdict
+
+ENGINE = "dataflow"
+# What isl may spend on one rewrite: some seconds, ten times what the largest usual step takes.
+OPERATIONS = 5_000_000
+
+
+@dataclass(slots=True)
+class Simulation:
+    """The verdicts, and the models (values by variable name) that solvers gave where something failed: hints for a replay."""
+
+    verdicts: tuple[Verdict, ...]
+    hints: list[dict[str, float | int]] = field(default_factory=list)
+
+
+def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause] = frozenset()) -> Simulation:
+    """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict `unknown`."""
+    watch = Stopwatch()
+    try:
+        return _Simulator(rewrite, old, new, values, without).run()
+    except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
+        reason = getattr(problem, "reason", None) or str(problem)
+        claim = "every value has the source that it had"
+        return Simulation((Verdict(Status.UNKNOWN, claim, ENGINE, reason=reason, seconds=watch.seconds()),))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What holds of the new program without its no-ops."""
+
+    extra: tuple[Verdict, ...]
+    reordered: tuple[Reordered, ...]
+    agreement: Agreement
+    facts: Knowledge
+
+
+class _Simulator:
+    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> None:
+        self.values, self.without = values, without
+        self.world = World.of(rewrite, old, new, OPERATIONS)
+        with self.world.workspace.limited():
+            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD, without)
+            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW, without)
+        self.hints: list[dict[str, float | int]] = []
+
+    def run(self) -> Simulation:
+        # One budget for all that is asked of integer sets, also outside the flows themselves.
+        with self.world.workspace.limited():
+            return self._run()
+
+    def _run(self) -> Simulation:
+        state = self._settled()
+        operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
+        changes = [*state.extra, *(self._regrouped(each) for each in state.reordered)]
+        zero_signs = Clause.ZERO_SIGN not in self.without
+        loose = zero_signs and any(Licence.NSZ.value in v.strictness for v in changes)
+        found = self._same(state, operators, loose=loose)
+        if zero_signs and not loose and any(Licence.NSZ.value in v.strictness for v in found):
+            # Values that may differ in the sign of a zero are read by others: everything is asked again with that in mind.
+            asked = tuple(piece for v in found for piece in v.evidence)
+            loose = True
+            found = self._same(state, operators, loose=True)
+            found[:1] = [replace(v, evidence=(*asked, *v.evidence)) for v in found[:1]]
+        return Simulation((*self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
+
+    def _settled(self) -> _State:
+        """The no-ops, and the reductions that are regrouped without them; what the second says of values holds for the first."""
+        state = self._state(None)
+        if not any(each.licences for each in state.reordered):
+            return state
+        again = self._state(self._updates(state.reordered))
+        if not {each.chains.data for each in again.reordered} <= {each.chains.data for each in state.reordered}:
+            raise NotModelled("the reductions that are regrouped do not settle", None)
+        return again
+
+    def _state(self, regrouped: Sources | None) -> _State:
+        no_ops, extra = self._no_ops(regrouped)
+        after = without_no_ops(self.world, no_ops)
+        agreement = Agreement(self.world, after, self.without)
+        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed, self.without))
+        if reordered:
+            groups = {(name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)}
+            agreement = Agreement(self.world, after, self.without, groups)
+        return _State(tuple(extra), reordered, agreement, self.full_facts.with_flow(after))
+
+    def _updates(self, reordered: Sequence[Reordered]) -> Sources:
+        """The old updates of regrouped reductions."""
+        numbers = {number for each in reordered for number in each.chains.old_chain}
+        result = no_points(self.world.encoder(()).space.universe())
+        for statement in self.world.old.statements:
+            if statement.number in numbers:
+                result = result.union(only(self.world.before.domain(statement)))
+        return result
+
+    def _old_names(self, each: Reordered) -> Iterator[str]:
+        for statement in self.world.old.statements:
+            if statement.number in each.chains.old_chain:
+                yield statement.data.name
+
+    # Conditions
+
+    def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
+        if Clause.ASSUMPTIONS in self.without:
+            return
+        for each in check_assumptions(self.world, self.full_facts, self.old_facts, agreement.moved, loose=loose):
+            claim = f"the assumption {each.text} may be made"
+            if each.reason is None:
+                yield Verdict(Status.UNKNOWN, claim, ENGINE, reason="it does not follow from what the old program assumes")
+            else:
+                yield _proved(claim, reason=each.reason)
+
+    def _no_ops(self, regrouped: Sources | None) -> tuple[list[NoOps], list[Verdict]]:
+        found = find_no_ops(self.world, self.full_facts, regrouped, self.values, self.without)
+        verdicts = []
+        for each in found:
+            if each.failed is not None and each.failed.model is not None:
+                self.hints.append(dict(each.failed.model))
+            verdicts.append(_extra_verdict(each))
+        return found, [v for v in verdicts if v is not None]
+
+    def _regrouped(self, each: Reordered) -> Verdict:
+        claim = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
+        return _proved(claim, each.licences)
+
+    def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
+        facts = state.facts.loosened() if loose else state.facts
+        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, self.without, operators, loose)
+        statements = [s for s in self.world.new.statements if self.world.matched.get(s.number)]
+        verdicts = [self._matched(statement, matcher) for statement in statements]
+        exact = self.full_facts if loose else state.facts
+        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, self.without, exact)
+        return [*verdicts, *(self._end(end) for end in ends)]
+
+    def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
+        watch = Stopwatch()
+        claim = f"{_place(statement)} computes what it computed before, from the same values"
+        answers: list[ValueAnswer] = []
+        for pair, points in self.world.matched[statement.number]:
+            for match in matcher.matches(pair, points):
+                answer = match.answer
+                if answer.status is not Status.PROVED:
+                    if answer.model is not None:
+                        self.hints.append(dict(answer.model))
+                    return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds())
+                answers.append(answer)
+        return _proved_by(claim, answers, (), watch)
+
+    def _end(self, end: End) -> Verdict:
+        answer = end.answer
+        if answer.status is Status.PROVED:
+            return _proved_by(end.claim, (answer,))
+        if answer.model is not None:
+            self.hints.append(dict(answer.model))
+        reason = answer.reason or "the values differ"
+        return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
+
+
+def _extra_verdict(each: NoOps) -> Verdict | None:
+    """What is reported of extra instances; None where none of them is a no-op, and it is for the flow to say whether that matters."""
+    if each.deleted is None or each.deleted.is_empty:
+        return None
+    kind = "every extra instance" if each.left.is_empty else "a part of the extra instances"
+    claim = f"{kind} of {_place(each.statement)} stores the value that is there"
+    return _proved_by(claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values()))
+
+
+def _proved_by(
+    claim: str,
+    answers: Sequence[ValueAnswer],
+    notes: Sequence[str] = (),
+    watch: Stopwatch | None = None,
+    proofs: Sequence[ValueAnswer] = (),
+) -> Verdict:
+    """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
+    licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
+    why = [_without_licences(answer) for answer in answers if answer.licences][:1]
+    every = (*answers, *proofs)
+    laws = sorted({law for answer in every for law in answer.laws})
+    queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
+    reason = "; ".join((*notes, *why)) or None
+    return _proved(claim, licences, reason, queries, (*notes, *laws), watch)
+
+
+def _proved(
+    claim: str,
+    licences: Licences = frozenset(),
+    reason: str | None = None,
+    queries: tuple[SmtQuery, ...] = (),
+    rests_on: tuple[str, ...] = (),
+    watch: Stopwatch | None = None,
+) -> Verdict:
+    seconds = watch.seconds() if watch is not None else 0.0
+    return Verdict(
+        Status.PROVED, claim, ENGINE, names_of(licences), reason, seconds=seconds, rests_on=rests_on, queries=queries, evidence=taken()
+    )
+
+
+def _without_licences(answer: ValueAnswer) -> str:
+    """Why the licences are needed, in words."""
+    names = " ".join(names_of(answer.licences))
+    if answer.model is None:
+        return f"holds with {names}"
+    values = ", ".join(f"{name} = {value}" for name, value in answer.model.items())
+    return f"holds with {names}; without: {values} breaks it"
+
+
+def _why(match: Match) -> str:
+    if match.unpaired:
+        read = match.unpaired[0]
+        what = counted(len(match.unpaired), "load finds", "loads find")
+        return f"{what} another value than before, {read.access.text} ({read.access.place}) first"
+    return match.answer.reason or "the values differ"
+
+
+def _place(statement: Statement) -> str:
+    return f"{statement.access.text} ({statement.access.place})"

@@ -1,0 +1,111 @@
+"""That two relations lead to one source, said as claims that other solvers can confirm.
+
+The relations themselves are taken as integer sets have them; that the pairing carries one to the other is what is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import islpy as isl
+
+from layoutproof.ir.expr import FALSE, Expr, Not, Var, logical_or
+from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Several, Unsaid, is_recording, record
+from layoutproof.verify.instances import Scene
+from layoutproof.verify.isl.decode import Decoder
+from layoutproof.verify.isl.pairing import Points, Relation
+from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited
+
+_ENGINE = "isl"
+_MOST_PIECES = 24
+_OPERATIONS = 500_000
+
+
+def note_agreement(what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+    """Keep, where somebody records, that `carry` takes what `found` leads to from each of `points` to what `wanted` leads to."""
+    if is_recording() and not points.is_empty():
+        record(Several(what, partial(_evidence_of, _exceptions, found, carry, wanted, points)))
+
+
+def note_contributions(what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+    """Keep, where somebody records, that `carry` takes all that `found` leads to from each of `points` to all that `wanted` leads to."""
+    if is_recording() and not points.is_empty():
+        record(Several(what, partial(_evidence_of, _missing, found, carry, wanted, points)))
+
+
+_Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, ...]]]
+
+
+def _evidence_of(exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[Evidence]:
+    try:
+        with limited(_OPERATIONS, points.get_ctx()):
+            return [NoInstance(Setting(), Scene(), tuple(exceptions(found, carry, wanted, points)), _ENGINE)]
+    except BudgetExceeded as problem:
+        raise Unsaid(str(problem)) from problem
+    except ValueError as problem:
+        raise Unsaid(f"a number is too large: {problem}") from problem
+
+
+def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
+    """What would have to hold somewhere if the claim were wrong: a point that leads nowhere, or two sources that are not carried one to
+    the other.
+    """
+    here = _names("p", points.dim(isl.dim_type.set))
+    inside = _said(points, here)
+    mine, theirs = _from(found, points), _from(wanted, points)
+    either: list[tuple[Expr, ...]] = []
+    for each in (mine, theirs):
+        either.append((inside, Not(logical_or(FALSE, *(_said(relation.domain(), here) for relation in each)))))
+    for first in mine:
+        ours = _names("x", first.dim(isl.dim_type.out))
+        for second in theirs:
+            others = _names("z", second.dim(isl.dim_type.out))
+            pairs = carry.extract_map(_between(first.range().get_space(), second.range().get_space()))
+            carried = _said(pairs.wrap().flatten(), [*ours, *others]) if not pairs.is_empty() else FALSE
+            leads = [_said(relation.wrap().flatten(), [*here, *names]) for relation, names in ((first, ours), (second, others))]
+            either.append((inside, *leads, Not(carried)))
+    return either
+
+
+def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
+    """The same for all that two relations lead to: something that is carried to nothing that is wanted, or that nothing is carried to."""
+    here = _names("p", points.dim(isl.dim_type.set))
+    inside = _said(points, here)
+    either: list[tuple[Expr, ...]] = []
+    for relation, other, way in ((found, wanted, carry), (wanted, found, carry.reverse())):
+        for first in _from(relation, points):
+            ours = _names("x", first.dim(isl.dim_type.out))
+            leads = _said(first.wrap().flatten(), [*here, *ours])
+            ways = _from(way, first.range())
+            either.append((inside, leads, Not(logical_or(FALSE, *(_said(each.domain(), ours) for each in ways)))))
+            for each in ways:
+                others = _names("z", each.dim(isl.dim_type.out))
+                there = other.extract_map(_between(points.get_space(), each.range().get_space()))
+                said = _said(there.wrap().flatten(), [*here, *others]) if not there.is_empty() else FALSE
+                either.append((inside, leads, _said(each.wrap().flatten(), [*ours, *others]), Not(said)))
+    return either
+
+
+def _from(relation: Relation, points: Points) -> list[isl.Map]:
+    maps: list[isl.Map] = []
+    relation.intersect_domain(isl.UnionSet.from_set(points)).foreach_map(maps.append)
+    return sorted((each.coalesce() for each in maps), key=str)
+
+
+def _between(first: isl.Space, second: isl.Space) -> isl.Space:
+    return first.map_from_domain_and_range(second)
+
+
+def _names(letter: str, count: int) -> list[Var]:
+    return [Var(f"{letter}.{axis}") for axis in range(count)]
+
+
+def _said(points: isl.Set, variables: Sequence[Var]) -> Expr:
+    """A set as a condition over the variables, one for each dim. Raises Unsaid where it takes too many cases."""
+    if points.n_basic_set() > _MOST_PIECES:
+        raise Unsaid(f"the sources take {points.n_basic_set()} cases to tell")
+    params = [points.get_dim_name(isl.dim_type.param, k) or "" for k in range(points.dim(isl.dim_type.param))]
+    names = [f"dim {axis}" for axis in range(len(variables))]
+    space = NamedSpace(points.get_ctx(), names, params)
+    return Decoder(space, dict(zip(names, variables, strict=True))).condition(points.reset_tuple_id() if points.has_tuple_id() else points)

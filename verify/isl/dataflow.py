@@ -1,0 +1,365 @@
+"""Where every value that a program reads was written: for every instance exactly, or not at all.
+
+Initial contents are cells of their own: what no instance wrote before comes from there. A memory that nobody writes costs no isl
+call. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import islpy as isl
+
+from layoutproof.ir.expr import Var, const
+from layoutproof.ir.stmt import ForKind
+from layoutproof.verify.evidence import Several, record
+from layoutproof.verify.instances import Dim, Scene
+from layoutproof.verify.isl.extremes import coalesced
+from layoutproof.verify.isl.flow_evidence import evidence_of
+from layoutproof.verify.isl.initial import Beginning, beginning_of
+from layoutproof.verify.isl.last_write import LastWrite, preceding
+from layoutproof.verify.isl.moments import Moment, Time
+from layoutproof.verify.isl.workspace import Instances, Workspace
+from layoutproof.verify.statement import NotModelled, Read, Reduction, Statement, Statements
+
+__all__ = ["Dataflow", "Workspace"]
+
+_END: Time = (1,)
+Reduced = tuple[isl.UnionMap, isl.UnionMap]
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One store at one of its times; `cells` leads from the points of `moment` to the cells they write."""
+
+    statement: Statement
+    moment: Moment
+    cells: isl.Map
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was computed of one version of a program."""
+
+    domains: dict[int, isl.Set] = field(default_factory=dict)
+    flows: dict[tuple[object, ...], isl.UnionMap] = field(default_factory=dict)
+    reduced: dict[tuple[object, ...], Reduced] = field(default_factory=dict)
+    writes: dict[Var, list[_Write]] = field(default_factory=dict)
+
+
+class Dataflow:
+    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none approximates.
+
+    Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before the program
+    (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption number k. The instances of an
+    `anywhere` read have the dims of its scene, under the same tuple name.
+    """
+
+    def __init__(self, workspace: Workspace, statements: Statements, tag: str) -> None:
+        self.workspace, self.statements, self.tag = workspace, statements, tag
+        self._by_number = {s.number: s for s in statements.statements}
+        self._instances: dict[int, Instances] = {}
+        self._beginnings: dict[Time, Beginning] = {}
+        self._accesses: dict[tuple[object, ...], isl.Map] = {}
+        self._cells: dict[Var, isl.Set] = {}
+        self._removed: dict[int, isl.Set] = {}
+        self._parent: Dataflow | None = None
+        self._known = _Known()
+
+    # Instances and cells
+
+    def domain(self, statement: Statement) -> isl.Set:
+        """The instances that happen."""
+        known = self._known.domains.get(statement.number)
+        if known is None:
+            with self.workspace.limited():
+                known = self._all(statement).points.set_tuple_name(self._name(statement))
+                gone = self._removed.get(statement.number)
+                if gone is not None:
+                    known = coalesced(known.subtract(gone))
+            self._known.domains[statement.number] = known
+        return known
+
+    def cell_set(self, data: Var) -> isl.Set:
+        """The box of a memory's cells, as `{tag}in_{data}`."""
+        known = self._cells.get(data)
+        if known is None:
+            with self.workspace.limited():
+                known = self.workspace.boxed(self._cell_dims(data)).points.set_tuple_name(self._cell_name(data))
+            self._cells[data] = known
+        return known
+
+    def access(self, at: Statement | Read, statement: Statement | None = None) -> isl.Map:
+        """Instance -> cell (`{tag}in_{data}`) that a statement writes, or that a read of `statement` reads."""
+        with self.workspace.limited():
+            if isinstance(at, Statement):
+                return self._write(at).intersect_domain(self.domain(at))
+            if statement is None:
+                raise TypeError("the access of a read needs its statement")
+            return self._read(statement, at)
+
+    # Sources
+
+    def sources(self, statement: Statement, read: Read) -> isl.UnionMap:
+        """Instance -> the instance that wrote what it reads, or the Init cell: single valued, total where the read happens."""
+        key = (statement.number, read.var)
+        known = self._known.flows.get(key)
+        if known is None:
+            with self.workspace.limited():
+                known = self._sources(statement, read)
+            self._known.flows[key] = known
+        return known
+
+    def assumed_sources(self, number: int, read: Read) -> isl.UnionMap:
+        """The same for a read of assumption `number`; instances are `{tag}a{number}`."""
+        key = ("assumed", number, read.var)
+        known = self._known.flows.get(key)
+        if known is None:
+            with self.workspace.limited():
+                if self._parent is not None and not self._changed(read.data):
+                    known = self._parent.assumed_sources(number, read)
+                else:
+                    fact = self.statements.assumptions[number]
+                    instances = self._reading(self.workspace.instances(fact.scene), fact.scene, read)
+                    name = f"{self.tag}a{number}"
+                    known = self._flow(
+                        read.data,
+                        self._to_cells(instances, read, name),
+                        [Moment(instances.space, (0, *read.access.scene.time), instances.points)],
+                    )
+            self._known.flows[key] = known
+        return known
+
+    def final(self, data: Var) -> isl.UnionMap:
+        """Fin cell (`{tag}out_{data}`) -> the instance that wrote last, or the Init cell."""
+        key = ("final", data)
+        known = self._known.flows.get(key)
+        if known is None:
+            with self.workspace.limited():
+                if self._parent is not None and not self._changed(data):
+                    known = self._parent.final(data)
+                else:
+                    known = self._flow(data, *self._end(data))
+            self._known.flows[key] = known
+        return known
+
+    def reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
+        """Instance -> owner (the last writer outside the chain, or the Init cell), and instance -> each instance of the chain (statement
+        numbers) that wrote the cell after the owner and before the read."""
+        key = (statement.number, read.var, chain)
+        known = self._known.reduced.get(key)
+        if known is None:
+            with self.workspace.limited():
+                sink = self._read(statement, read)
+                known = self._flow_around(read.data, sink, self._when(statement, read), chain)
+            self._known.reduced[key] = known
+        return known
+
+    def reduced_final(self, data: Var, chain: frozenset[int]) -> Reduced:
+        """The same for every cell at the end."""
+        key = ("final", data, chain)
+        known = self._known.reduced.get(key)
+        if known is None:
+            with self.workspace.limited():
+                known = self._flow_around(data, *self._end(data), chain)
+            self._known.reduced[key] = known
+        return known
+
+    def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
+        """The same program without those instances (by statement number; with or without tuple names)."""
+        other = Dataflow(self.workspace, self.statements, self.tag)
+        other._instances, other._beginnings, other._accesses, other._cells = self._instances, self._beginnings, self._accesses, self._cells
+        other._parent = self
+        other._removed = dict(self._removed)
+        with self.workspace.limited():
+            for number, points in removed.items():
+                named = points.set_tuple_name(f"{self.tag}{number}")
+                gone = self._removed.get(number)
+                other._removed[number] = named if gone is None else coalesced(gone.union(named))
+        other._known.domains = {n: d for n, d in self._known.domains.items() if n not in removed}
+        other._fresh = frozenset(removed)
+        return other
+
+    _fresh: frozenset[int] = frozenset()
+
+    def _changed(self, data: Var) -> bool:
+        """Whether what was removed from the parent wrote this memory."""
+        return any(self._by_number[number].data == data for number in self._fresh)
+
+    # Relations
+
+    def _name(self, statement: Statement) -> str:
+        return f"{self.tag}{statement.number}"
+
+    def _cell_name(self, data: Var) -> str:
+        return f"{self.tag}in_{data.name}"
+
+    def _cell_dims(self, data: Var) -> tuple[Dim, ...]:
+        box, leading = self.statements.cells[data], self.statements.leading[data]
+        rest = box[len(leading) :]
+        names = [Var(f"{data.name}'{axis}", extent.dtype) for axis, extent in enumerate(rest)]
+        return (*leading, *(Dim(v, const(0, v.dtype), e, ForKind.SERIAL) for v, e in zip(names, rest, strict=True)))
+
+    def _all(self, statement: Statement) -> Instances:
+        """All instances of a statement of the original program."""
+        known = self._instances.get(statement.number)
+        if known is None:
+            known = self.workspace.instances(statement.scene)
+            if statement.reduction is not None:
+                points = self._beginning(statement.reduction).restrict(known.points)
+                known = Instances(known.space, known.encoder, points)
+            self._instances[statement.number] = known
+        return known
+
+    def _beginning(self, reduction: Reduction) -> Beginning:
+        known = self._beginnings.get(reduction.updates.time)
+        if known is None:
+            known = self._beginnings[reduction.updates.time] = beginning_of(self.workspace, reduction)
+        return known
+
+    def _reading(self, instances: Instances, scene: Scene, read: Read) -> Instances:
+        """The instances of a scene in which a read happens."""
+        more = [g for g in read.access.scene.guards if g not in scene.guards]
+        extra = read.access.scene.dims[len(scene.dims) :]
+        if extra:
+            inner = self.workspace.boxed(read.access.scene.dims)
+            outside = instances.points.add_dims(isl.dim_type.set, len(extra))
+            instances = Instances(inner.space, inner.encoder, inner.points.intersect(outside))
+        return self.workspace.restricted(instances, more)
+
+    def _to_cells(self, instances: Instances, read: Read, name: str) -> isl.Map:
+        relation = instances.map_to(read.coordinates)
+        return relation.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, self._cell_name(read.data))
+
+    def _write(self, statement: Statement) -> isl.Map:
+        known = self._accesses.get((statement.number,))
+        if known is None:
+            relation = self._all(statement).map_to(statement.coordinates)
+            relation = relation.set_tuple_name(isl.dim_type.in_, self._name(statement))
+            known = self._accesses[(statement.number,)] = relation.set_tuple_name(isl.dim_type.out, self._cell_name(statement.data))
+        return known
+
+    def _read(self, statement: Statement, read: Read) -> isl.Map:
+        """What a read looks at, in the instances that are left."""
+        key = (statement.number, read.var)
+        known = self._accesses.get(key)
+        if known is None:
+            instances = self._reading(self._all(statement), statement.scene, read)
+            known = self._accesses[key] = self._to_cells(instances, read, self._name(statement))
+        if statement.number not in self._removed:
+            return known
+        domain = self.domain(statement)
+        extra = len(read.access.scene.dims) - len(statement.dims)
+        if extra:
+            domain = domain.add_dims(isl.dim_type.set, extra).set_tuple_name(self._name(statement))
+        return coalesced(known.intersect_domain(domain))
+
+    # Times
+
+    def _moments(self, statement: Statement, instances: Instances, time: Time) -> list[Moment]:
+        """When something that belongs to a statement happens; what starts a reduction has two times."""
+        reduction = statement.reduction
+        if reduction is None or time[: len(reduction.updates.time)] != reduction.updates.time:
+            return [Moment(instances.space, (0, *time), instances.points)]
+        return self._beginning(reduction).moments(instances, time)
+
+    def _when(self, statement: Statement, read: Read) -> list[Moment]:
+        instances = self._reading(self._all(statement), statement.scene, read)
+        return self._moments(statement, instances, read.access.scene.time)
+
+    def _end(self, data: Var) -> tuple[isl.Map, list[Moment]]:
+        """Every cell, looked at when all is over."""
+        instances = self.workspace.boxed(self._cell_dims(data))
+        looked = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
+        looked = looked.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
+            isl.dim_type.out, self._cell_name(data)
+        )
+        return looked, [Moment(instances.space, _END, instances.points)]
+
+    # Flow
+
+    def _sources(self, statement: Statement, read: Read) -> isl.UnionMap:
+        if self._parent is not None and not self._changed(read.data):
+            known = self._parent.sources(statement, read)
+            if statement.number not in self._fresh:
+                return known
+            return coalesced(known.intersect_domain(isl.UnionSet.from_set(self._read(statement, read).domain())))
+        sink = self._read(statement, read)
+        if not self.statements.writers(read.data):
+            return isl.UnionMap.from_map(sink)
+        return self._flow(read.data, sink, self._when(statement, read))
+
+    def _flow(self, data: Var, sink: isl.Map, when: Sequence[Moment]) -> isl.UnionMap:
+        """Where each instance of `sink`, which happens at `when`, finds its cell written last: one instance or the Init cell."""
+        return self._flow_around(data, sink, when, frozenset())[0]
+
+    def _flow_around(self, data: Var, sink: isl.Map, when: Sequence[Moment], chain: frozenset[int]) -> Reduced:
+        """The last writer outside the chain, and what the chain wrote after that."""
+        nothing = isl.UnionMap.empty(sink.get_space().params())
+        writes = self._writes(data)
+        outside = [write for write in writes if write.statement.number not in chain]
+        inside = [write for write in writes if write.statement.number in chain]
+        if not writes:
+            return isl.UnionMap.from_map(sink), nothing
+        owners, parts = nothing, nothing
+        plain = _unnamed(sink)
+        for reader in when:
+            search = LastWrite(reader, reader.accessing(plain), [w.moment for w in outside], [w.cells for w in outside])
+            search.run()
+            record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
+            for number, found in search.found:
+                owners = owners.union(isl.UnionMap.from_map(self._between(sink, reader, outside[number], found)))
+            if not search.todo.is_empty():
+                initial = reader.from_points(search.read.intersect_domain(search.todo))
+                owners = owners.union(isl.UnionMap.from_map(coalesced(_named(initial, _in(sink), self._cell_name(data)))))
+            for write in inside:
+                related = search.read.apply_range(write.cells.reverse())
+                after = preceding(reader, write.moment, related)
+                for number, found in search.found:
+                    hidden = found.apply_range(preceding(outside[number].moment, write.moment, _all_pairs(outside[number], write)))
+                    after = coalesced(after.subtract(hidden))
+                if not after.is_empty():
+                    parts = parts.union(isl.UnionMap.from_map(self._between(sink, reader, write, after)))
+        # Cheap, and a hole here would be a source that nobody asks about.
+        if not isl.UnionSet.from_set(sink.domain()).is_subset(owners.domain()) or not owners.is_single_valued():
+            raise NotModelled(f"isl did not find where {data.name} was written last")
+        return owners, parts
+
+    def _between(self, sink: isl.Map, reader: Moment, write: _Write, found: isl.Map) -> isl.Map:
+        """A relation between points as one between instances."""
+        moved = reader.reach is not None or write.moment.reach is not None
+        between = reader.from_points(write.moment.to_instances(found))
+        return _named(coalesced(between) if moved else between, _in(sink), self._name(write.statement))
+
+    def _writes(self, data: Var) -> list[_Write]:
+        """The writes to a memory that are left, with their times."""
+        known = self._known.writes.get(data)
+        if known is None:
+            known = []
+            for statement in self.statements.writers(data):
+                access = _unnamed(self._write(statement).intersect_domain(self.domain(statement)))
+                for moment in self._moments(statement, self._all(statement), statement.scene.time):
+                    known.append(_Write(statement, moment, moment.accessing(access)))
+            self._known.writes[data] = known
+        return known
+
+
+def _all_pairs(later: _Write, earlier: _Write) -> isl.Map:
+    """Every pair of two writes to one cell."""
+    return later.cells.apply_range(earlier.cells.reverse())
+
+
+def _in(relation: isl.Map) -> str:
+    name = relation.get_tuple_name(isl.dim_type.in_)
+    assert name is not None
+    return name
+
+
+def _named(relation: isl.Map, source: str, target: str) -> isl.Map:
+    return relation.set_tuple_name(isl.dim_type.in_, source).set_tuple_name(isl.dim_type.out, target)
+
+
+def _unnamed(relation: isl.Map) -> isl.Map:
+    return relation.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)

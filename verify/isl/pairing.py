@@ -1,0 +1,179 @@
+"""Sets of instances and relations between them, for whoever pairs the instances of two programs: regions that conditions split, and
+where two relations agree.
+
+Everything here is exact; what integer sets cannot say raises NotQuasiAffine. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import islpy as isl
+
+from layoutproof.ir.expr import CompareOp, Expr, IntImm, Var, compare
+from layoutproof.ir.node import Node
+from layoutproof.ir.visit import walk
+from layoutproof.verify.isl.encode import Encoder
+from layoutproof.verify.isl.extremes import bounds_of
+from layoutproof.verify.isl.space import map_from_affs
+
+Points: TypeAlias = isl.Set
+Link: TypeAlias = isl.Map
+Relation: TypeAlias = isl.UnionMap
+Sources: TypeAlias = isl.UnionSet
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Points over named dims, without a tuple name, with the encoder of expressions over them."""
+
+    encoder: Encoder
+    points: Points
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no point at all."""
+        return bool(self.points.is_empty())
+
+    def within(self, points: Points) -> Region:
+        """The part inside further points (of any tuple name)."""
+        return Region(self.encoder, self.points.intersect(unnamed(points)).coalesce())
+
+    def outside(self, points: Points) -> Region:
+        """The part outside."""
+        return Region(self.encoder, self.points.subtract(unnamed(points)).coalesce())
+
+    def split(self, condition: Expr) -> tuple[Region, Region]:
+        """The points where a condition holds, and the others. Raises NotQuasiAffine."""
+        holds, fails = self.encoder.set_of(condition), self.encoder.set_of(condition, False)
+        return Region(self.encoder, self.points.intersect(holds)), Region(self.encoder, self.points.intersect(fails))
+
+    def constant(self, expr: Expr) -> int | None:
+        """The one value of an integer expression on the region, for every value of the symbols; None where it has several."""
+        function = self.encoder.function(expr).intersect_domain(self.points)
+        if function.domain().is_empty():
+            return 0
+        found = bounds_of(function)
+        return found[0] if found is not None and found[0] == found[1] else None
+
+    def always_equal(self, first: Expr, second: Expr) -> bool:
+        """Whether two integer expressions agree on the whole region."""
+        return bool(self.points.intersect(self.encoder.set_of(compare(CompareOp.NE, first, second))).is_empty())
+
+    def fits(self, expr: Expr) -> bool:
+        """Whether no part of an integer expression leaves its type on the region."""
+        return all(self._in_type(part) for part in _parts(expr))
+
+    def _in_type(self, expr: Expr) -> bool:
+        function = self.encoder.function(expr)
+        low, high = self.encoder.constant(expr.dtype.min_int), self.encoder.constant(expr.dtype.max_int)
+        beyond = function.lt_set(low).union(function.gt_set(high))
+        return bool(self.points.intersect(beyond).is_empty())
+
+    def named(self, name: str) -> Points:
+        """The points with a tuple name."""
+        return self.points.set_tuple_name(name)
+
+
+def joined(regions: Sequence[Region]) -> Region:
+    """All points of regions over the same dims, at least one."""
+    first, *others = regions
+    if not others:
+        return first
+    points = first.points
+    for other in others:
+        points = points.union(other.points)
+    return Region(first.encoder, points.coalesce())
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    seen: set[Node] = set()
+    for node in walk(expr):
+        if isinstance(node, Expr) and node.dtype.is_integer and not isinstance(node, IntImm | Var) and node not in seen:
+            seen.add(node)
+            yield node
+
+
+def unnamed(points: Points) -> Points:
+    """The points without a tuple name."""
+    return points.reset_tuple_id() if points.has_tuple_id() else points
+
+
+def function_between(encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None) -> isl.Map:
+    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named `target`.
+
+    Raises NotQuasiAffine.
+    """
+    result = map_from_affs(encoder.space, [encoder.function(output) for output in outputs])
+    if where is not None:
+        result = result.intersect_domain(encoder.set_of(where))
+    return result.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, target)
+
+
+def agreement(first: Relation, second: Relation, name: str, like: Points) -> Points:
+    """Where two relations lead from one point of the tuple `name` to one and the same place; both are single valued."""
+    common = first.intersect(second).domain()
+    return part_of(common, name, like)
+
+
+def part_of(points: Sources, name: str, like: Points) -> Points:
+    """The points of one tuple in a union; `like` is a set of that tuple's space."""
+    space = like.set_tuple_name(name).get_space()
+    return points.extract_set(space)
+
+
+def from_tuple(relation: Relation, name: str, called: str) -> Relation:
+    """The part of a relation that leads from the tuple `name`, the tuple called otherwise."""
+    parts = relation.get_map_list()
+    result = isl.UnionMap.empty(relation.get_space())
+    for each in (parts.get_at(k) for k in range(parts.n_map())):
+        if each.get_tuple_name(isl.dim_type.in_) == name:
+            result = result.union(isl.UnionMap.from_map(each.set_tuple_name(isl.dim_type.in_, called)))
+    return result
+
+
+def only(points: Points) -> Sources:
+    """One set as a union."""
+    return isl.UnionSet.from_set(points)
+
+
+def no_relation(points: Points) -> Relation:
+    """The empty relation over the parameters of `points`."""
+    return isl.UnionMap.empty(points.get_space().params())
+
+
+def no_points(points: Points) -> Sources:
+    """The empty union of sets over the parameters of `points`."""
+    return isl.UnionSet.empty(points.get_space().params())
+
+
+def relations(maps: Sequence[isl.Map], points: Points) -> Relation:
+    """Maps as one relation."""
+    result = no_relation(points)
+    for each in maps:
+        result = result.union(isl.UnionMap.from_map(each))
+    return result
+
+
+def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
+    """The sets of a union by tuple name, in alphabetical order so that everything after is the same in every run."""
+    parts = points.get_set_list()
+    sets = [parts.get_at(k) for k in range(parts.n_set())]
+    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets]
+    yield from sorted(found, key=lambda pair: pair[0])
+
+
+def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
+    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in alphabetical order."""
+    parts = relation.get_map_list()
+    maps = [parts.get_at(k) for k in range(parts.n_map())]
+    here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]
+    found = [(each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here]
+    yield from sorted(found, key=lambda pair: pair[0])
+
+
+def without_dim(points: Points, position: int) -> Points:
+    """The points with one coordinate projected away."""
+    return points.project_out(isl.dim_type.set, position, 1)

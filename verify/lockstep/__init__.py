@@ -1,0 +1,1 @@
+"""Lockstep: two programs that do the same things in the same order, cells renamed."""

@@ -1,0 +1,217 @@
+"""Statements as the walk meets them: blocks are guards and bindings, lets are what they stand for, declarations are nothing.
+
+A block's init is a statement of its own: at every visit where the block reduces nothing; otherwise where the new program has it, with
+a promise that it may stand there (`inits.py`). Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import TRUE, Expr, IntImm, logical_and
+from layoutproof.ir.interp.facts import InitScope
+from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.node import Node
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    IterKind,
+    IterVar,
+    Let,
+    Seq,
+    Stmt,
+)
+from layoutproof.ir.visit import walk
+from layoutproof.verify.instances import is_index_like, is_larger
+from layoutproof.verify.integers import at_least, below
+from layoutproof.verify.lockstep.reductions import guarded_init, hoisted_init
+from layoutproof.verify.lockstep.refusal import Mismatch
+from layoutproof.verify.lockstep.scenes import Env, bind, has_calls, say
+from layoutproof.verify.lockstep.sides import Side
+from layoutproof.verify.spot import Spot
+
+_LARGEST_LET = 64
+
+
+class Form(StrEnum):
+    """Where the init of a block with a reduction stands in the new program."""
+
+    KEPT = "in a block"
+    GUARDED = "at the block, in the first iteration of the loops that repeat"
+    HOISTED = "before the reduction's outermost loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """Memory comes into being here."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The init of a reduction may stand where `form` puts it."""
+
+    scope: InitScope
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that is taken.
+
+    `ready`: what precedes it (an init that was moved out of it) has been dealt with.
+    """
+
+    node: Stmt | Fresh | Promise
+    env: Env = field(default_factory=dict)
+    known: tuple[Expr, ...] = ()
+    within: tuple[Expr, ...] = ()
+    block: str | None = None
+    ready: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a reason."""
+        match self.node:
+            case Fresh(buffer=buffer):
+                return f"where {buffer.name} is allocated"
+            case Promise(scope=scope):
+                return f"in block {scope.path[-1].name}" if isinstance(scope.path[-1], Block) else "in a block"
+            case _:
+                return Spot(self.node, self.block).place_of(self.node)
+
+    def say(self, expr: Expr) -> Expr:
+        """An expression of the item over the shared names."""
+        return say(expr, self.env)
+
+    def inside(self, node: Stmt, known: tuple[Expr, ...] | None = None) -> Item:
+        """A statement within this one."""
+        return Item(node, self.env, self.known if known is None else known, (), self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Flattener:
+    """Makes steps of one program's statements. `forms` says, by identity of a block, where its init is to stand."""
+
+    side: Side
+    forms: dict[int, Form]
+
+    def items(self, item: Item) -> list[Item]:
+        """The steps that an item is, transparent ones opened."""
+        return list(self._items(item))
+
+    def _items(self, item: Item) -> Iterator[Item]:
+        node = item.node
+        match node:
+            case Seq(body=body):
+                for part in body:
+                    yield from self._items(item.inside(part))
+            case AttrStmt(body=body) | DeclBuffer(body=body):
+                yield from self._items(item.inside(body))
+            case Allocate(buffer=buffer, body=body):
+                yield replace(item, node=Fresh(buffer), within=())
+                yield from self._items(item.inside(body))
+            case Let(var=var, body=body) if var.dtype == HANDLE:
+                yield from self._items(item.inside(body))
+            case Let(var=var, value=value, body=body) if self._stands_for(value, body, item.env):
+                yield from self._items(replace(item.inside(body), env=bind(item.env, var, item.say(value))))
+            case Block():
+                yield from self._block(item, node)
+            case For() if not item.ready:
+                for scope in self.side.reductions.get(id(node), ()):
+                    yield from self._moved(item, scope)
+                yield replace(item, ready=True)
+            case Evaluate(value=IntImm()):
+                return
+            case _:
+                yield item
+
+    def _moved(self, item: Item, scope: InitScope) -> Iterator[Item]:
+        """What a reduction's init is before its outermost loop."""
+        form = self.forms.get(id(scope.path[-1]), Form.KEPT)
+        if form is Form.KEPT:
+            return
+        yield replace(item, node=Promise(scope, form))
+        if form is Form.HOISTED:
+            yield from self._items(item.inside(hoisted_init(scope)))
+
+    def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
+        """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
+        if is_larger(say(value, env), _LARGEST_LET) or has_calls(value) or any(isinstance(n, Undef) for n in walk(value)):
+            return False
+        scalar = value.dtype.is_integer and value.dtype.lanes == 1
+        if scalar and not is_index_like(value) and not (isinstance(value, BufferLoad) and all(is_index_like(i) for i in value.indices)):
+            # Arithmetic on data wraps where it stands, and would be exact in an index.
+            return False
+        return self._is_stable(value, body)
+
+    def _is_stable(self, value: Expr, body: Node) -> bool:
+        touched = self.side.touched(body)
+        reads = self.side.touched(value).reads
+        return not reads or not (touched.calls or self.side.spread(reads) & self.side.spread(touched.writes))
+
+    def _block(self, item: Item, block: Block) -> Iterator[Item]:
+        name = item.block if block.is_root else block.name
+        inner = replace(item, block=name, within=())
+        for position, iter_var in enumerate(block.iter_vars):
+            if not self._stands_for(iter_var.binding, block, inner.env):
+                if block.init is not None:
+                    raise Mismatch(f"a variable of block {block.name}, which has an init, is bound to what changes in it ({item.place})")
+                yield replace(inner, node=_as_let(block, position))
+                return
+            inner = replace(inner, env=bind(inner.env, iter_var.var, inner.say(iter_var.binding)))
+        for buffer in block.alloc_buffers:
+            yield replace(inner, node=Fresh(buffer))
+        domains = tuple(d for v in block.iter_vars for d in domain_of(v, inner.env))
+        scope = self.side.scopes.get(id(block))
+        if block.init is not None and (scope is None or scope.loop is None):
+            spatial = [c for v in block.iter_vars if v.kind is not IterKind.REDUCE for c in raw_domain(v)]
+            yield from self._items(inner.inside(_when(logical_and(*spatial), block.init)))
+        elif block.init is not None and scope is not None:
+            form = self.forms.get(id(block), Form.KEPT)
+            if form is Form.KEPT:
+                yield replace(inner, node=block, within=domains)
+                return
+            if form is Form.GUARDED:
+                yield from self._items(inner.inside(guarded_init(scope)))
+        yield from self.body_of(inner, block, domains)
+
+    def body_of(self, inner: Item, block: Block, domains: tuple[Expr, ...]) -> Iterator[Item]:
+        """The update of a block whose variables are bound in `inner`."""
+        if block.where == TRUE:
+            yield from self._items(inner.inside(block.body, (*inner.known, *domains)))
+        else:
+            guard = IfThenElse(block.where, block.body, span=block.span)
+            yield replace(inner, node=guard, within=domains)
+
+
+def _as_let(block: Block, position: int) -> Stmt:
+    """A block one of whose variables must be kept as a value: that variable as a let around the rest."""
+    iter_var = block.iter_vars[position]
+    return Let(iter_var.var, iter_var.binding, replace(block, iter_vars=block.iter_vars[:position] + block.iter_vars[position + 1 :]))
+
+
+def raw_domain(iter_var: IterVar) -> tuple[Expr, Expr]:
+    """That a block variable lies in its domain, in the block's own words."""
+    start, extent = iter_var.domain.start, iter_var.domain.extent
+    zero = isinstance(start, IntImm) and start.value == 0
+    return at_least(iter_var.var, start), below(iter_var.var, extent if zero else start + extent)
+
+
+def domain_of(iter_var: IterVar, env: Env) -> tuple[Expr, ...]:
+    """The same over the shared names."""
+    return tuple(say(condition, env) for condition in raw_domain(iter_var))
+
+
+def _when(condition: Expr, body: Stmt) -> Stmt:
+    return IfThenElse(condition, body)

@@ -1,0 +1,165 @@
+"""Whether a rewrite leaves everything as it was, found by walking both programs in lockstep.
+
+Sound on its own, given that the cell maps are injective and land inside, that parameters keep their order and types, and that the new
+program does not fault (the checker's other obligations): then every observable cell ends with the value that it had. It decides
+rewrites that keep the order of what is done; whatever reorders is for the exact dataflow. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records
+from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.primfunc import APART, NOALIAS
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Block
+from layoutproof.ir.visit import walk
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.facts import Facts, Stopwatch, proved
+from layoutproof.verify.instances import Scene
+from layoutproof.verify.lockstep.asking import Asking
+from layoutproof.verify.lockstep.assumptions import Assumptions
+from layoutproof.verify.lockstep.contracts import new_steps
+from layoutproof.verify.lockstep.extras import Extras
+from layoutproof.verify.lockstep.items import Flattener, Form, Item
+from layoutproof.verify.lockstep.memory import Memories, Relaid
+from layoutproof.verify.lockstep.owed import Owed
+from layoutproof.verify.lockstep.reductions import repeating
+from layoutproof.verify.lockstep.refusal import Mismatch
+from layoutproof.verify.lockstep.sides import Side, loops_around
+from layoutproof.verify.lockstep.values import Prover
+from layoutproof.verify.lockstep.walk import Walk
+from layoutproof.verify.verdict import Verdict
+
+ENGINE = "lockstep"
+SAME_ORDER = "both programs do the same things in the same order, under the same conditions"
+
+
+@dataclass(frozen=True, slots=True)
+class Lockstep:
+    """What the walk found: proved claims where everything matched, else `reason` says what did not, and where."""
+
+    verdicts: tuple[Verdict, ...]
+    reason: str | None = None
+
+
+def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: frozenset[Clause] = frozenset()) -> Lockstep:
+    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two values are the same.
+
+    Each clause of `without` is left out: only tests do that.
+    """
+    watch = Stopwatch()
+    if rewrite.old.body == rewrite.new.body and rewrite.old.buffer_map == rewrite.new.buffer_map and not rewrite.witness.cells:
+        try:
+            _apart(rewrite)
+            _check_records(rewrite, ())
+        except Mismatch as problem:
+            return Lockstep((), problem.reason)
+        return Lockstep((proved("the program is the one that it was", "structure", watch),))
+    try:
+        said, engines = _walk(rewrite, old, new, values, without)
+    except Mismatch as problem:
+        return Lockstep((), problem.reason)
+    engine = "+".join(dict.fromkeys((ENGINE, *engines)))
+    return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
+
+
+def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: frozenset[Clause]) -> tuple[list[str], list[str]]:
+    apart = _apart(rewrite)
+    asking = Asking(old)
+    before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)
+    memories = Memories.of(rewrite, before, after, asking, without)
+    grown = _grown(rewrite, memories)
+    origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
+    mine, theirs = Flattener(before, _forms(before, after, origins)), Flattener(after, {})
+    extras = Extras(memories, asking, Assumptions(memories, asking, grown, without))
+    walking = Walk(memories, asking, values, mine, theirs, origins, extras, without)
+    walking.sequence(mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), Scene(), top=True)
+    said = list(walking.said)
+    if Clause.OWED_PADDING not in without:
+        said += Owed(memories, asking, theirs, grown).check(walking.top)
+    if apart and not rewrite.old.noalias and len(rewrite.old.buffers) > 1:
+        said.append("parameters do not overlap, which is asked of every call")
+    return said, list(asking.engines)
+
+
+def _apart(rewrite: Rewrite) -> bool:
+    """Whether parameters do not overlap: the old program's assumption, or one that this step adds under its own name."""
+    claims = {key for key in NOALIAS if rewrite.new.attrs.get(key) in (True, 1)}
+    before = {key for key in NOALIAS if rewrite.old.attrs.get(key) in (True, 1)}
+    if not before and claims - {APART}:
+        raise Mismatch("the new program assumes that parameters do not overlap, and does not say so as a step's own assumption")
+    return bool(before | claims)
+
+
+def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutStep, ...]]:
+    """The layout steps that records have more, which must say what the cell maps say.
+
+    Raises Mismatch where a parameter moved and its record says something else.
+    """
+    old, new = layout_records(rewrite.old), layout_records(rewrite.new)
+    symbols = tuple(v.name for v in memories.old.facts.program.symbols)
+    found: dict[str, tuple[LayoutStep, ...]] = {}
+    for data, relaid in memories.relaid.items():
+        name = memories.became(data).name
+        steps = new_steps(old.get(data.name), new.get(name))
+        composed: IndexMap | None = None
+        for step in steps:
+            index_map = parse_index_map(step.index_map, symbols=symbols)
+            composed = index_map if composed is None else index_map.compose(composed)
+        if composed is not None and _said(composed) == _said(relaid.cells) and _fits(old.get(data.name), new.get(name), relaid):
+            found[name] = steps
+        elif data in memories.old.parameters:
+            raise Mismatch(f"the layout record of {relaid.after.name} does not say where its cells went")
+    moved = {memories.became(data).name for data in memories.relaid}
+    _check_records(rewrite, moved)
+    return found
+
+
+def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) -> bool:
+    """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that it has."""
+    if new is None or new.shape != tuple(extent_of(e) for e in relaid.after.shape):
+        return False
+    if old is None:
+        return new.logical_shape == tuple(extent_of(e) for e in relaid.before.shape)
+    return new.logical_shape == old.logical_shape and new.steps[: len(old.steps)] == old.steps
+
+
+def _check_records(rewrite: Rewrite, moved: Collection[str]) -> None:
+    """Raises Mismatch where the record of memory whose cells stay says that they moved."""
+    old = layout_records(rewrite.old)
+    for name, record in layout_records(rewrite.new).items():
+        if name not in moved and record.steps and old.get(name) != record:
+            raise Mismatch(f"the layout record of {name} is another one, and its cells stay where they are")
+
+
+def _said(index_map: IndexMap) -> str:
+    """An index map's text with its inputs numbered."""
+    return index_map_text(index_map.rename([f"x{k}" for k in range(len(index_map.inputs))]))
+
+
+def _forms(before: Side, after: Side, origins: Mapping[int, int]) -> dict[int, Form]:
+    """Where the new program has the init of each of the old one's blocks: a guess, which the walk finds to be right or wrong."""
+    kept: set[int] = set()
+    for node in walk(after.func.body):
+        if isinstance(node, Block) and node.init is not None:
+            scope = after.scopes.get(id(node))
+            if scope is not None and scope.loop is not None:
+                kept |= {origins[n] for n in after.numbers_in(node.init) if n in origins}
+    around: dict[int, set[str]] = {}
+    loops = [names for _, names in loops_around(after.func.body)]
+    for number, names in enumerate(loops):
+        if number in origins:
+            around.setdefault(origins[number], set()).update(names)
+    forms: dict[int, Form] = {}
+    for key, scope in before.scopes.items():
+        block = scope.path[-1] if scope.path else None
+        if not isinstance(block, Block) or block.init is None or before.numbers_in(block.init) & kept:
+            continue
+        repeats = {loop.var.name for loop in repeating(scope)}
+        there = {name for number in before.numbers_in(block.init) for name in around.get(number, ())}
+        forms[key] = Form.GUARDED if repeats & there else Form.HOISTED
+    return forms

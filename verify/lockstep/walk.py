@@ -1,0 +1,429 @@
+"""The walk: both programs step by step, each step of one matched with the step of the other that does the same.
+
+Which steps to look at together is taken from the witness's pairs of stores; a wrong witness can only make the walk fail. Loops are taken
+as if they ran one iteration after the other: that no two iterations of a parallel loop meet is proved of the new program elsewhere
+and taken for granted of the old one. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.expr import Cast, Compare, Expr, IntImm, Logical, LogicalOp, Var
+from layoutproof.ir.interp.facts import InitScope
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.node import Node
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, IterKind, Let, Stmt
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.instances import Scene
+from layoutproof.verify.integers import below
+from layoutproof.verify.lockstep.asking import Asking
+from layoutproof.verify.lockstep.extras import Extras, cells_of, facts_at
+from layoutproof.verify.lockstep.inits import Inits
+from layoutproof.verify.lockstep.items import Flattener, Form, Fresh, Item, Promise
+from layoutproof.verify.lockstep.kept import Reductions
+from layoutproof.verify.lockstep.memory import Cells, Memories
+from layoutproof.verify.lockstep.refusal import Mismatch
+from layoutproof.verify.lockstep.scenes import bind, enter, has_calls, is_speakable, reads_nothing, shared_name, where, with_unknown
+from layoutproof.verify.lockstep.values import Moment, Prover
+
+_Opened = tuple[list[Item], list[Item]]
+_WORDS: dict[type, str] = {
+    Allocate: "an allocation",
+    Block: "a block",
+    BufferStore: "a store",
+    Evaluate: "an effect",
+    For: "a loop",
+    Fresh: "new memory",
+    IfThenElse: "a branch",
+    Let: "a let",
+}
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold, in words; `top` the new
+    program's steps at its top, each with whether it has no counterpart.
+    """
+
+    memories: Memories
+    asking: Asking
+    prover: Prover
+    before: Flattener
+    after: Flattener
+    origins: Mapping[int, int]
+    extras: Extras
+    without: frozenset[Clause]
+    said: dict[str, None] = field(default_factory=dict)
+    top: list[tuple[Item, bool]] = field(default_factory=list)
+    _trying: bool = False
+    _reductions: Reductions | None = None
+
+    @property
+    def reductions(self) -> Reductions:
+        """The blocks that keep their init."""
+        if self._reductions is None:
+            self._reductions = Reductions(self.memories, self.before, self.after, self._is_same_index, self.sequence)
+        return self._reductions
+
+    # -- sequences --------------------------------------------------------------------------------------------------------
+
+    def sequence(self, olds: list[Item], news: list[Item], scene: Scene, *, top: bool = False) -> None:
+        """Match two sequences of steps. Raises Mismatch."""
+        olds, news = list(olds), list(news)
+        born: set[Var] = set()
+        while True:
+            self._births(olds, news, born, scene)
+            if not olds and not news:
+                return
+            old, new = olds[0] if olds else None, news[0] if news else None
+            if new is not None and isinstance(new.node, Fresh):
+                olds[:1] = self._towards(old, new, news, scene)
+                continue
+            if old is not None and new is not None and self._belong(old, new, scene):
+                if top:
+                    self.top.append((new, False))
+                more_old, more_new = self._step(old, new, facts_at(scene, old.known))
+                olds[:1], news[:1] = more_old, more_new
+                if more_old or more_new:
+                    continue
+            elif self._trying:
+                raise self._out_of_order(old, new)
+            elif new is not None and not self._origins(new):
+                for words in self.extras.check_added(new, self.after, scene):
+                    self.said.setdefault(words)
+                if top:
+                    self.top.append((new, True))
+                news.pop(0)
+            elif old is not None and not self._is_awaited(old, news):
+                self.extras.check_dropped(old, self.before, scene)
+                olds.pop(0)
+            else:
+                raise self._out_of_order(old, new)
+            born.clear()
+
+    def _births(self, olds: list[Item], news: list[Item], born: set[Var], scene: Scene) -> None:
+        """Take memory that comes into being, and promises about inits, from the heads: new memory is fresh only where the old one is, or
+        is not there yet.
+
+        `born` is the old memory that came into being since the last step that did anything.
+        """
+        while olds and isinstance(olds[0].node, Fresh | Promise):
+            item = olds.pop(0)
+            if isinstance(item.node, Fresh):
+                born.add(item.node.buffer.data)
+            elif isinstance(item.node, Promise):
+                self._keep(item, item.node, facts_at(scene, item.known))
+        while news and isinstance(news[0].node, Fresh):
+            data = news[0].node.buffer.data
+            was = self.memories.was(data)
+            if was is not None and was not in born and data not in self.memories.free and not any(_bears(o.node, was) for o in olds):
+                return
+            news.pop(0)
+
+    def _towards(self, old: Item | None, new: Item, news: list[Item], scene: Scene) -> list[Item]:
+        """What an old step comes to, where the new program goes on with memory that the old one has not got yet."""
+        opened = self._opened(old, self.before, facts_at(scene, old.known)) if old is not None else None
+        if opened is not None:
+            return opened
+        if old is None or self._trying or self._is_awaited(old, news):
+            name = new.node.buffer.name if isinstance(new.node, Fresh) else "memory"
+            raise Mismatch(f"{name} comes into being {new.place}, where the old program does not have it anew")
+        self.extras.check_dropped(old, self.before, scene)
+        return []
+
+    def _is_awaited(self, old: Item, news: list[Item]) -> bool:
+        """Whether a step of the new program is the counterpart, as the witness has it."""
+        return bool(self._numbers(old) & {n for item in news for n in self._origins(item)})
+
+    def _keep(self, item: Item, promise: Promise, scene: Scene) -> None:
+        inits = Inits(self.before.side, self.asking)
+        block = promise.scope.path[-1]
+        name = block.name if isinstance(block, Block) else ""
+        if promise.form is Form.HOISTED:
+            inits.check_hoisted(promise.scope, item, scene)
+            self.said.setdefault(f"the init of block {name} may run before the reduction: nothing in between touches what it does")
+        else:
+            inits.check_guarded(promise.scope, item, scene)
+            self.said.setdefault(f"the init of block {name} may run in the first iteration: every result's first update is there")
+
+    def _out_of_order(self, old: Item | None, new: Item | None) -> Mismatch:
+        if new is None:
+            return Mismatch(f"what the old program does {old.place if old is not None else 'next'} has no counterpart")
+        if old is None:
+            return Mismatch(f"what the new program does {new.place} comes after everything that it could be the counterpart of")
+        return Mismatch(f"the old program goes on {old.place}, the new one with something else {new.place}")
+
+    def _numbers(self, item: Item) -> frozenset[int]:
+        return self.before.side.numbers_in(item.node) if isinstance(item.node, Stmt) else frozenset()
+
+    def _origins(self, item: Item) -> set[int]:
+        numbers = self.after.side.numbers_in(item.node) if isinstance(item.node, Stmt) else frozenset()
+        return {self.origins[n] for n in numbers if n in self.origins}
+
+    def _belong(self, old: Item, new: Item, scene: Scene) -> bool:
+        """Whether two steps are to be looked at together."""
+        mine, theirs = self._numbers(old), self._origins(new)
+        if mine or theirs:
+            return bool(mine & theirs)
+        if not isinstance(old.node, Stmt) or not isinstance(new.node, Stmt):
+            return False
+        before, after = self.before.side.touched(old.node), self.after.side.touched(new.node)
+        if before.calls or after.calls:
+            return before.calls and after.calls
+        return before.assumes and after.assumes and self._is_same_assumption(old, new, scene)
+
+    def _is_same_assumption(self, old: Item, new: Item, scene: Scene) -> bool:
+        """Whether two steps without stores assume the same; found out by trying."""
+        if self._trying:
+            return True
+        self._trying = True
+        try:
+            self.sequence([old], [new], scene)
+        except Mismatch:
+            return False
+        finally:
+            self._trying = False
+        return True
+
+    # -- steps ------------------------------------------------------------------------------------------------------------
+
+    def _step(self, old: Item, new: Item, scene: Scene) -> _Opened:
+        """Match two steps; where one only stands around others, those, to go on with in its place."""
+        match old.node, new.node:
+            case (BufferStore() as a, BufferStore() as b):
+                self._store(old, a, new, b, scene)
+                return [], []
+            case (For() as a, For() as b) if self._is_same_range(old, a, new, b, scene):
+                self._loop(old, a, new, b, scene)
+                return [], []
+            case (IfThenElse() as a, IfThenElse() as b) if self._is_same(old.say(a.condition), new.say(b.condition), scene):
+                self._branch(old, a, new, b, scene)
+                return [], []
+            case (Let() as a, Let() as b) if self._is_same(old.say(a.value), new.say(b.value), scene):
+                return self._let(old, a, new, b, scene)
+            case (Evaluate() as a, Evaluate() as b):
+                self._effect(old, a, new, b, scene)
+                return [], []
+            case (Block() as a, Block() as b):
+                return self._block(old, a, new, b, scene)
+            case _:
+                return self._open(old, new, scene)
+
+    def _open(self, old: Item, new: Item, scene: Scene) -> _Opened:
+        """One of the two steps replaced by what it comes to: a branch that is decided, a loop of one iteration."""
+        mine = self._opened(old, self.before, scene)
+        if mine is not None:
+            return mine, [new]
+        theirs = self._opened(new, self.after, scene)
+        if theirs is not None:
+            return [old], theirs
+        if self.asking.is_empty(scene):
+            return [], []
+        raise self._unlike(old, new)
+
+    def _unlike(self, old: Item, new: Item) -> Mismatch:
+        match old.node, new.node:
+            case (For(var=a), For(var=b)):
+                return Mismatch(f"loops {a.name} ({old.place}) and {b.name} ({new.place}) are not known to run over the same numbers")
+            case (IfThenElse(condition=a), IfThenElse(condition=b)):
+                texts = [expr_text(c, Style.PLAIN) for c in (a, b)]
+                return Mismatch(f"`{texts[0]}` ({old.place}) and `{texts[1]}` ({new.place}) are not known to be the same condition")
+            case (Let(var=a), Let(var=b)):
+                return Mismatch(f"{a.name} ({old.place}) and {b.name} ({new.place}) are not known to be the same value")
+            case _:
+                kinds = [_WORDS.get(type(item.node), "something else") for item in (old, new)]
+                return Mismatch(f"the old program has {kinds[0]} ({old.place}), the new one {kinds[1]} ({new.place})")
+
+    def _opened(self, item: Item, flattener: Flattener, scene: Scene) -> list[Item] | None:
+        match item.node:
+            case IfThenElse(condition=condition, then=then, otherwise=otherwise):
+                said = item.say(condition)
+                if self.asking.always(scene, said):
+                    return flattener.items(item.inside(then, (*item.known, *item.within)))
+                if is_speakable(said) and self.asking.never(scene, said):
+                    return flattener.items(item.inside(otherwise)) if otherwise is not None else []
+                return None
+            case For(var=var, start=start, extent=extent, body=body) as loop:
+                first, size = item.say(start), item.say(extent)
+                if not (is_speakable(first) and is_speakable(size)) or self._keeps_init(loop, flattener):
+                    return None
+                if self.asking.always(scene, below(size, 1)):
+                    return []
+                if self.asking.equal(scene, size, IntImm(1, size.dtype)):
+                    return flattener.items(replace(item.inside(body), env=bind(item.env, var, first)))
+                return None
+            case _:
+                return None
+
+    @staticmethod
+    def _keeps_init(loop: For, flattener: Flattener) -> bool:
+        scopes = flattener.side.reductions.get(id(loop), ())
+        return any(flattener.forms.get(id(s.path[-1]), Form.KEPT) is Form.KEPT for s in scopes)
+
+    def _calls(self, old: Stmt, new: Stmt) -> bool:
+        return self.before.side.touched(old).calls or self.after.side.touched(new).calls
+
+    # -- one kind of step each --------------------------------------------------------------------------------------------
+
+    def _moment(self, scene: Scene) -> Moment:
+        return Moment(self.memories, self.prover, scene)
+
+    def _is_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
+        return self._moment(scene).is_same(old, new)
+
+    def _is_same_index(self, old: Expr, new: Expr, scene: Scene) -> bool:
+        return self._moment(scene).is_same(old, new, index=True)
+
+    def _is_same_range(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> bool:
+        moment = self._moment(scene)
+        starts, extents = (old.say(a.start), new.say(b.start)), (old.say(a.extent), new.say(b.extent))
+        return moment.is_same(*starts, index=True) and moment.is_same(*extents, index=True)
+
+    def _loop(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> None:
+        if self.before.side.touched(a.body).calls and a.kind is not b.kind:
+            raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and calls in it what nobody looks into")
+        mine, theirs = self._scopes(a, self.before), self._scopes(b, self.after)
+        if len(mine) != len(theirs):
+            raise Mismatch(f"an init of the reduction over {a.var.name} ({old.place}) has no counterpart")
+        for one, other in zip(mine, theirs, strict=True):
+            self.reductions.check(one, other, (old.env, new.env), scene)
+        var, inside = self._entered(old, a, scene)
+        if b.var.dtype != a.var.dtype:
+            value: Expr = Cast(b.var.dtype, var)
+        else:
+            value = var
+        olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, var)))
+        news = self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, value)))
+        self.sequence(olds, news, inside)
+
+    def _scopes(self, loop: For, flattener: Flattener) -> list[InitScope]:
+        scopes = flattener.side.reductions.get(id(loop), ())
+        return [s for s in scopes if flattener.forms.get(id(s.path[-1]), Form.KEPT) is Form.KEPT]
+
+    def _entered(self, item: Item, loop: For, scene: Scene) -> tuple[Var, Scene]:
+        """The shared variable of a loop; of a range that depends on data only the type is known."""
+        start, extent = item.say(loop.start), item.say(loop.extent)
+        if is_speakable(start) and is_speakable(extent):
+            return enter(loop, start, extent, scene, self.before.side.facts)
+        var = Var(shared_name(loop.var.name, scene, self.before.side.facts), loop.var.dtype)
+        return var, with_unknown(scene, var, var)
+
+    def _branch(self, old: Item, a: IfThenElse, new: Item, b: IfThenElse, scene: Scene) -> None:
+        said = old.say(a.condition)
+        olds = self.before.items(old.inside(a.then, (*old.known, *old.within)))
+        self.sequence(olds, self.after.items(new.inside(b.then)), where(scene, said))
+        olds = self.before.items(old.inside(a.otherwise)) if a.otherwise is not None else []
+        news = self.after.items(new.inside(b.otherwise)) if b.otherwise is not None else []
+        self.sequence(olds, news, where(scene, said, False))
+
+    def _let(self, old: Item, a: Let, new: Item, b: Let, scene: Scene) -> _Opened:
+        """A value that both programs keep: one variable in both. The rest of either goes on with it."""
+        if a.var.dtype != b.var.dtype:
+            raise self._unlike(old, new)
+        shared = Var(f"{shared_name(a.var.name, scene, self.before.side.facts)}@{next(self.memories.fresh)}", a.var.dtype)
+        olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, shared)))
+        return olds, self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, shared)))
+
+    def _block(self, old: Item, a: Block, new: Item, b: Block, scene: Scene) -> _Opened:
+        """Blocks that both keep their init; that the inits agree was found at the reduction's outermost loop."""
+        if (id(a), id(b)) not in self.reductions.paired:
+            raise Mismatch(f"the inits of blocks {a.name} ({old.place}) and {b.name} ({new.place}) are not of one reduction")
+        for v, w in zip(a.iter_vars, b.iter_vars, strict=True):
+            if v.kind is not IterKind.REDUCE and not self._is_same_index(old.say(v.var), new.say(w.var), scene):
+                raise Mismatch(f"{v.var.name} of block {a.name} ({old.place}) is not known to be what it was")
+        return list(self.before.body_of(old, a, old.within)), list(self.after.body_of(new, b, new.within))
+
+    def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, scene: Scene) -> None:
+        match a.value, b.value:
+            case (Assume(condition=mine), Assume(condition=theirs)):
+                # A let that stands for a load would turn IEEE's `==` into value identity.
+                plain = not (_stands_for_loads(old, mine) or _stands_for_loads(new, theirs))
+                if plain and self._assumes_the_same(old.say(mine), new.say(theirs), scene):
+                    return
+                if Clause.ASSUMPTIONS in self.without:
+                    return
+                raise Mismatch(f"what is assumed {new.place} is not known to be what is assumed {old.place}")
+            case (Assume(), _) | (_, Assume()):
+                raise self._unlike(old, new)
+            case _:
+                if not self._is_same(old.say(a.value), new.say(b.value), scene) and Clause.OPAQUE not in self.without:
+                    raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
+                if has_calls(a.value):
+                    self.said.setdefault(f"the call {new.place} is made as it was")
+
+    def _assumes_the_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
+        """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared part by part."""
+        if isinstance(new, IntImm) and new.value:
+            return True
+        moment = self._moment(scene)
+        match old, new:
+            case _ if is_speakable(old) and is_speakable(new):
+                return moment.is_same(old, new)
+            case (Logical(op=op), Logical(op=other)) if op is other:
+                left = self._assumes_the_same(old.lhs, new.lhs, scene)
+                inside = where(scene, old.lhs, op is LogicalOp.AND)
+                return left and self._assumes_the_same(old.rhs, new.rhs, inside)
+            case (Compare(), Compare()):
+                before, after = moment.take_old(old), moment.take_new(new, scene)
+                return before == after
+            case _:
+                return False
+
+    def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, scene: Scene) -> None:
+        memories = self.memories
+        if memories.old.root(a.buffer) in memories.missed and not self._calls(a, b):
+            for words in self.extras.check_added(new, self.after, scene):
+                self.said.setdefault(words)
+            return
+        moment = self._moment(scene)
+        first, second = cells_of(old, a), cells_of(new, b)
+        mine = Cells(first.buffer, tuple(moment.take_old(i) for i in first.indices))
+        theirs = Cells(second.buffer, tuple(moment.take_new(i, scene) for i in second.indices))
+        inside = moment.with_data(scene, *mine.indices, *theirs.indices)
+        where_to = expr_text_of(a)
+        if not memories.is_same_cell(mine, theirs, inside) and not self.asking.is_empty(scene):
+            raise Mismatch(f"{expr_text_of(b)} ({new.place}) is not known to be the cell that {where_to} ({old.place}) became")
+        value = old.say(a.value)
+        if a.buffer.dtype.is_bool and not b.buffer.dtype.is_bool:
+            value = Cast(b.value.dtype, value)
+        agrees = Clause.VALUES in self.without or moment.is_same(value, new.say(b.value))
+        if not agrees and not self.asking.is_empty(scene):
+            texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
+            raise Mismatch(f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})")
+        self.said.setdefault(f"the store to {expr_text_of(b)} ({new.place}) writes what it wrote before, in the cell that its cell became")
+
+
+def expr_text_of(store: BufferStore) -> str:
+    """`B[i, j]`."""
+    return f"{store.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in store.indices)}]"
+
+
+def _bears(node: Stmt | Fresh | Promise, data: Var) -> bool:
+    """Whether a memory comes into being in a step."""
+    match node:
+        case Fresh(buffer=buffer):
+            return buffer.data == data
+        case Stmt():
+            return any(buffer.data == data for part in walk(node) for buffer in _born_at(part))
+        case _:
+            return False
+
+
+def _born_at(node: Node) -> tuple[Buffer, ...]:
+    match node:
+        case Allocate(buffer=buffer):
+            return (buffer,)
+        case Block(alloc_buffers=buffers):
+            return buffers
+        case _:
+            return ()
+
+
+def _stands_for_loads(item: Item, condition: Expr) -> bool:
+    """Whether a variable of the condition stands for something that is loaded."""
+    return any(not reads_nothing(item.env[v]) for v in free_variables(condition) if v in item.env)

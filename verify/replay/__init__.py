@@ -1,0 +1,1 @@
+"""Counterexamples: inputs on which two programs were run and seen to differ."""

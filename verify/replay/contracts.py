@@ -1,0 +1,97 @@
+"""What padding holds, computed for a run: the contract's text, evaluated by the reference interpreter cell by cell.
+
+A contract is a value, or a function of the physical index that may load elements of the buffer itself (a border that is repeated).
+It is evaluated by a small program, so that it means here what it means in a function's text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
+from layoutproof.ir.dtype import HANDLE, INT8, DType
+from layoutproof.ir.expr import CompareOp, Expr, Var, compare, const
+from layoutproof.ir.interp import run
+from layoutproof.ir.interp.arguments import Array
+from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.expressions import ExpressionReader
+from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
+from layoutproof.ir.script.parsing import parse_expression
+from layoutproof.ir.source import Source
+from layoutproof.ir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
+from layoutproof.ir.subst import substitute
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    table: Mapping[str, Expr | Buffer]
+
+    def lookup(self, name: str) -> Expr | Buffer | None:
+        return self.table.get(name)
+
+    def names(self) -> Iterable[str]:
+        return self.table
+
+
+@dataclass(slots=True)
+class Contracts:
+    """Evaluates the contracts of one function's layout records; `symbols` are the values of its symbols. Programs are kept."""
+
+    symbols: Mapping[str, int]
+    _programs: dict[tuple[str, str, DType, tuple[int, ...]], PrimFunc] = field(default_factory=dict)
+
+    def fill(self, name: str, contract: str, dtype: DType, box: Array, padding: Mask) -> None:
+        """Write the contract's value to the cells of `box` (elements in their shape, lanes last) where `padding` is true.
+
+        `name` is the buffer's, as the contract's own loads call it. Raises LayoutproofError for text that cannot be read, Fault
+        where the value has none.
+        """
+        if not padding.any():
+            return
+        shape = padding.shape
+        key = (name, contract, dtype, shape)
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = _program(name, contract, dtype, shape, self.symbols)
+        given = {name: box, "mask'": padding.astype(np.int8), "value'": np.zeros_like(box)}
+        values = run(program, given)["value'"]
+        chosen = padding if dtype.lanes == 1 else np.broadcast_to(padding[..., np.newaxis], box.shape)
+        box[chosen] = values[chosen]
+
+
+def _program(name: str, contract: str, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]) -> PrimFunc:
+    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`."""
+    box = make_buffer(name, shape, dtype)
+    mask, result = make_buffer("mask'", shape, INT8), make_buffer("value'", shape, dtype)
+    tree, text = parse_expression(Source("<contract>", contract), "a pad value")
+    names = [f"p{axis}" for axis in range(len(shape))]
+    if isinstance(tree, ast.Lambda):
+        names = [argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)]
+        tree = tree.body
+    cell = tuple(Var(n) for n in names)
+    scope: dict[str, Expr | Buffer] = {**{n: Var(n) for n in symbols}, name: box, **{v.name: v for v in cell}}
+    value = ExpressionReader(text, _Names(scope), FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS).expr(tree, dtype)
+    value = substitute(value, {Var(n): const(number) for n, number in symbols.items() if n not in names})
+    body: Stmt = IfThenElse(compare(CompareOp.NE, BufferLoad(mask, cell), const(0, INT8)), BufferStore(result, cell, value))
+    for variable, extent in zip(reversed(cell), reversed(shape), strict=True):
+        body = For(variable, const(0), const(extent), ForKind.SERIAL, body)
+    buffers = (box, mask, result)
+    handles = tuple(Var(f"{buffer.name}_handle", HANDLE) for buffer in buffers)
+    return PrimFunc("contract", handles, tuple(zip(handles, buffers, strict=True)), body)
+
+
+def other_values(dtype: DType, held: Array) -> Array:
+    """An array of ordinary values, each another one than `held` has there."""
+    element = numpy_dtype(dtype.element)
+    if dtype.is_bool:
+        return np.logical_not(held)
+    first, second = np.array(77, dtype=element), np.array(78, dtype=element)
+    return np.where(held == first, second, first).astype(element)

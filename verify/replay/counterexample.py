@@ -1,0 +1,208 @@
+"""A counterexample: an input on which two programs were run and seen to differ, as a person reads it and as a file keeps it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.interp.arguments import Array
+from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify import codes
+from layoutproof.verify.replay.outcome import Difference, Number, Sample
+
+_SHORT = 64  # elements up to which an array is listed in full
+_SHOWN = 12  # elements of an array that a person is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The store that wrote a cell last: its text and line, the variables around it, what it loaded (access, value) and what it left."""
+
+    line: int | None
+    text: str
+    variables: Mapping[str, int]
+    loads: tuple[tuple[str, Number], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        loads = [{"access": access, "value": json_number(value)} for access, value in self.loads]
+        return {"line": self.line, "text": self.text, "variables": dict(self.variables), "loads": loads}
+
+    def describe(self) -> str:
+        """`line 7, at i = 1: B[i] = ...; A[1, 3] is -1.0 (-0x1p+0)`."""
+        place = f"line {self.line}" if self.line is not None else "a store"
+        at = f", at {', '.join(f'{n} = {v}' for n, v in self.variables.items())}" if self.variables else ""
+        loaded = "; ".join(f"{access} is {number_text(value)}" for access, value in self.loads)
+        return f"{place}{at}: {self.text}" + (f"; {loaded}" if loaded else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counterexample:
+    """An input (`symbols`: names and scalar parameters; `inputs`: arrays in logical layout by buffer), and what came of it.
+
+    Exactly one of `difference` and `fault` is there. `before` and `after` are the stores that wrote the differing element in the old
+    and in the new program, where they could be found. `other_padding`: the caller had left something else than the contract's value in
+    the padding of what is written.
+    """
+
+    name: str
+    symbols: Mapping[str, Number]
+    inputs: Mapping[str, Array]
+    other_padding: bool
+    difference: Difference | None = None
+    fault: str | None = None
+    before: Written | None = None
+    after: Written | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, floats as hexadecimal text; `search.replays` takes it."""
+        result: dict[str, Any] = {
+            "symbols": {name: json_number(value) for name, value in self.symbols.items()},
+            "inputs": {name: _array_to_dict(array) for name, array in self.inputs.items()},
+            "other_padding": self.other_padding,
+        }
+        if self.fault is not None:
+            result["fault"] = self.fault
+        if self.difference is not None:
+            d = self.difference
+            places = {"logical": d.logical, "before_index": d.old_index, "after_index": d.new_index}
+            indices = {key: list(index) if index is not None else None for key, index in places.items()}
+            result["element"] = {"buffer": d.buffer, **indices, "lane": d.lane, "contract": d.owed}
+            result |= {"before": json_number(d.old), "after": json_number(d.new)}
+        for key, written in (("before_store", self.before), ("after_store", self.after)):
+            if written is not None:
+                result[key] = written.to_dict()
+        return result
+
+    @staticmethod
+    def sample_of(rewrite: Rewrite, data: Mapping[str, Any]) -> Sample:
+        """The input that `to_dict` wrote. Raises LayoutproofError where something is missing or has another form."""
+        types = {buffer.name: buffer.dtype for buffer in rewrite.old.buffers}
+        try:
+            numbers = {str(name): read_number(value) for name, value in data["symbols"].items()}
+            inputs = data["inputs"]
+            if set(inputs) != set(types):
+                raise _bad(f"it has inputs for {', '.join(sorted(inputs))}, the program takes {', '.join(sorted(types))}")
+            arrays = {name: _array_of(inputs[name], numpy_dtype(dtype.element)) for name, dtype in types.items()}
+            return Sample(numbers, arrays, data["other_padding"] is True)
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+            raise _bad(f"it cannot be read: {problem}") from problem
+
+    def text(self) -> str:
+        """A short report: what differs and where, the stores behind it, the input."""
+        given = f" with {', '.join(f'{n} = {v}' for n, v in self.symbols.items())}" if self.symbols else ""
+        lines = [f"{self.name}{given}: {self._headline()}"]
+        for word, written in (("before", self.before), ("after", self.after)):
+            if written is not None:
+                lines.append(f"  {word}: {written.describe()}")
+        for name, array in self.inputs.items():
+            lines.append(f"  {_array_text(name, array)}")
+        if self.other_padding:
+            lines.append("  the padding of what is written held something else than its contract before the call")
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        d = self.difference
+        if d is None:
+            return f"only the new program faults: {self.fault}"
+        lane = f", lane {d.lane}" if d.lane else ""
+        if d.logical is None and d.old_index is None:
+            place = f"padding {_access(d.buffer, d.new_index)}{lane}"
+            return f"{place} ends as {number_text(d.new)}; its contract {d.owed} asks for {number_text(d.old)}"
+        where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
+        moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
+        return f"{where}{moved}{lane} ends as {number_text(d.new)}, before as {number_text(d.old)}"
+
+
+def _access(buffer: str, index: tuple[int, ...] | None) -> str:
+    return f"{buffer}[{', '.join(map(str, index if index is not None else ()))}]"
+
+
+def number_text(value: Number) -> str:
+    """A number as a person reads it, floats exactly too: `0.1 (0x1.999999999999ap-4)`."""
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value!r} ({hex_text(value)})"
+    return str(value)
+
+
+def hex_text(value: float) -> str:
+    """A float as hexadecimal text without needless zeros: `0x1.8p+1`, `-0x0p+0`, `inf`, `nan`."""
+    if not math.isfinite(value):
+        return str(value)
+    mantissa, exponent = value.hex().split("p")
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}p{exponent}"
+
+
+def json_number(value: Any) -> int | str:
+    """A number as JSON has it here: floats as text."""
+    return hex_text(float(value)) if isinstance(value, float | np.floating) else int(value)
+
+
+def read_number(value: Any) -> Number:
+    """What `json_number` wrote. Raises ValueError or TypeError for anything else."""
+    if isinstance(value, str):
+        return float.fromhex(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is no number")
+    return value
+
+
+def _array_to_dict(array: Array) -> dict[str, Any]:
+    """Shape and values; of a large array what most elements are, and the others by row-major position."""
+    values = [json_number(v) for v in array.reshape(-1).astype(np.float64 if array.dtype.kind in "fV" else array.dtype).tolist()]
+    if len(values) <= _SHORT:
+        return {"shape": list(array.shape), "values": values}
+    counts: dict[int | str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    fill = max(counts, key=lambda v: counts[v])
+    return {"shape": list(array.shape), "fill": fill, "others": [[k, v] for k, v in enumerate(values) if v != fill]}
+
+
+def _array_of(data: Mapping[str, Any], dtype: np.dtype[Any]) -> Array:
+    shape = tuple(int(extent) for extent in data["shape"])
+    size = math.prod(shape)
+    if any(extent < 0 for extent in shape) or size > 1 << 28:
+        raise ValueError(f"the shape {list(shape)}")
+    if "values" in data:
+        flat = [read_number(v) for v in data["values"]]
+        if len(flat) != size:
+            raise ValueError(f"{len(flat)} values for the shape {list(shape)}")
+        return _typed(flat, dtype).reshape(shape)
+    result = np.full(size, _typed([read_number(data["fill"])], dtype)[0], dtype=dtype)
+    for position, value in data["others"]:
+        if not 0 <= position < size:
+            raise ValueError(f"position {position} of {size}")
+        result[position] = _typed([read_number(value)], dtype)[0]
+    return result.reshape(shape)
+
+
+def _typed(values: list[Number], dtype: np.dtype[Any]) -> Array:
+    if dtype.kind in "iub":
+        return np.array([int(v) for v in values]).astype(dtype) if dtype.kind == "b" else np.array([int(v) for v in values], dtype=dtype)
+    with np.errstate(all="ignore"):
+        return np.array(values, dtype=np.float64).astype(dtype)
+
+
+def _array_text(name: str, array: Array) -> str:
+    """A small array in full; of a larger one what it mostly holds, and the elements that are something else."""
+    numbers = array.astype(np.float64) if array.dtype.kind in "fV" else array
+    head = f"{name}, {array.dtype} {list(array.shape)}"
+    values = [str(v) for v in numbers.reshape(-1).tolist()]
+    if len(values) <= _SHOWN:
+        return f"{head}: {', '.join(values)}"
+    most = max(dict.fromkeys(values), key=values.count)
+    others = [k for k, v in enumerate(values) if v != most]
+    shown = [f"{_access(name, tuple(int(i) for i in np.unravel_index(k, array.shape)))} = {values[k]}" for k in others[:_SHOWN]]
+    more = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return f"{head}: all {most}" + (f" but {', '.join(shown)}{more}" if others else "")
+
+
+def _bad(message: str) -> LayoutproofError:
+    return error(codes.COUNTEREXAMPLE, f"this is no counterexample of the rewrite: {message}")

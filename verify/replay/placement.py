@@ -1,0 +1,281 @@
+"""Where the parameters of the two programs of a rewrite have the same element: by logical meaning, as their layout records say it.
+
+A rewrite may store a parameter differently. What a caller means by an element then lies in another place, and there are cells that no
+element lies in: padding, whose contract the record states. Everything that a replay compares or fills in is told apart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Var
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.interp.arguments import Array
+from layoutproof.ir.interp.facts import find_memories
+from layoutproof.ir.layout_record import Cell, Extent, LayoutRecord, LayoutStep, layout_records
+from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.semantics import Trap
+from layoutproof.verify.replay.contracts import Contracts, other_values
+
+Shape = tuple[int, ...]
+Positions = NDArray[np.int64]
+Kinds = NDArray[np.uint8]
+
+
+class NotComparable(Exception):
+    """The two programs cannot be run side by side; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One re-laying in numbers: the row-major place in a box of shape `after` of every element of one of shape `before`.
+
+    `contract` is what the padding holds (as in a layout record), and `padding` what kind of cell it is. `shared`: some elements have one
+    place, as they have in a rewrite that is wrong about its layout.
+    """
+
+    before: Shape
+    after: Shape
+    positions: Positions
+    contract: str | None
+    padding: Cell
+    shared: bool
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which cells of the box are padding of this re-laying, in the box's shape."""
+        result = np.ones(prod(self.after), dtype=np.bool_)
+        result[self.positions] = False
+        return result.reshape(self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One parameter with numbers for its symbols: `first` lead from the logical shape to the old program's box, `then` from there to
+    the new one's. `old_shape` and `new_shape` are those of the arrays, without lanes.
+
+    `recorded` is false where only the witness says how the parameter is re-laid: its padding then has no known contract.
+    """
+
+    name: str
+    dtype: DType
+    logical_shape: Shape
+    first: tuple[Move, ...]
+    then: tuple[Move, ...]
+    old_shape: Shape
+    new_shape: Shape
+    recorded: bool
+    written: bool
+
+    @property
+    def array_shape(self) -> Shape:
+        """Of the logical array, lanes last."""
+        return self.logical_shape if self.dtype.lanes == 1 else (*self.logical_shape, self.dtype.lanes)
+
+    def elements(self, array: Array) -> Array:
+        """The elements of an array, one row of lanes each."""
+        return array.reshape(-1, self.dtype.lanes)
+
+    def array(self, elements: Array, shape: Shape) -> Array:
+        """Elements as an array of a shape, lanes last."""
+        return elements.reshape(shape if self.dtype.lanes == 1 else (*shape, self.dtype.lanes))
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which elements of the old box are looked at in the end: those that mean something, and padding whose contract is a value."""
+        kinds = np.full(prod(self.logical_shape), Cell.LOGICAL, dtype=np.uint8)
+        for move in self.first:
+            moved = np.full(prod(move.after), move.padding, dtype=np.uint8)
+            moved[move.positions] = kinds
+            kinds = moved
+        return np.asarray((kinds == Cell.LOGICAL) | (kinds == Cell.PAD_VALUE))
+
+    @property
+    def new_places(self) -> Positions:
+        """The place in the new array of every element of the old one."""
+        return _through(self.then, prod(self.old_shape))
+
+    @property
+    def logical_places(self) -> Positions:
+        """The place in the old array of every logical element."""
+        return _through(self.first, prod(self.logical_shape))
+
+    @property
+    def shared(self) -> bool:
+        """Whether the rewrite puts some elements in one place."""
+        return any(move.shared for move in self.then)
+
+    def new_padding(self) -> NDArray[np.bool_]:
+        """Which elements of the new array the rewrite added."""
+        result = np.ones(prod(self.new_shape), dtype=np.bool_)
+        result[self.new_places] = False
+        return result
+
+
+def _through(moves: tuple[Move, ...], count: int) -> Positions:
+    places = np.arange(count, dtype=np.int64)
+    for move in moves:
+        places = move.positions[places]
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """All parameters that are arrays, and the evaluation of contracts, for one choice of symbols."""
+
+    places: tuple[Place, ...]
+    symbols: Mapping[str, int]
+    contracts: Contracts
+
+    def lay(self, place: Place, array: Array, moves: tuple[Move, ...], other: bool) -> Array:
+        """An array re-laid, its padding filled as the contracts say, or with other values where `other`.
+
+        Padding that a run marks itself (`undef`, no contract) holds zeros.
+        """
+        box = place.elements(array)
+        for move in moves:
+            moved = np.zeros((prod(move.after), place.dtype.lanes), dtype=box.dtype)
+            moved[move.positions] = box
+            if move.padding is Cell.PAD_VALUE and move.contract is not None:
+                shaped = place.array(moved, move.after)
+                self.contracts.fill(place.name, move.contract, place.dtype, shaped, move.mask)
+                if other:
+                    mask = move.mask.reshape(-1)
+                    moved[mask] = other_values(place.dtype, moved[mask])
+            box = moved
+        return box
+
+    def to_old(self, place: Place, logical: Array, other: bool) -> Array:
+        """The old program's array for a logical one; `other` where the caller may have left anything in the padding."""
+        return place.array(self.lay(place, logical, place.first, other and place.written), place.old_shape)
+
+    def to_new(self, place: Place, old: Array, other: bool) -> Array:
+        """The new program's array for the old one's."""
+        return place.array(self.lay(place, old, place.then, other and place.written), place.new_shape)
+
+    def to_logical(self, place: Place, old: Array) -> Array:
+        """The logical array in the old program's."""
+        return place.array(place.elements(old)[place.logical_places], place.logical_shape)
+
+    def owed(self, place: Place, new: Array) -> Iterator[tuple[Positions, Array, str]]:
+        """For each contract of the rewrite's own that is a value: the places of its padding in the new array, what they should hold
+        given the other elements of that array, and the contract's text."""
+        for number, move in enumerate(place.then):
+            if move.padding is not Cell.PAD_VALUE or move.contract is None:
+                continue
+            later = _through(place.then[number + 1 :], prod(move.after))
+            box = place.elements(new)[later].copy()
+            self.contracts.fill(place.name, move.contract, place.dtype, place.array(box, move.after), move.mask)
+            mask = move.mask.reshape(-1)
+            yield later[mask], box[mask], move.contract
+
+
+def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
+    """The parameters of a rewrite's programs for numbers of their symbols.
+
+    Raises NotComparable where the parameters are others, where records do not go on, or where an element would get no place.
+    """
+    old, new = rewrite.old, rewrite.new
+    if [p.name for p in old.params] != [p.name for p in new.params] or len(old.buffers) != len(new.buffers):
+        raise NotComparable("the two programs take different parameters")
+    mapped = dict(old.buffer_map)
+    if any(p.dtype.kind == "handle" and p not in mapped for p in old.params):
+        raise NotComparable("a parameter is a bare pointer")
+    records = layout_records(old), layout_records(new)
+    written = find_memories(new).written
+    places = []
+    for before, after in zip(old.buffers, new.buffers, strict=True):
+        if (before.name, before.dtype) != (after.name, after.dtype):
+            raise NotComparable(f"{before.name} became {after.name} of another name or type")
+        try:
+            place = _place(rewrite, before, after, (records[0].get(before.data.name), records[1].get(after.data.name)), symbols)
+        except (LayoutproofError, Trap, KeyError) as problem:
+            raise NotComparable(f"the layout of {before.name} cannot be followed: {problem}") from problem
+        places.append(replace(place, written=after.data.name in written))
+    return Placement(tuple(places), symbols, Contracts(symbols))
+
+
+def _place(
+    rewrite: Rewrite, old: Buffer, new: Buffer, records: tuple[LayoutRecord | None, LayoutRecord | None], symbols: Mapping[str, int]
+) -> Place:
+    before, after = (tuple(int(evaluate(e, symbols)) for e in buffer.shape) for buffer in (old, new))
+    if any(extent < 0 for extent in (*before, *after)):
+        raise NotComparable(f"a shape of {old.name} is negative")
+    kept, longer = records
+    steps = kept.steps if kept is not None else ()
+    logical = _numbers(kept.logical_shape, symbols) if kept is not None else before
+    first = tuple(_moves(logical, steps, symbols))
+    if any(move.shared for move in first):
+        raise NotComparable(f"elements of {old.name} share a cell in the old program")
+    box = first[-1].after if first else logical
+    if prod(box) != prod(before):
+        raise NotComparable(f"the record of {old.name} ends in another number of cells")
+    then = _then(rewrite, old, new, records, box, symbols)
+    end = then[-1].after if then else before
+    if (then and prod(end) != prod(after)) or (not then and before != after):
+        raise NotComparable(f"{new.name} has another shape than its layout says")
+    return Place(old.name, old.dtype, logical, first, then, before, after, longer is not None or not then, False)
+
+
+def _then(
+    rewrite: Rewrite,
+    old: Buffer,
+    new: Buffer,
+    records: tuple[LayoutRecord | None, LayoutRecord | None],
+    box: Shape,
+    symbols: Mapping[str, int],
+) -> tuple[Move, ...]:
+    """How the rewrite re-lays a parameter: by the steps that its record gained, or, where there is no record, by the witness."""
+    kept, longer = records
+    steps = kept.steps if kept is not None else ()
+    declared = old.name in rewrite.witness.changes_interface
+    if longer is not None:
+        same = kept is None or kept.logical_shape == longer.logical_shape
+        if not same or longer.steps[: len(steps)] != steps or (kept is None and _numbers(longer.logical_shape, symbols) != box):
+            raise NotComparable(f"the layout record of {old.name} does not go on where it was")
+        then = tuple(_moves(box, longer.steps[len(steps) :], symbols))
+        if then and not declared:
+            raise NotComparable(f"{old.name} is re-laid without saying so")
+        return then
+    cells = next((c for c in rewrite.witness.cells if c.old_data == old.data.name), None)
+    if kept is None and declared and cells is not None and cells.new_data == new.data.name:
+        after = tuple(int(evaluate(e, symbols)) for e in new.shape)
+        return (_move(cells.cells, box, after, None, Cell.PAD_UNDEF, symbols),)
+    if kept is not None and steps:
+        raise NotComparable(f"the layout record of {old.name} is gone")
+    return ()
+
+
+def _moves(shape: Shape, steps: tuple[LayoutStep, ...], symbols: Mapping[str, int]) -> Iterator[Move]:
+    for step in steps:
+        after = _numbers(step.shape, symbols)
+        yield _move(parse_index_map(step.index_map, symbols=tuple(symbols)), shape, after, step.contract, step.padding, symbols)
+        shape = after
+
+
+def _move(cells: IndexMap, before: Shape, after: Shape, contract: str | None, padding: Cell, symbols: Mapping[str, int]) -> Move:
+    """One re-laying, once it is seen to give every element a place."""
+    if len(cells.inputs) != len(before) or cells.rank != len(after):
+        raise NotComparable("an index map of another rank")
+    values = cells.output_values(before, symbols)
+    positions = np.zeros(0, dtype=np.int64)
+    if prod(before):
+        if any(int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, after, strict=True)):
+            raise NotComparable("an element is moved out of its box")
+        positions = np.ascontiguousarray(cells.flat_positions(before, after, symbols)).reshape(-1)
+    return Move(before, after, positions, contract, padding, np.unique(positions).size != positions.size)
+
+
+def _numbers(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> Shape:
+    variables = {name: Var(name) for name in symbols}
+    return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, variables), symbols)) for e in shape)

@@ -1,0 +1,204 @@
+"""The search for an input on which a rewrite's new program does something that the old one does not.
+
+`refuted` needs one: a run that was seen to differ. What is found is made small, run again by the plain evaluator, and only then told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.interp import count_instances
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify.replay.counterexample import Counterexample
+from layoutproof.verify.replay.explain import explain
+from layoutproof.verify.replay.inputs import SEED, Hints, Palette, numbers_to_try, samples
+from layoutproof.verify.replay.minimise import minimised
+from layoutproof.verify.replay.outcome import Failure, Number, Sample, Verdictless
+from layoutproof.verify.replay.placement import NotComparable
+from layoutproof.verify.replay.slices import SlicedPair
+from layoutproof.verify.replay.strictness import NotWatched, Strictness, relevant
+from layoutproof.verify.replay.trial import Pair
+from layoutproof.verify.replay.unread import Unread
+from layoutproof.verify.values.licences import Licence, Licences
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a search may do: loop iterations and cells of all runs together, runs, and runs to make what was found small."""
+
+    instances: int = 1_500_000
+    runs: int = 250
+    minimising_runs: int = 200
+
+
+DEFAULT = Budget()
+_FIRST_LOOK = 3  # samples for every choice of sizes, before any is looked at closely
+_CLOSE_LOOKS = 6
+_SHARE = 40  # sizes of which so many can be run are tried before larger ones
+_CONFIRMED = 2_000  # store instances of all runs, up to which the plain evaluator runs what was found
+_POISONED = 4  # of so many samples one is also tried with NaN or infinities where the old program does not look
+_PATIENCE = 150  # samples that say nothing, one after the other from the first
+_SLICED_RUNS = 12
+
+
+def find_counterexample(
+    rewrite: Rewrite,
+    *,
+    where: Expr | None = None,
+    hints: Hints = (),
+    licences: Licences = frozenset(),
+    budget: Budget = DEFAULT,
+) -> Counterexample | None:
+    """An input that satisfies the old program's assumptions and on which only the new program faults, or ends with other values.
+
+    `where` is what callers vouch for of symbols; `hints` are values that a solver thought of: of symbols by name, and of loads under
+    names that begin with the buffer's. `licences` leave executions out (see `strictness`). None where nothing was found: that says
+    nothing. The same rewrite gives the same answer each time.
+    """
+    try:
+        licences = relevant(licences, rewrite.old, rewrite.new)
+        pair = Pair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
+        affordable = _affordable(rewrite, where, hints, budget)
+        if not affordable:
+            return _find_by_slices(rewrite, where, hints, licences, budget)
+        failure = _find(pair, affordable, hints, budget)
+        if failure is None:
+            return None
+        failure = minimised(pair, failure, budget.minimising_runs, _limit(budget))
+        return _confirmed(pair, failure, budget)
+    except (NotComparable, NotWatched, LayoutproofError):
+        return None
+
+
+def _affordable(rewrite: Rewrite, where: Expr | None, hints: Hints, budget: Budget) -> list[dict[str, Number]]:
+    """Numbers with which both can be run, those first with which that costs little."""
+    costs = [(numbers, _instances(rewrite, numbers)) for numbers in numbers_to_try(rewrite, where, hints)]
+    return [
+        numbers
+        for low, high in ((-1, budget.instances // _SHARE), (budget.instances // _SHARE, budget.instances // 4))
+        for numbers, cost in costs
+        if low < cost <= high
+    ]
+
+
+def _palette(licences: Licences) -> Palette:
+    return Palette(np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences)
+
+
+def _find_by_slices(rewrite: Rewrite, where: Expr | None, hints: Hints, licences: Licences, budget: Budget) -> Counterexample | None:
+    """The search in programs that are too large to run in full."""
+    pair = SlicedPair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
+    limit = _limit(budget)
+    for numbers in islice(numbers_to_try(rewrite, where, hints), 1):
+        placement = pair.placement(numbers)
+        if not pair.ready(placement):
+            return None
+        for sample in islice(samples(placement, numbers, _palette(licences), hints), _SLICED_RUNS):
+            outcome = pair.judge(pair.settle(sample, limit), limit)
+            if isinstance(outcome, Failure):
+                return explain(pair, minimised(pair, outcome, _SLICED_RUNS, limit), limit)
+            if pair.spent >= budget.instances:
+                return None
+    return None
+
+
+def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, budget: Budget) -> Failure | None:
+    palette = _palette(pair.strictness.licences)
+    queues = [(numbers, _stream(pair, numbers, palette, hints)) for numbers in affordable]
+    close = sorted(queues, key=lambda q: _closeness(q[0]))[:_CLOSE_LOOKS]
+    first = (sample for _, stream in queues for sample in islice(stream, _FIRST_LOOK))
+    rounds = (sample for _ in range(budget.runs) for _, stream in close for sample in islice(stream, 4))
+    unread, limit = Unread(pair), _limit(budget)
+    runs = useless = 0
+    for sample in _both(first, rounds):
+        if runs >= budget.runs or pair.spent >= budget.instances:
+            return None
+        runs += 1
+        settled = pair.settle(sample, limit)
+        outcome = pair.judge(settled, limit, glance=runs)
+        useless += isinstance(outcome, Verdictless)
+        if not isinstance(outcome, Failure) and runs % _POISONED == 1:
+            poisoned = unread.poisoned(settled, limit)
+            outcome = pair.judge(poisoned, limit, glance=runs) if poisoned is not None else None
+        if isinstance(outcome, Failure):
+            return outcome
+        if useless == runs >= _PATIENCE:
+            return None
+    return None
+
+
+def _both(first: Iterator[Sample], then: Iterator[Sample]) -> Iterator[Sample]:
+    yield from first
+    yield from then
+
+
+def _stream(pair: Pair, numbers: dict[str, Number], palette: Palette, hints: Hints) -> Iterator[Sample]:
+    try:
+        placement = pair.placement(numbers)
+    except NotComparable:
+        if not numbers:
+            raise
+        return  # these sizes alone may be at fault
+    yield from samples(placement, numbers, palette, hints)
+
+
+def _closeness(numbers: dict[str, Number]) -> float:
+    """Sizes that are neither trivial nor large come first."""
+    return sum(abs(float(value) - 4.0) for value in numbers.values())
+
+
+def _limit(budget: Budget) -> int:
+    return max(budget.instances // 4, 1)
+
+
+def _instances(rewrite: Rewrite, numbers: dict[str, Number]) -> int:
+    """About how large a run of both is; 0 where that cannot be told beforehand."""
+    try:
+        return sum(count_instances(f, numbers) for f in (rewrite.old, rewrite.new))
+    except LayoutproofError:
+        return 0
+
+
+def _confirmed(pair: Pair, failure: Failure, budget: Budget) -> Counterexample | None:
+    """The failure, once the plain evaluator has seen it too (a slow one, which is spared large runs)."""
+    runs = sum(map(len, pair.fillings))
+    if _instances(pair.rewrite, dict(failure.sample.numbers)) * runs <= _CONFIRMED:
+        plain = Pair(pair.rewrite, Strictness(), pair.where, plain=True)
+        again = plain.judge(failure.sample, _limit(budget))
+        if not isinstance(again, Failure) or again.kind != failure.kind:
+            return None
+    return explain(pair, failure, _limit(budget))
+
+
+def replays(
+    rewrite: Rewrite,
+    counterexample: Mapping[str, Any],
+    *,
+    where: Expr | None = None,
+    licences: Licences = frozenset(),
+    budget: Budget = DEFAULT,
+) -> bool:
+    """Whether a counterexample, as `Counterexample.to_dict` wrote it, still shows a failure of the rewrite.
+
+    Raises LayoutproofError for a dictionary that does not hold one.
+    """
+    sample = Counterexample.sample_of(rewrite, counterexample)
+    try:
+        strictness = Strictness.of(licences, rewrite.old, rewrite.new)
+        pair = Pair(rewrite, strictness, where)
+        if _instances(rewrite, dict(sample.numbers)) * 4 > budget.instances:
+            sliced = SlicedPair(rewrite, strictness, where)
+            if not sliced.ready(sliced.placement(sample.numbers)):
+                return False
+            pair = sliced
+        fitting = all(sample.arrays[p.name].shape == p.array_shape for p in pair.placement(sample.numbers).places)
+        return fitting and isinstance(pair.judge(sample, _limit(budget)), Failure)
+    except (NotComparable, NotWatched):
+        return False

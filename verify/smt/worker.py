@@ -1,0 +1,180 @@
+"""Solvers in a process of their own, which is killed when it hangs and started anew when it dies: whatever happens in there, the caller
+gets `unknown` in bounded time and goes on.
+
+One worker lives as long as the process that asks; a forked child starts its own. Answers depend on the query and its budget alone, the
+clock apart.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from layoutproof.verify.smt.session import Answer
+
+_PROGRAM = Path(__file__).with_name("worker_process.py")
+COMMAND: tuple[str, ...] = (sys.executable, "-P", str(_PROGRAM))
+# From the request on; a worker that has yet to start is given this much more.
+START_SECONDS = 20.0
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAnswer:
+    """What a worker said. `model` gives bit-vector and Boolean constants as unsigned integers.
+
+    `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was the clock. `missing`:
+    the solver is not installed. `spent` is the work done, in the engine's own units; after a crash all that was allowed.
+    """
+
+    answer: Answer
+    model: dict[str, int] = field(default_factory=dict)
+    reason: str | None = None
+    wall: bool = False
+    missing: bool = False
+    hung: bool = False
+    spent: int = 0
+
+
+class Worker:
+    """A client of one worker process. `command` starts it; it is started when first asked, and again after it died."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self.command = tuple(command)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._number = 0
+        self._lock = Lock()
+
+    def ask(self, engine: str, text: str, logic: str, *, units: int, seconds: float) -> WorkerAnswer:
+        """One query, self-contained, put to one engine, which may do so many units of its own work; `seconds` of wall-clock time are a
+        safety net.
+        """
+        with self._lock:
+            process, fresh = self._started()
+            self._number += 1
+            request = {"id": self._number, "engine": engine, "text": text, "logic": logic, "units": units}
+            answer: WorkerAnswer | None = None
+            try:
+                reply = self._exchange(process, request, seconds + (START_SECONDS if fresh else 0.0))
+                answer = _read(reply, self._number, units)
+            except _Failed as failure:
+                return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units)
+            finally:
+                # Whatever stopped the exchange, an interrupt too: the process is no longer in step with us.
+                if answer is None:
+                    self._kill()
+            return answer
+
+    def close(self) -> None:
+        """End the process, if it is ours."""
+        with self._lock:
+            self._kill()
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], bool]:
+        if self._owner != os.getpid():
+            # A fork: the process belongs to the parent, and its pipes are not to be touched.
+            self._process = None
+        if self._process is not None and self._process.poll() is None:
+            return self._process, False
+        self._kill()
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0
+        )
+        return self._process, True
+
+    def _exchange(self, process: subprocess.Popen[bytes], request: dict[str, Any], seconds: float) -> bytes:
+        """One line out, one line in, before the time is over. Raises _Failed."""
+        assert process.stdin is not None and process.stdout is not None
+        deadline = time.monotonic() + seconds
+        left = memoryview(json.dumps(request).encode() + b"\n")
+        os.set_blocking(process.stdin.fileno(), False)
+        received = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not received.endswith(b"\n"):
+                ready = selector.select(max(deadline - time.monotonic(), 0.0))
+                if not ready:
+                    raise _Failed(f"gave no answer in {seconds:g} seconds", hung=True)
+                for key, _ in ready:
+                    if key.fileobj is process.stdout:
+                        received += _receive(process)
+                    else:
+                        left = left[_send(process, left) :]
+                        if not left:
+                            selector.unregister(process.stdin)
+        return received
+
+    def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class _Failed(Exception):
+    """Why a worker gave no answer; `hung`: there was none when the time was over."""
+
+    def __init__(self, reason: str, *, hung: bool = False) -> None:
+        super().__init__(reason)
+        self.hung = hung
+
+
+def _send(process: subprocess.Popen[bytes], data: memoryview) -> int:
+    assert process.stdin is not None
+    try:
+        return os.write(process.stdin.fileno(), data[:_CHUNK])
+    except BrokenPipeError as error:
+        raise _Failed("died") from error
+
+
+def _receive(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    data = os.read(process.stdout.fileno(), _CHUNK)
+    if not data:
+        raise _Failed("died")
+    return data
+
+
+def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
+    """The answer in a line; one that does not say what it spent is taken to have spent all. Raises _Failed for anything else."""
+    try:
+        found = json.loads(reply)
+    except ValueError as error:
+        raise _Failed("answered nonsense") from error
+    if not isinstance(found, dict) or found.get("id") != number or found.get("answer") not in ("sat", "unsat", "unknown", "missing"):
+        raise _Failed("answered nonsense")
+    model = found.get("model")
+    if not isinstance(model, dict) or not all(isinstance(v, int) for v in model.values()):
+        raise _Failed("answered nonsense")
+    reason, spent = found.get("reason"), found.get("spent", units)
+    if not isinstance(spent, int):
+        raise _Failed("answered nonsense")
+    if found["answer"] == "missing":
+        return WorkerAnswer(Answer.UNKNOWN, reason=str(reason), missing=True)
+    return WorkerAnswer(Answer(found["answer"]), model, None if reason is None else str(reason), spent=spent)
+
+
+_shared = Worker()
+atexit.register(_shared.close)
+
+
+def shared_worker() -> Worker:
+    """The worker of this process."""
+    return _shared

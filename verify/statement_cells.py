@@ -1,0 +1,155 @@
+"""Which cell of a memory an access means, whatever view it goes through: coordinates in one canonical box per memory. Part of the
+trust base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.expr import Expr, IntImm, Var, const
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.node import Node
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.cells import element_number, structured
+from layoutproof.verify.facts import Facts
+from layoutproof.verify.instances import Access, Dim, Program
+from layoutproof.verify.integers import same
+from layoutproof.verify.padding_cells import record_shape
+from layoutproof.verify.radix import factors_of
+from layoutproof.verify.statement import NotModelled
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory: the buffer that it came into being with, the dims around its allocation, and the shape that names its cells."""
+
+    root: Buffer
+    leading: tuple[Dim, ...]
+    shape: tuple[Expr, ...]
+
+    @property
+    def box(self) -> tuple[Expr, ...]:
+        """The extents of the coordinates."""
+        lanes = self.root.dtype.lanes
+        return (*(d.extent for d in self.leading), *self.shape, *((const(lanes),) if lanes > 1 else ()))
+
+    @property
+    def dtype(self) -> DType:
+        """The type of a cell."""
+        return self.root.dtype.element
+
+
+class Memories:
+    """The memories of a program as they come into being, and the coordinates of accesses to them."""
+
+    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]]) -> None:
+        self._program = program
+        self._structures = structures
+        self._records = layout_records(program.function)
+        self.found: dict[Var, Memory] = {}
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return Facts(self._program)
+
+    def add(self, root: Buffer, leading: tuple[Dim, ...], node: Node) -> None:
+        """A memory comes into being. Raises NotModelled where one of the same name did already."""
+        if root.data in self.found:
+            raise NotModelled(f"the memory {root.data.name} comes into being in two places", node)
+        if root.strides and not _is_row_major(root):
+            raise NotModelled(f"{root.name} has strides of its own, so two of its elements may be one cell", node)
+        self.found[root.data] = Memory(root, leading, self._shape(root))
+
+    def _shape(self, root: Buffer) -> tuple[Expr, ...]:
+        given = self._structures.get(root.data.name)
+        if given is not None:
+            return tuple(given)
+        record = self._records.get(root.data.name)
+        if record is not None and len(root.shape) < len(record.shape):
+            return record_shape(record, self._program.symbols)
+        if len(root.shape) == 1 and not isinstance(root.shape[0], IntImm):
+            factors = factors_of(root.shape[0])
+            if len([f for f in factors if free_variables(f)]) > 1:
+                return tuple(factors)
+        return root.shape
+
+    def of(self, data: Var, node: Node) -> Memory:
+        """The memory behind a data variable. Raises NotModelled where there is none."""
+        memory = self.found.get(data)
+        if memory is None:
+            raise NotModelled(f"the memory {data.name} is neither a parameter nor allocated around here", node)
+        return memory
+
+    def check_view(self, data: Var, buffer: Buffer, node: Node) -> None:
+        """Raises NotModelled where a buffer sees the memory's cells as something else than they are."""
+        root = self.of(data, node).root
+        if buffer.dtype != root.dtype:
+            raise NotModelled(f"{buffer.name} sees {root.dtype} memory as {buffer.dtype}", node)
+
+    def same_shape(self, data: Var, buffer: Buffer, node: Node) -> bool:
+        """Whether a buffer's indices are coordinates as they stand."""
+        memory = self.of(data, node)
+        if buffer.shape != memory.shape:
+            return False
+        same = buffer.strides == memory.root.strides or _is_row_major(buffer)
+        return same and buffer.elem_offset == memory.root.elem_offset
+
+    def coordinates(self, access: Access, sub_lane: Expr | None) -> tuple[Expr, ...]:
+        """The cell of an access whose indices do not depend on data; `sub_lane` is the lane within an element that has lanes."""
+        memory = self.of(access.data, access.node)
+        leading = tuple(d.var for d in memory.leading)
+        cell = access.indices if self.same_shape(access.data, access.buffer, access.node) else self._digits(access, memory)
+        return (*leading, *cell, *((sub_lane,) if sub_lane is not None else ()))
+
+    def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
+        """That an access whose indices may depend on data means this cell (of the memory's shape)."""
+        memory = self.of(access.data, access.node)
+        if not (_is_zero(memory.root.elem_offset) and _is_row_major(memory.root)):
+            raise NotModelled(f"the cell of {access.text} depends on data", access.node)
+        whole = replace(memory.root, shape=memory.shape, strides=(), axis_separators=())
+        return same(element_number(access.buffer, access.indices), element_number(whole, cell))
+
+    def _digits(self, access: Access, memory: Memory) -> tuple[Expr, ...]:
+        buffer = access.buffer
+        plain = not buffer.strides or _is_row_major(buffer)
+        if plain and _is_zero(buffer.elem_offset) and _is_zero(memory.root.elem_offset):
+            found = structured(self._facts, access, memory.shape)
+            if found is not None:
+                return found
+        if _is_zero(memory.root.elem_offset):
+            number = element_number(buffer, access.indices)
+            if len(memory.shape) == 1:
+                return (number,)
+            sizes = [extent.value for extent in memory.shape if isinstance(extent, IntImm)]
+            if len(sizes) == len(memory.shape):
+                return _unflattened(number, sizes)
+        raise NotModelled(f"the cell of {access.text} is not known among those of {memory.root.name}", access.node)
+
+
+def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
+    """The digits of an element's number; right for every element inside, and accesses are proved to stay inside."""
+    digits: list[Expr] = []
+    for position, size in enumerate(sizes):
+        weight = prod(sizes[position + 1 :])
+        quotient = number // const(weight, number.dtype) if weight > 1 else number
+        digits.append(quotient % const(size, number.dtype) if position > 0 else quotient)
+    return tuple(digits)
+
+
+def _is_row_major(buffer: Buffer) -> bool:
+    if not buffer.strides:
+        return True
+    weight = 1
+    for extent, stride in zip(reversed(buffer.shape), reversed(buffer.strides), strict=True):
+        if not (isinstance(stride, IntImm) and stride.value == weight and isinstance(extent, IntImm)):
+            return False
+        weight *= extent.value
+    return True
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 0

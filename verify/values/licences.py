@@ -1,0 +1,53 @@
+"""Float licences: what a claim may leave out of account, each by name, and the order in which sets of them are tried.
+
+What each one means (source: the seed `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names they bear):
+
+* `nnan`, `ninf`: executions in which a value that the old program computes is NaN, or infinite, are not considered. Literals are not
+  computed, nor is what a choice picks, a literal perhaps, nor are variables of which the very value is given, nor anything that only
+  the new program has.
+* `nsz`: each float operation of the old program (`+ - * / min max` and the math functions, `abs` apart) may choose the sign of a
+  zero that it yields, and results are compared up to the sign of zero.
+* `reassoc`: a chain of one operator, sums or products, of the old program may be grouped and ordered otherwise.
+* all four together: values are compared as exact real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import combinations
+
+
+class Licence(StrEnum):
+    """One licence; the value is its name in reports."""
+
+    NNAN = "nnan"
+    NINF = "ninf"
+    NSZ = "nsz"
+    REASSOC = "reassoc"
+
+
+Licences = frozenset[Licence]
+
+IEEE: Licences = frozenset()
+"""No licence: bit for bit, all NaNs alike."""
+ALL: Licences = frozenset(Licence)
+"""Every licence: exact reals."""
+
+
+def smallest_first(allowed: Licences) -> Iterator[Licences]:
+    """Every set of allowed licences, smaller ones first, in a fixed order."""
+    ordered = in_order(allowed)
+    for size in range(len(ordered) + 1):
+        yield from map(frozenset, combinations(ordered, size))
+
+
+def in_order(licences: Iterable[Licence]) -> tuple[Licence, ...]:
+    """Licences in the order of their definition."""
+    chosen = set(licences)
+    return tuple(licence for licence in Licence if licence in chosen)
+
+
+def names_of(licences: Iterable[Licence]) -> tuple[str, ...]:
+    """Their names, in order, as a verdict's `strictness` has them."""
+    return tuple(licence.value for licence in in_order(licences))

@@ -1,0 +1,197 @@
+"""Proves that two expressions have the same value: structure first, then the table of laws, then trials, enumeration and solvers.
+
+Part of the trust base. Every engine answers the one question of `question`; only exact ones prove.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.smt.query import SmtQuery
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.budget import DEFAULT, QUICK, ValueBudget
+from layoutproof.verify.values.invariants import StoredValue, prove_invariant_with
+from layoutproof.verify.values.licences import ALL, Licences
+from layoutproof.verify.values.properties import Given, Property
+from layoutproof.verify.values.question import Question, make_question
+from layoutproof.verify.values.search import search_licences, search_with
+from layoutproof.verify.values.solving import Solving
+
+# How `Question.renamed` calls variables.
+_CANONICAL = re.compile(r"\bv\d+\b")
+
+
+def prove_same(
+    new: Expr,
+    old: Expr,
+    *,
+    given: Sequence[Given] = (),
+    conditions: Sequence[Expr] = (),
+    computed: Iterable[Var] = frozenset(),
+    old_is_computed: bool = True,
+    allowed: Licences = ALL,
+    loose: Iterable[Var] = frozenset(),
+    budget: ValueBudget = DEFAULT,
+) -> ValueAnswer:
+    """Whether scalar `new` has the value of `old`, and does not trap where `old` does not, whenever the hypotheses hold.
+
+    `given` and `conditions` are hypotheses. Licences of `allowed` are tried smallest set first; they restrict only `computed` variables
+    and, with `old_is_computed`, the sub-expressions of `old`. `loose` are variables whose value in the new program may differ from
+    the old one's in the sign of a zero: whoever uses an answer under `nsz` owes it to everything that reads the value.
+
+    Raises ValueError where the expressions have different types.
+    """
+    return search_licences(make_question(new, old, given, conditions, computed, old_is_computed, loose), allowed, budget)
+
+
+def prove_no_op(
+    value: Expr,
+    current: Var,
+    *,
+    given: Sequence[Given] = (),
+    conditions: Sequence[Expr] = (),
+    computed: Iterable[Var] = frozenset(),
+    allowed: Licences = ALL,
+    budget: ValueBudget = DEFAULT,
+) -> ValueAnswer:
+    """Whether storing `value` over `current`, the value that is there, changes nothing."""
+    return prove_same(
+        value, current, given=given, conditions=conditions, computed=computed, old_is_computed=False, allowed=allowed, budget=budget
+    )
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """An answer to a question in canonical form, and what solvers spent on it."""
+
+    answer: ValueAnswer
+    cost: int
+
+
+# The question in canonical form, what may be used, the budget, and whether solvers were asked at all.
+_Key = tuple[Question, Licences, ValueBudget, bool]
+
+
+class ValueProver:
+    """Answers questions within a budget and remembers them, whatever their variables are called.
+
+    `allowed` are the licences that may be used where a question does not say. Every question is answered in its canonical form, so that
+    names do not matter. Answers that a clock cut short are not remembered, and an engine that did not answer in time is not asked again.
+
+    `for_check` gives a prover whose questions have a budget together, with the `queries` that solvers answered for what it proved. What
+    it answers does not depend on what others asked: a remembered answer costs what it cost, once for each check.
+    """
+
+    def __init__(self, allowed: Licences = ALL, budget: ValueBudget = DEFAULT) -> None:
+        self.allowed = allowed
+        self.budget = budget
+        self.hits = 0
+        self.spent = 0
+        self.queries: dict[SmtQuery, None] = {}
+        self._limit: int | None = None
+        self._remembered: dict[_Key, _Remembered] = {}
+        self._asked: dict[tuple[Question, Licences, ValueBudget], bool] = {}
+        self._hung: set[str] = set()
+
+    def for_check(self, budget: ValueBudget | None = None) -> ValueProver:
+        """A prover for the questions of one check, which together spend `check` units of the budget: it shares what is remembered. Of a
+        prover that is for a check it is for a part of that one, with units of its own: what hung for one is not asked for the other.
+        """
+        prover = ValueProver(self.allowed, self.budget if budget is None else budget)
+        prover._limit = prover.budget.check
+        prover._remembered = self._remembered
+        if self._limit is not None:
+            prover._hung = self._hung
+        return prover
+
+    def prove_same(
+        self,
+        new: Expr,
+        old: Expr,
+        *,
+        given: Sequence[Given] = (),
+        conditions: Sequence[Expr] = (),
+        computed: Iterable[Var] = frozenset(),
+        old_is_computed: bool = True,
+        allowed: Licences | None = None,
+        loose: Iterable[Var] = frozenset(),
+    ) -> ValueAnswer:
+        """As `prove_same` of this module."""
+        question = make_question(new, old, given, conditions, computed, old_is_computed, loose)
+        return self.answer(question, self.allowed if allowed is None else allowed)
+
+    def prove_no_op(
+        self,
+        value: Expr,
+        current: Var,
+        *,
+        given: Sequence[Given] = (),
+        conditions: Sequence[Expr] = (),
+        computed: Iterable[Var] = frozenset(),
+        allowed: Licences | None = None,
+    ) -> ValueAnswer:
+        """As `prove_no_op` of this module."""
+        return self.prove_same(
+            value, current, given=given, conditions=conditions, computed=computed, old_is_computed=False, allowed=allowed
+        )
+
+    def prove_invariant(self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None) -> ValueAnswer:
+        """As `prove_invariant` of `invariants`, with little patience: most properties that are tried do not hold, or are not needed."""
+        usable = self.allowed if allowed is None else allowed
+        return prove_invariant_with(lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable)
+
+    def answer(self, question: Question, allowed: Licences, budget: ValueBudget | None = None) -> ValueAnswer:
+        """The answer to a question, remembered or new."""
+        canonical, variables = question.renamed()
+        asked = (canonical, allowed, self.budget if budget is None else _tighter(budget, self.budget))
+        # A question that was asked before in this check has the answer that it had.
+        closed = self._asked.get(asked, self._limit is not None and self.spent >= self._limit)
+        found = self._remembered.get((*asked, closed))
+        if found is None:
+            found = self._found(*asked, closed)
+        else:
+            self.hits += 1
+            if asked not in self._asked:
+                self.spent += found.cost
+        if not found.answer.depends_on_clock:
+            self._asked[asked] = closed
+        answer = _with_names(found.answer, canonical.variables, variables)
+        if self._limit is not None and answer.is_proved:
+            self.queries.update(dict.fromkeys(answer.queries))
+        return answer
+
+    def _found(self, question: Question, allowed: Licences, budget: ValueBudget, closed: bool) -> _Remembered:
+        solving = Solving(budget, closed=closed, hung=self._hung)
+        found = _Remembered(search_with(solving, question, allowed), solving.spent)
+        self.spent += found.cost
+        self._hung |= solving.hung
+        if not found.answer.depends_on_clock:
+            self._remembered[(question, allowed, budget, closed)] = found
+        return found
+
+
+def _tighter(budget: ValueBudget, than: ValueBudget) -> ValueBudget:
+    """A budget that gives no more than another does, with that one's engines and clock."""
+    return replace(
+        than,
+        rlimit=min(budget.rlimit, than.rlimit),
+        polls=min(budget.polls, than.polls),
+        question=min(budget.question, than.question),
+    )
+
+
+def _with_names(answer: ValueAnswer, before: tuple[Var, ...], after: tuple[Var, ...]) -> ValueAnswer:
+    """An answer that speaks of other names for the same variables."""
+    names = {a.name: b.name for a, b in zip(before, after, strict=True) if a.name != b.name}
+    if not names:
+        return answer
+    legend = "; " + ", ".join(f"{old} is {new}" for old, new in names.items()) + "\n"
+    return replace(
+        answer,
+        model=None if answer.model is None else {names.get(name, name): value for name, value in answer.model.items()},
+        reason=None if answer.reason is None else _CANONICAL.sub(lambda name: names.get(name[0], name[0]), answer.reason),
+        queries=tuple(replace(query, text=legend + query.text) for query in answer.queries),
+    )
