@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bench_maps, bench_programs, bench_running
+from benchmarks import bench_maps, bench_programs, bench_running, bench_schedules
 
 RESULTS = Path(__file__).resolve().parent / "results.md"
 
@@ -32,6 +32,8 @@ def main() -> None:
         bench_maps.table([bench_maps.measure(case, bench_maps.REPEATS) for case in bench_maps.cases()]),
         "## All obligations of a program, read already",
         bench_programs.table(),
+        "## Schedules, each step proved",
+        bench_schedules.table(),
         "## Running",
         bench_running.table(),
     ]
