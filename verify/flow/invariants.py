@@ -7,8 +7,8 @@ Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.subst import substitute
@@ -39,11 +39,11 @@ class Invariants:
     without: frozenset[Clause]
     cells: Sources
     _proved: dict[tuple[Var, Property], ValueAnswer] = field(default_factory=dict)
-    _stores: dict[Var, list[tuple[Statement, Region, Expr]]] = field(default_factory=dict)
+    _stores: dict[Var, list[_Store]] = field(default_factory=dict)
 
     def candidates(self, data: Var) -> tuple[Property, ...]:
         """Properties worth trying for the cells of a memory, from the constants that they start with."""
-        initial = dict.fromkeys(term for _, _, term in self._stores_of(data) if is_closed(term))
+        initial = dict.fromkeys(store.term for store in self._stores_of(data) if is_closed(store.term))
         return candidates(self.world.new.dtypes[data], tuple(initial))
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
@@ -87,27 +87,16 @@ class Invariants:
         if Clause.INVARIANT_KEPT in self.without:
             return ValueAnswer(Status.PROVED)
         writes: list[StoredValue] = []
-        for statement, region, term in self._stores_of(data):
-            used = set(free_variables(term))
-            reads = [read for read in statement.reads if read.var in used]
+        for store in self._stores_of(data):
             # Most stores keep what they keep whatever else is known of what they read; finding that out takes longest.
-            plain = self._write(data, statement, [(read, Known(region)) for read in reads], region, term, helpers)
+            plain = _helped(store.plain(), helpers)
             if self.values.prove_invariant(wanted, (plain,), IEEE).status is Status.PROVED:
                 writes.append(plain)
-                continue
-            for part, known in self.knowledge.together(statement, reads, region):
-                writes.append(self._write(data, statement, list(zip(reads, known, strict=True)), part, term, helpers))
+            else:
+                writes += [_helped(part, helpers) for part in store.parts()]
         return self.values.prove_invariant(wanted, tuple(writes))
 
-    def _write(
-        self,
-        data: Var,
-        statement: Statement,
-        found: Sequence[tuple[Read, Known]],
-        region: Region,
-        term: Expr,
-        helpers: tuple[Property, ...],
-    ) -> StoredValue:
+    def _write(self, data: Var, statement: Statement, found: Sequence[tuple[Read, Known]], region: Region, term: Expr) -> StoredValue:
         """What a statement stores on a region, with what is known of what it reads."""
         constants = {read.var: known.value for read, known in found if known.value is not None}
         given = [Given(read.var, each) for read, known in found for each in known.properties]
@@ -118,7 +107,6 @@ class Invariants:
             if read.data == data and self._stays_inside(statement, read, region) and not self._may_be_initial(statement, read, region)
         )
         trusted = frozenset(read.var for read in free if self.computed.is_computed(statement, read, region))
-        given += [Given(variable, each) for variable in sorted(own, key=lambda v: v.name) for each in helpers]
         return StoredValue(substitute(term, constants), own, tuple(given), trusted)
 
     def _stays_inside(self, statement: Statement, read: Read, region: Region) -> bool:
@@ -128,7 +116,7 @@ class Invariants:
         access = Relation.from_map(self.knowledge.flow.access(read, statement))
         return bool(access.intersect_domain(only(region.named(f"{NEW}{statement.number}"))).range().is_subset(self.cells))
 
-    def _stores_of(self, data: Var) -> list[tuple[Statement, Region, Expr]]:
+    def _stores_of(self, data: Var) -> list[_Store]:
         if data not in self._stores:
             found = []
             for statement in self.world.new.writers(data):
@@ -139,9 +127,51 @@ class Invariants:
                 whole = self.world.region(flow, statement)
                 region = whole.within(part_of(inside, f"{NEW}{statement.number}", whole.points))
                 for part, (term,) in decided(region, values, statement.value):
-                    found.append((statement, part, Leaves(part, values).abstract(term)))
+                    found.append(_Store(self, data, statement, part, Leaves(part, values).abstract(term)))
             self._stores[data] = found
         return self._stores[data]
+
+    def describe(self, store: _Store, *, closely: bool) -> list[StoredValue]:
+        """What a store writes: `closely` in parts on which what its reads find is one thing, otherwise as one, with nothing known."""
+        used = set(free_variables(store.term))
+        reads = [read for read in store.statement.reads if read.var in used]
+        parts: Iterable[tuple[Region, list[Known]]]
+        if closely:
+            parts = self.knowledge.together(store.statement, reads, store.region)
+        else:
+            parts = [(store.region, [Known(store.region)] * len(reads))]
+        return [self._write(store.data, store.statement, list(zip(reads, known, strict=True)), part, store.term) for part, known in parts]
+
+
+@dataclass(slots=True)
+class _Store:
+    """What a statement stores on a region. What is known of it depends on no property, and is found once for all that are asked."""
+
+    owner: Invariants
+    data: Var
+    statement: Statement
+    region: Region
+    term: Expr
+    _plain: StoredValue | None = None
+    _parts: list[StoredValue] | None = None
+
+    def plain(self) -> StoredValue:
+        """With nothing known of what is read."""
+        if self._plain is None:
+            (self._plain,) = self.owner.describe(self, closely=False)
+        return self._plain
+
+    def parts(self) -> list[StoredValue]:
+        """With what is known of what is read, part by part."""
+        if self._parts is None:
+            self._parts = self.owner.describe(self, closely=True)
+        return self._parts
+
+
+def _helped(value: StoredValue, helpers: Sequence[Property]) -> StoredValue:
+    """A value that is stored, where what is read of the memory's own cells has further invariants."""
+    own = sorted(value.own, key=lambda v: v.name)
+    return replace(value, given=(*value.given, *(Given(variable, each) for variable in own for each in helpers)))
 
 
 def joint(answers: Sequence[ValueAnswer]) -> ValueAnswer:

@@ -126,7 +126,7 @@ def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, bud
         useless += isinstance(outcome, Verdictless)
         if not isinstance(outcome, Failure) and runs % _POISONED == 1:
             poisoned = unread.poisoned(settled, limit)
-            outcome = pair.judge(poisoned, limit, glance=runs) if poisoned is not None else None
+            outcome = pair.judge(pair.settle(poisoned, limit), limit, glance=runs) if poisoned is not None else None
         if isinstance(outcome, Failure):
             return outcome
         if useless == runs >= _PATIENCE:

@@ -188,6 +188,14 @@ REFUSED: Mapping[str, Case] = {
             (_layout("conv", "A", _TILE), _layout("conv", "B", _TILE, _UNDEF), _follow("conv", "B"), _drop("conv", 0)),
             {},
         ),
+        # With one row, the first and the last row of weights meet the halo only: the old program never reads them.
+        Case(
+            "halo_conv2d_of_one_row",
+            "halo_conv2d_any_size",
+            {**_IMAGE, "H": 1, "C": 3, "K": 2},
+            (_drop("conv2d", 0, 1, 2, 3),),
+            {},
+        ),
         Case("cumulative_by_its_input", "cumulative", {"n": 14}, (_follow("root", "A"),), {}),
         Case(
             "row_sum_padded_with_one",

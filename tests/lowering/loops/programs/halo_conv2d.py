@@ -2,6 +2,7 @@
 def main(A: T.Buffer(("N", H + 2, W + 2, "C"), "float32"), F: T.Buffer((3, 3, "C", "K"), "float32"), B: T.Buffer(("N", "H", "W", "K"), "float32")):
     N, H, W, C, K = T.int32(), T.int32(), T.int32(), T.int32(), T.int32()
     T.func_attr({"tirx.noalias": True})
+    T.evaluate(T.assume(2 <= H and 2 <= W))
     for n, h, w, c in T.grid(N, H + 2, W + 2, C):
         T.evaluate(T.assume(1 <= h and h < H + 1 and 1 <= w and w < W + 1 or A[n, h, w, c] == T.float32(0)))
     for n, y, x, k, ry, rx, c in T.grid(N, H, W, K, 3, 3, C):
