@@ -7,11 +7,10 @@ deep for it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from layoutproof.ir.interp.filling import Filling, all_fillings
 from layoutproof.ir.interp.generator import Facts, TooDeep
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Storage
 from layoutproof.ir.interp.walker import walk_program
+from layoutproof.ir.kept import Kept
 from layoutproof.ir.layout_record import padding_cells
 from layoutproof.ir.primfunc import PrimFunc
 
@@ -33,7 +33,6 @@ DEFAULT_LIMIT = 200_000_000
 
 States = npt.NDArray[np.uint8]
 Evaluator = Callable[..., int]
-V = TypeVar("V")
 
 # By `layout_record.Cell`: what is neither arbitrary nor forbidden is an ordinary cell.
 _STATE_OF = np.array([0, 0, POISON, FORBIDDEN], dtype=np.uint8)
@@ -130,29 +129,9 @@ def _fill(storage: Storage, dtype: DType, unit: int, filling: Filling) -> None:
     storage.write(dtype, unit, filling.value(dtype))
 
 
-class _Kept(Generic[V]):
-    """Results that belong to a function object (an equal function elsewhere has other places and spans), the latest ones."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.found: OrderedDict[tuple[object, ...], tuple[PrimFunc, V]] = OrderedDict()
-
-    def get(self, func: PrimFunc, key: tuple[object, ...], make: Callable[[], V]) -> V:
-        """The result for a function and a key, made when it is not there."""
-        whole = (id(func), *key)
-        if whole in self.found:
-            self.found.move_to_end(whole)
-            return self.found[whole][1]
-        value = make()
-        self.found[whole] = (func, value)  # the function stays alive with it, so that its id stays its own
-        if len(self.found) > self.most:
-            self.found.popitem(last=False)
-        return value
-
-
-_PROGRAMS: _Kept[Compiled] = _Kept(64)
-_PADDING: _Kept[dict[str, States]] = _Kept(16)
-_ANALYSES: _Kept[tuple[Memories, dict[Place, InitScope]]] = _Kept(64)
+_PROGRAMS: Kept[Compiled] = Kept(64)
+_PADDING: Kept[dict[str, States]] = Kept(16)
+_ANALYSES: Kept[tuple[Memories, dict[Place, InitScope]]] = Kept(64)
 
 
 def _analysed(func: PrimFunc, arbitrary: frozenset[str]) -> tuple[Memories, dict[Place, InitScope]]:

@@ -61,6 +61,8 @@ class Walk:
     said: dict[str, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
+    _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
+    _same: dict[tuple[int, int], tuple[Stmt, Stmt]] = field(default_factory=dict)
     _reductions: Reductions | None = None
 
     @property
@@ -175,19 +177,25 @@ class Walk:
         before, after = self.before.side.touched(old.node), self.after.side.touched(new.node)
         if before.calls or after.calls:
             return before.calls and after.calls
-        return before.assumes and after.assumes and self._is_same_assumption(old, new, scene)
+        return before.assumes and after.assumes and self._is_same_assumption((old, old.node), (new, new.node), scene)
 
-    def _is_same_assumption(self, old: Item, new: Item, scene: Scene) -> bool:
-        """Whether two steps without stores assume the same; found out by trying."""
+    def _is_same_assumption(self, old: tuple[Item, Stmt], new: tuple[Item, Stmt], scene: Scene) -> bool:
+        """Whether two steps without stores assume the same; found out by trying, once for all loops around an assumption."""
+        pair = old[1], new[1]
         if self._trying:
+            self._tried.append(pair)
             return True
-        self._trying = True
+        if (id(pair[0]), id(pair[1])) in self._same:
+            return True
+        self._trying, self._tried = True, [pair]
         try:
-            self.sequence([old], [new], scene)
+            self.sequence([old[0]], [new[0]], scene)
         except Mismatch:
             return False
         finally:
             self._trying = False
+        # What was gone through inside belongs together too. (The statements are kept, so that their identities stay theirs.)
+        self._same.update({(id(a), id(b)): (a, b) for a, b in self._tried})
         return True
 
     # -- steps ------------------------------------------------------------------------------------------------------------
