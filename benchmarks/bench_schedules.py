@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from tests.lowering.loops.cases import CASES, Case
 
 from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import IllegalTransform, Schedule, Step
+from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.step import Step
 from layoutproof.lowering.trace import passes_of
 from layoutproof.verify.checker import prover
 from layoutproof.verify.values.licences import Licence, names_of

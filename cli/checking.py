@@ -15,7 +15,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import AFTER, BEFORE, parse_litmus
 from layoutproof.ir.script.reader import load_module, read_text
 from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule, Step
+from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.step import Step
 from layoutproof.lowering.trace import Trace, passes_of
 from layoutproof.verify.certificate.certificate import StepRecord, certify
 from layoutproof.verify.certificate.expected import allowed_by

@@ -11,7 +11,7 @@ from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.ir.interp import Fault, FaultKind
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import BuildReport
-from layoutproof.lowering.schedule import Step
+from layoutproof.lowering.step import Step
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.verify.verdict import Status, Verdict, worst
@@ -39,3 +40,14 @@ def counterexample_text(verdict: Verdict) -> str | None:
     if set(found) == {"first", "second", "image"}:
         return f"{found['first']} and {found['second']} both go to {found['image']}"
     return ", ".join(f"{name}: {value}" for name, value in found.items())
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Input errors inside become refusals."""
+    try:
+        yield
+    except IllegalTransform:
+        raise
+    except LayoutproofError as problem:
+        raise IllegalTransform(problem.diagnostics) from problem

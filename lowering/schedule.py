@@ -6,20 +6,18 @@ true of a proposal is asked of `layoutproof.verify` alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
+from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script import print_func
 from layoutproof.ir.wellformed import Stage, require_wellformed
 from layoutproof.lowering import codes
@@ -29,23 +27,22 @@ from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
 from layoutproof.lowering.conventions import check_records
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
-from layoutproof.lowering.loops.reorder import Reorder
-from layoutproof.lowering.loops.sequential import SequentialBufferAccess
-from layoutproof.lowering.loops.split import Split
+from layoutproof.lowering.loops.methods import LoopMethods
+from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.pad_value import pad_text
 from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.proving import GOOD, GOOD_OR_EMPTY, check_step
+from layoutproof.lowering.proving import GOOD, GOOD_OR_EMPTY
 from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
 from layoutproof.lowering.separators import SetAxisSeparators
 from layoutproof.lowering.simplify import Simplify
+from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
@@ -54,33 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
 
 MapLike = IndexMap | Callable[..., Any] | str
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
-
-    `where` is what was taken for granted of symbols, `allowed` the float licences that proofs could use.
-    """
-
-    transform: Pass
-    rewrite: Rewrite
-    verdicts: tuple[Verdict, ...]
-    where: Expr | None = None
-    allowed: Licences = ALL
-
-    @property
-    def status(self) -> Status:
-        """The worst of the verdicts."""
-        return worst(v.status for v in self.verdicts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The step as JSON has it."""
-        obligations = [v.to_dict() for v in self.verdicts]
-        return {"primitive": self.transform.primitive, "arguments": self.transform.arguments(), "obligations": obligations}
-
-    def __str__(self) -> str:
-        return str(self.transform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +66,7 @@ class BufferName:
         return BufferLoad(Buffer(self.buffer.name, self.buffer.dtype, shape, Var(self.buffer.data.name, HANDLE)), index)
 
 
-class Schedule:
+class Schedule(LoopMethods):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
     that proofs may use, the fewest that suffice.
     """
@@ -140,15 +110,18 @@ class Schedule:
     def apply(self, transform: Pass) -> Step:
         """Apply a pass: propose, check, keep. Raises IllegalTransform, leaving the schedule as it was."""
         try:
-            return self._applied(transform)
+            return self._keep(self._proved(transform))
         except IllegalTransform as problem:
             offered = self._with_wrapping_offered(problem, transform)
             if offered is problem:
                 raise
             raise offered from problem
 
-    def _applied(self, transform: Pass, *, search: bool = True) -> Step:
-        step = self._proved(transform, search=search)
+    def attempt(self, transform: Pass) -> Step:
+        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        return self._keep(self._proved(transform, search=False))
+
+    def _keep(self, step: Step) -> Step:
         self._steps.append(step)
         self._lowered = None
         return step
@@ -169,7 +142,7 @@ class Schedule:
         `pad_value` is None (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function
         of the physical indices that returns one of these.
         """
-        with _refusing():
+        with refusing():
             names = {"block": block, "buffer": buffer}
             for name, value in names.items():
                 from_json(ArgumentKind.NAME, value, f"transform_layout, argument {name!r}")
@@ -180,49 +153,7 @@ class Schedule:
 
     def set_axis_separators(self, buffer: str, separators: Sequence[int]) -> Step:
         """State the axis groups of a buffer: the index of the last axis of each group but the last."""
-        with _refusing():
-            transform = SetAxisSeparators.from_arguments({"buffer": buffer, "separators": separators})
-        return self.apply(transform)
-
-    def split(self, block: str, loop: str | int, factors: Sequence[int | None]) -> Step:
-        """Make one loop several, with these extents; one factor may be None, and is as large as it takes.
-
-        The loop is named by its variable, or by its position among the loops around the block. The new ones are `i_0`, `i_1`, ...
-        """
-        with _refusing():
-            transform = Split.from_arguments({"block": block, "loop": loop, "factors": factors})
-        return self.apply(transform)
-
-    def reorder(self, block: str, loops: Sequence[str | int]) -> Step:
-        """Put loops that stand directly in one another into this order, outermost first; others keep their places."""
-        with _refusing():
-            transform = Reorder.from_arguments({"block": block, "loops": loops})
-        return self.apply(transform)
-
-    def sequential_buffer_access(self, block: str, buffer: str) -> Step:
-        """Make the loops of a block visit a buffer in the row-major order of its physical layout; other loops go inside."""
-        with _refusing():
-            transform = SequentialBufferAccess.from_arguments({"block": block, "buffer": buffer})
-        return self.apply(transform)
-
-    def remove_branching_through_overcompute(self, block: str, guards: Sequence[int] | None = None, wrap: bool = False) -> Step:
-        """Drop guards of a block whose missing iterations are invisible; the step's text and the trace say which.
-
-        Guards are numbered from the outside to the inside, `-1 - k` keeps the alternative of guard `k`. None tries all of them, then
-        fewer, and keeps the largest set that is proved. With `wrap` loads that would leave their buffer take their index modulo its
-        extent; a refusal says so where that would be proved.
-        """
-        with _refusing():
-            given = RemoveBranchingThroughOvercompute.from_arguments({"block": block, "guards": guards, "wrap": wrap})
-            tries = candidates(self.func, block, wrap) if guards is None else (given,)
-        if guards is None:
-            for each in tries:
-                try:
-                    return self._applied(each, search=False)
-                except IllegalTransform:
-                    continue
-        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown away.
-        return self.apply(tries[0])
+        return self.apply(self.made(SetAxisSeparators, buffer=buffer, separators=separators))
 
     def _with_wrapping_offered(self, problem: IllegalTransform, transform: Pass) -> IllegalTransform:
         """The refusal; of guards that cannot go, with the wrapped index as its help where only that is missing."""
@@ -353,45 +284,6 @@ def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None
                 raise
         func = steps[-1].rewrite.new
     return require_wellformed(func, Stage.FLATTENED), tuple(steps)
-
-
-def prove_step(
-    func: PrimFunc,
-    transform: Pass,
-    *,
-    fixed: bool = False,
-    where: Expr | None = None,
-    accepted: frozenset[Status] = GOOD,
-    known: tuple[Verdict, ...] | None = None,
-    allowed: Licences = ALL,
-    search: bool = True,
-) -> Step:
-    """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not proved.
-
-    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without `search` no
-    counterexample is looked for where a proof fails.
-    """
-    with _refusing():
-        rewrite = transform.propose(func)
-    if fixed and rewrite.witness.changes_interface:
-        names = ", ".join(rewrite.witness.changes_interface)
-        message = f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is fixed"
-        raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
-    if known is not None and rewrite.new == func:
-        # What needed licences was said of how the program came about.
-        return Step(transform, rewrite, tuple(v for v in known if not v.strictness), where, allowed)
-    return Step(transform, rewrite, check_step(transform, rewrite, where, accepted, allowed, search), where, allowed)
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Input errors inside become refusals."""
-    try:
-        yield
-    except IllegalTransform:
-        raise
-    except LayoutproofError as problem:
-        raise IllegalTransform(problem.diagnostics) from problem
 
 
 def _at_step(problem: IllegalTransform, number: int) -> IllegalTransform:

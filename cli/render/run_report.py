@@ -16,7 +16,7 @@ from layoutproof.cli.render.text import counterexample_text, verdict_text
 from layoutproof.cli.report import Refusal, RunReport
 from layoutproof.cli.trial import OutputTrial, Trial
 from layoutproof.lowering.runtime.kernel import BuildReport
-from layoutproof.lowering.schedule import Step
+from layoutproof.lowering.step import Step
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 

@@ -9,7 +9,8 @@ from tests.lowering.loops.cases import CASES, REFUSED, Sizes
 from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.lowering.registry import LOWERING
-from layoutproof.lowering.schedule import IllegalTransform, Schedule, prove_step
+from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.step import prove_step
 from layoutproof.lowering.trace import passes_of, trace_of
 from layoutproof.verify.verdict import Status
 
