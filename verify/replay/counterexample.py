@@ -117,7 +117,7 @@ class Counterexample:
             return f"{place} ends as {number_text(d.new)}; its contract {d.owed} asks for {number_text(d.old)}"
         where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
         moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
-        return f"{where}{moved}{lane} ends as {number_text(d.new)}, before as {number_text(d.old)}"
+        return f"{where}{moved}{lane} ends as {number_text(d.new)}, it ended as {number_text(d.old)}"
 
 
 def _access(buffer: str, index: tuple[int, ...] | None) -> str:
