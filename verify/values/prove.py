@@ -63,6 +63,10 @@ def prove_no_op(
     )
 
 
+MOST_REMEMBERED = 4096
+"""Answers that one prover remembers: some tens of megabytes with the texts of their questions."""
+
+
 @dataclass(slots=True)
 class _Remembered:
     """An answer to a question in canonical form, and what solvers spent on it."""
@@ -170,6 +174,9 @@ class ValueProver:
         self._hung |= solving.hung
         if not found.answer.depends_on_clock:
             self._remembered[(question, allowed, budget, closed)] = found
+            if len(self._remembered) > MOST_REMEMBERED:
+                # The oldest goes; asked again, it gives and costs the same.
+                del self._remembered[next(iter(self._remembered))]
         return found
 
 

@@ -10,6 +10,7 @@ from layoutproof.ir.dtype import FLOAT32, INT64
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var
 from layoutproof.verify.smt.session import Answer
 from layoutproof.verify.smt.worker import Worker, WorkerAnswer, shared_worker
+from layoutproof.verify.values import prove
 from layoutproof.verify.values.answer import ValueAnswer
 from layoutproof.verify.values.budget import DEFAULT, QUICK, ValueBudget
 from layoutproof.verify.values.invariants import StoredValue
@@ -151,3 +152,15 @@ def test_an_engine_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.undo()
     assert prover.for_check().prove_same(*CLAIMS[3]).is_proved
     assert prover.allowed == ALL
+
+
+def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest answer makes room, and asked again it is what it was."""
+    monkeypatch.setattr(prove, "MOST_REMEMBERED", 2)
+    prover = ValueProver()
+    claims = [(x * FloatImm(float(k), F), FloatImm(float(k), F) * x) for k in range(2, 6)]
+    first = [prover.prove_same(new, old) for new, old in claims]
+    assert prover.hits == 0
+    assert [prover.prove_same(new, old) for new, old in claims] == first
+    assert prover.hits == 0
+    assert prover.prove_same(*claims[-1]) == first[-1] and prover.hits == 1
