@@ -17,7 +17,8 @@ from layoutproof.ir.primfunc import PrimFunc
 class InstanceMap:
     """Instances of the new store number `new_store` (in program order) compute instances of the old store `old_store`.
 
-    `instances` takes the loop variables around the new store, outermost first, to those around the old one. `old_store` is None
+    `instances` takes the loop variables around the new store, outermost first, to those around the old one. Of a store of several
+    lanes a last input (or output) may speak of its lane; where none does, lanes stay in their places. `old_store` is None
     for a store without a counterpart: padding that is filled, or overcompute; `instances` is None with it, and only with it. Raises
     ValueError otherwise: what a store computes is never left open.
     """

@@ -1,7 +1,8 @@
 """Which old instance each new instance computes: the witness's theta, said over the dims of the statements.
 
-A witness speaks of the loops around a store, outermost first. A statement has a dim for each of them, except where a block's init
-stands outside the reduction's loops, and further ones (lanes of a vector, the cells of a scatter, large lets). Part of the trust base.
+A witness speaks of the loops around a store, outermost first, and of its lanes after them where it says so. A statement has a dim for
+each of them, except where a block's init stands outside the reduction's loops, and further ones (the cells of a scatter, large lets).
+Part of the trust base.
 """
 
 from __future__ import annotations
@@ -55,21 +56,23 @@ def _by_number(statements: Statements) -> Mapping[int, Statement]:
 def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: Sequence[For], old_loops: Sequence[For]) -> Counterpart:
     assert claim.instances is not None
     inputs, outputs = claim.instances.inputs, claim.instances.outputs
-    if len(inputs) != len(new_loops) or len(outputs) != len(old_loops):
+    mine, theirs = _lane_said(new, len(inputs) - len(new_loops)), _lane_said(old, len(outputs) - len(old_loops))
+    if len(inputs) != len(new_loops) + len(mine) or len(outputs) != len(old_loops) + len(theirs):
         raise NotModelled(
             f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}", None
         )
-    values: dict[Var, Expr] = {}
-    for variable, loop in zip(inputs, new_loops, strict=True):
+    values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}
+    for variable, loop in zip(inputs, new_loops, strict=False):
         dim = _dim_of(new, loop)
         # The init of a reduction has no dim for the reduction's loops: it happens at their start.
         values[variable] = dim.var if dim is not None else loop.start
-    said: dict[str, Expr] = {}
-    for loop, output in zip(old_loops, outputs, strict=True):
+    said: dict[str, Expr] = {dim.var.name: substitute(o, values) for dim, o in zip(theirs, outputs[len(old_loops) :], strict=True)}
+    for loop, output in zip(old_loops, outputs, strict=False):
         dim = _dim_of(old, loop)
         if dim is not None:
             said[dim.var.name] = substitute(output, values)
-    rest = [dim for dim in new.dims if all(_dim_of(new, loop) != dim for loop in new_loops) and not _is_single(dim)]
+    loops = [_dim_of(new, loop) for loop in new_loops]
+    rest = [dim for dim in new.dims if dim not in (*loops, *mine) and not _is_single(dim)]
     result: list[Expr] = []
     known: dict[Var, Expr] = {}
     for dim in old.dims:
@@ -85,6 +88,11 @@ def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: 
         result.append(value)
     where = substitute(claim.where, values) if claim.where is not None else None
     return Counterpart(new, old, tuple(result), where)
+
+
+def _lane_said(statement: Statement, further: int) -> tuple[Dim, ...]:
+    """The statement's lanes, where a witness has one coordinate more than there are loops."""
+    return tuple(dim for dim in statement.dims if dim.lane)[:1] if further == 1 else ()
 
 
 def _dim_of(statement: Statement, loop: For) -> Dim | None:
