@@ -10,7 +10,7 @@ from math import prod
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Expr, IntImm, Var, const
+from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import free_variables
@@ -85,15 +85,15 @@ class Memories:
         return memory
 
     def check_view(self, data: Var, buffer: Buffer, node: Node) -> None:
-        """Raises NotModelled where a buffer sees the memory's cells as something else than they are."""
+        """Raises NotModelled where a buffer sees the memory's cells as something else than they are; as vectors of them, it may."""
         root = self.of(data, node).root
-        if buffer.dtype != root.dtype:
+        if buffer.dtype.element != root.dtype.element:
             raise NotModelled(f"{buffer.name} sees {root.dtype} memory as {buffer.dtype}", node)
 
     def same_shape(self, data: Var, buffer: Buffer, node: Node) -> bool:
         """Whether a buffer's indices are coordinates as they stand."""
         memory = self.of(data, node)
-        if buffer.shape != memory.shape:
+        if buffer.shape != memory.shape or buffer.dtype != memory.root.dtype:
             return False
         same = buffer.strides == memory.root.strides or _is_row_major(buffer)
         return same and buffer.elem_offset == memory.root.elem_offset
@@ -102,13 +102,16 @@ class Memories:
         """The cell of an access whose indices do not depend on data; `sub_lane` is the lane within an element that has lanes."""
         memory = self.of(access.data, access.node)
         leading = tuple(d.var for d in memory.leading)
+        if access.buffer.dtype != memory.root.dtype:
+            return (*leading, *self._scalar(access, memory, sub_lane))
         cell = access.indices if self.same_shape(access.data, access.buffer, access.node) else self._digits(access, memory)
         return (*leading, *cell, *((sub_lane,) if sub_lane is not None else ()))
 
     def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
         """That an access whose indices may depend on data means this cell (of the memory's shape)."""
         memory = self.of(access.data, access.node)
-        if not (_is_zero(memory.root.elem_offset) and _is_row_major(memory.root)):
+        plain = _is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
+        if not plain or access.buffer.dtype != memory.root.dtype:
             raise NotModelled(f"the cell of {access.text} depends on data", access.node)
         whole = replace(memory.root, shape=memory.shape, strides=(), axis_separators=())
         return same(element_number(access.buffer, access.indices), element_number(whole, cell))
@@ -120,8 +123,22 @@ class Memories:
             found = structured(self._facts, access, memory.shape)
             if found is not None:
                 return found
+        return self._counted(access, memory, element_number(buffer, access.indices))
+
+    def _scalar(self, access: Access, memory: Memory, sub_lane: Expr | None) -> tuple[Expr, ...]:
+        """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in scalars."""
+        number, lanes, root_lanes = element_number(access.buffer, access.indices), access.buffer.dtype.lanes, memory.root.dtype.lanes
+        if lanes > 1:
+            assert sub_lane is not None
+            number = number * const(lanes, number.dtype) + widen(sub_lane, number.dtype)
+        if root_lanes == 1:
+            return self._counted(access, memory, number)
+        size = const(root_lanes, number.dtype)
+        return (*self._counted(access, memory, number // size), number % size)
+
+    def _counted(self, access: Access, memory: Memory, number: Expr) -> tuple[Expr, ...]:
+        """The cell of the element with a number, counted from the memory's start."""
         if _is_zero(memory.root.elem_offset):
-            number = element_number(buffer, access.indices)
             if len(memory.shape) == 1:
                 return (number,)
             sizes = [extent.value for extent in memory.shape if isinstance(extent, IntImm)]

@@ -55,3 +55,35 @@ def test_lanes_are_instances(old: str, new: str, instances: str, status: Status)
     claimed = rewrite(old, new, instances)
     assert worst(v.status for v in check_rewrite(claimed)) is status
     assert parse_rewrite(rewrite_text(claimed), "lanes.py") == claimed
+
+_VIEWS = """    A4 = T.decl_buffer((16,), "float32x4", data=A.data)
+    B4 = T.decl_buffer((16,), "float32x4", data=B.data)
+"""
+CAST = f"""{_HEAD.replace("    for", _VIEWS + "    for")}        B4[i] = A4[i] + T.Broadcast(T.float32(1), 4)
+"""
+CAST_ASIDE = CAST.replace("A4[i]", "A4[(i + 1) % 16]")
+_PAIRS = """    A2 = T.decl_buffer((16, 2), "float32x2", data=A.data)
+    B2 = T.decl_buffer((16, 2), "float32x2", data=B.data)
+"""
+PAIRS = f"""{_HEAD.replace("    for", _PAIRS + "    for")}        for p in range(2):
+            B2[i, p] = A2[i, p] + T.Broadcast(T.float32(1), 2)
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, instances, status",
+    [
+        (VECTOR, CAST, "lambda i: [i]", Status.PROVED),
+        (LOOP, CAST, "lambda i, lane: [i, lane]", Status.PROVED),
+        (CAST, LOOP, "lambda i, v: [i, v]", Status.PROVED),
+        (CAST, PAIRS, "lambda i, p, lane: [i, 2*p + lane]", Status.PROVED),
+        (PAIRS, CAST, "lambda i, lane: [i, lane//2, lane % 2]", Status.PROVED),
+        (PAIRS, CAST, "lambda i, lane: [i, lane % 2, lane//2]", Status.UNKNOWN),
+        (CAST, PAIRS, "lambda i, p, lane: [i, p + lane]", Status.UNKNOWN),
+        (LOOP, CAST_ASIDE, "lambda i, lane: [i, lane]", Status.REFUTED),
+        (CAST_ASIDE, CAST, "lambda i: [i]", Status.REFUTED),
+    ],
+)
+def test_views_as_vectors_are_seen_scalar_by_scalar(old: str, new: str, instances: str, status: Status) -> None:
+    """Lane `l` of element `i` of a view is scalar `lanes*i + l` of the memory, whatever the memory's own elements are."""
+    assert worst(v.status for v in check_rewrite(rewrite(old, new, instances))) is status
