@@ -18,6 +18,7 @@ from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.visit import stores_in
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement
+from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
 from layoutproof.verify.flow.world import NEW, OLD, World
 from layoutproof.verify.isl.encode import Encoder
@@ -58,26 +59,30 @@ def compare_ends(
             yield from _owed(world, owed_facts, values, buffer.data, entry)
 
 
-def observable_ends(world: World) -> Iterator[tuple[Var, Sources]]:
-    """For each parameter that either program writes, its memory in the new program and the Fin cells that observable cells became."""
+def observable_ends(half: Half) -> Iterator[tuple[Var, Sources]]:
+    """For each parameter that either program writes, its memory in one program and the Fin cells that are observable, or became of such."""
+    world = half.world
     for buffer in _written_parameters(world):
         old_data, new_data, step = world.ends_of(world.entry(buffer.data.name))
         box = world.cells_region(world.before, old_data)
         region = box.outside(_unobservable(world.rewrite.old, buffer.data.name, box.encoder, box.points))
-        yield new_data, only(region.named(f"{OLD}out_{buffer.data.name}")).apply(step)
+        seen = only(region.named(f"{OLD}out_{buffer.data.name}"))
+        yield (old_data, seen) if half.is_old else (new_data, seen.apply(step))
 
 
-def ends_that_matter(world: World) -> Sources:
+def ends_that_matter(half: Half) -> Sources:
     """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is not padding without
     a value.
     """
+    world = half.world
+    function = world.rewrite.old if half.is_old else world.rewrite.new
     seen = no_points(world.encoder(()).space.universe())
-    for data, ends in observable_ends(world):
-        box = world.cells_region(world.after, data)
-        rest = box.outside(_unobservable(world.rewrite.new, data.name, box.encoder, box.points))
-        name = f"{NEW}out_{data.name}"
-        became = box.within(part_of(ends, name, box.points))
-        seen = seen.union(only(rest.named(f"{NEW}in_{data.name}"))).union(only(became.named(f"{NEW}in_{data.name}")))
+    for data, ends in observable_ends(half):
+        box = world.cells_region(half.flow, data)
+        rest = box.outside(_unobservable(function, data.name, box.encoder, box.points))
+        became = box.within(part_of(ends, f"{half.tag}out_{data.name}", box.points))
+        name = f"{half.tag}in_{data.name}"
+        seen = seen.union(only(rest.named(name))).union(only(became.named(name)))
     return seen
 
 

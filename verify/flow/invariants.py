@@ -1,4 +1,4 @@
-"""Invariants of a buffer's contents in the new program, found from templates and proved when one is asked for.
+"""Invariants of a buffer's contents in one program, found from templates and proved when one is asked for.
 
 An invariant holds of every one of some cells from its first write on: every value that is stored there has it, extra instances
 included, given that the values read from those cells have it. A read that may find an initial value of a parameter is not helped by it.
@@ -14,10 +14,10 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
 from layoutproof.verify.flow.origins import Computed
 from layoutproof.verify.flow.terms import Leaves, decided
-from layoutproof.verify.flow.world import NEW, World
 from layoutproof.verify.isl.pairing import Region, Relation, Sources, only, part_of, tuples_of
 from layoutproof.verify.statements import Read, Statement
 from layoutproof.verify.values.answer import ValueAnswer
@@ -32,7 +32,7 @@ from layoutproof.verify.verdict import Status
 class Invariants:
     """The invariants of what one program's memories hold in `cells`; each is proved once."""
 
-    world: World
+    half: Half
     knowledge: Knowledge
     computed: Computed
     values: ValueProver
@@ -44,7 +44,7 @@ class Invariants:
     def candidates(self, data: Var) -> tuple[Property, ...]:
         """Properties worth trying for the cells of a memory, from the constants that they start with."""
         initial = dict.fromkeys(store.term for store in self._stores_of(data) if is_closed(store.term))
-        return candidates(self.world.new.dtypes[data], tuple(initial))
+        return candidates(self.half.statements.dtypes[data], tuple(initial))
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
         """Whether what a read of `cells` finds on a region has a property, because all that is ever stored there has."""
@@ -74,13 +74,13 @@ class Invariants:
 
     def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
         """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is proved apart.)"""
-        if read.data in self.world.new.program.temporaries or Clause.INVARIANT_START in self.without:
+        if read.data in self.half.statements.program.temporaries or Clause.INVARIANT_START in self.without:
             return False
         if read.anywhere:
             return True
-        name = f"{NEW}{statement.number}"
+        name = self.half.name(statement)
         flow = self.knowledge.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        return any(origin == f"{NEW}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
+        return any(origin == f"{self.half.tag}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
 
     def _kept(self, data: Var, wanted: Property, helpers: tuple[Property, ...] = ()) -> ValueAnswer:
         """Whether every write keeps a property, where `helpers` are invariants already."""
@@ -114,18 +114,18 @@ class Invariants:
         if read.anywhere:
             return False
         access = Relation.from_map(self.knowledge.flow.access(read, statement))
-        return bool(access.intersect_domain(only(region.named(f"{NEW}{statement.number}"))).range().is_subset(self.cells))
+        return bool(access.intersect_domain(only(region.named(self.half.name(statement)))).range().is_subset(self.cells))
 
     def _stores_of(self, data: Var) -> list[_Store]:
         if data not in self._stores:
             found = []
-            for statement in self.world.new.writers(data):
+            for statement in self.half.statements.writers(data):
                 values = frozenset(read.var for read in statement.reads)
                 # Stores that were found to change nothing, and are deleted, keep whatever holds.
                 flow = self.knowledge.flow
                 inside = Relation.from_map(flow.access(statement)).intersect_range(self.cells).domain()
-                whole = self.world.region(flow, statement)
-                region = whole.within(part_of(inside, f"{NEW}{statement.number}", whole.points))
+                whole = self.half.world.region(flow, statement)
+                region = whole.within(part_of(inside, self.half.name(statement), whole.points))
                 for part, (term,) in decided(region, values, statement.value):
                     found.append(_Store(self, data, statement, part, Leaves(part, values).abstract(term)))
             self._stores[data] = found

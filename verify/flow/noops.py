@@ -1,7 +1,7 @@
-"""Extra instances that store the value that is there, proved in the full new program, and then deleted.
+"""Instances without a counterpart that store the value that is there, proved in the full program, and then deleted.
 
-All extra instances are present while this is proved: a store that is deleted changed nothing, so deleting all such stores at once
-leaves every other value what it was. Part of the trust base.
+All are present while this is proved: a store that is deleted changed nothing, so deleting all such stores at once leaves every other
+value what it was. In the new program they are what it does besides, in the old one what the new one drops. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.ends import ends_that_matter, observable_ends
+from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.invariants import Invariants, joint
 from layoutproof.verify.flow.knowledge import Knowledge, Known
 from layoutproof.verify.flow.origins import Computed
 from layoutproof.verify.flow.terms import Leaves, decided
-from layoutproof.verify.flow.world import NEW, World
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
 from layoutproof.verify.statements import Read, ReadRole, Statement
@@ -43,8 +43,8 @@ class Candidate:
 
 @dataclass(slots=True)
 class NoOps:
-    """What was found of one new statement's extra instances: those that write cells at which nobody looks (`dead`), those that are
-    deleted, with the answers that say why, and the first answer that did not suffice.
+    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which nobody looks
+    (`dead`), those that are deleted, with the answers that say why, and the first answer that did not suffice.
     """
 
     statement: Statement
@@ -72,32 +72,32 @@ class NoOps:
         self.deleted = joined(gone if self.deleted is None else [self.deleted, *gone])
 
 
-def find_no_ops(world: World, facts: Knowledge, regrouped: Sources | None, values: ValueProver, without: frozenset[Clause]) -> list[NoOps]:
-    """The extra instances of each new statement that has any, with those that are no-ops.
+def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values: ValueProver, without: frozenset[Clause]) -> list[NoOps]:
+    """The extra instances of each statement that has any, with those that are no-ops.
 
     Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the others find.
     Only instances are tried that write a cell in which something that matters would find an extra instance's value.
     """
-    found = [NoOps(statement, extra) for statement in world.new.statements if not (extra := extra_of(world, statement)).is_empty]
+    found = [NoOps(statement, extra) for statement in half.statements.statements if not (extra := half.unmatched(statement)).is_empty]
     if Clause.NO_OPS in without:
         for record in found:
             record.deleted = record.extra
         return found
-    _find_dead(world, found)
+    _find_dead(half, found)
     spent: Licences = IEEE
     for _ in range(_ROUNDS):
         if all(record.left.is_empty for record in found):
             break
-        flow = without_no_ops(world, found)
+        flow = without_no_ops(half, found)
         knowledge = facts.with_flow(flow)
-        computed = Computed(world, flow, without, regrouped)
-        cells = _cells_that_matter(world, flow, found)
-        asking = _Asking(computed, Invariants(world, knowledge, computed, values, without, cells), values)
+        computed = Computed(half, flow, without, regrouped)
+        cells = _cells_that_matter(half, flow, found)
+        asking = _Asking(computed, Invariants(half, knowledge, computed, values, without, cells), values)
         candidates = [
             (record, candidate)
             for record in found
             for read in _current_reads(record.statement)
-            for candidate in _try(world, record, read, cells, knowledge, asking)
+            for candidate in _try(half, record, read, cells, knowledge, asking)
         ]
         if not candidates:
             break
@@ -113,95 +113,86 @@ def find_no_ops(world: World, facts: Knowledge, regrouped: Sources | None, value
     return found
 
 
-def _find_dead(world: World, found: Sequence[NoOps]) -> None:
+def _find_dead(half: Half, found: Sequence[NoOps]) -> None:
     """Note the extra instances that write cells at which no matched instance, no end that matters and no other extra instance ever
     looks: without them, all that these find is what it was.
     """
     if not found:
         return
-    seen = _cells_looked_at(world)
+    seen = _cells_looked_at(half)
     for _ in range(_ROUNDS):
         more = seen
         for record in found:
-            alive = _writing(world, record, seen).named(f"{NEW}{record.statement.number}")
+            alive = _writing(half, record, seen).named(half.name(record.statement))
             for read in record.statement.reads:
-                more = more.union(_looked_at(world, record.statement, read, alive))
+                more = more.union(_looked_at(half, record.statement, read, alive))
         if more.is_subset(seen):
             break
         seen = more.coalesce()
     else:
         return
     for record in found:
-        dead = record.extra.outside(_writing(world, record, seen).points)
+        dead = record.extra.outside(_writing(half, record, seen).points)
         record.dead = None if dead.is_empty else dead
 
 
-def _writing(world: World, record: NoOps, cells: Sources) -> Region:
+def _writing(half: Half, record: NoOps, cells: Sources) -> Region:
     """The extra instances that write some of the cells."""
-    access = Relation.from_map(world.after.access(record.statement)).intersect_range(cells)
-    return record.extra.within(part_of(access.domain(), f"{NEW}{record.statement.number}", record.extra.points))
+    access = Relation.from_map(half.flow.access(record.statement)).intersect_range(cells)
+    return record.extra.within(part_of(access.domain(), half.name(record.statement), record.extra.points))
 
 
-def _cells_looked_at(world: World) -> Sources:
+def _cells_looked_at(half: Half) -> Sources:
     """The cells that matched instances load from, and those that matter at the end."""
-    seen = ends_that_matter(world)
-    for number, pairs in world.matched.items():
-        statement = next(s for s in world.new.statements if s.number == number)
-        for read in statement.reads:
-            for _, points in pairs:
-                seen = seen.union(_looked_at(world, statement, read, points))
+    seen = ends_that_matter(half)
+    for statement in half.statements.statements:
+        for points in half.kept.get(statement.number, ()):
+            for read in statement.reads:
+                seen = seen.union(_looked_at(half, statement, read, points))
     return seen.coalesce()
 
 
-def _looked_at(world: World, statement: Statement, read: Read, points: Points) -> Sources:
+def _looked_at(half: Half, statement: Statement, read: Read, points: Points) -> Sources:
     """The cells at which a read looks in some instances of its statement."""
     if read.anywhere:
-        return only(world.after.cell_set(read.data))
-    return Relation.from_map(world.after.access(read, statement)).intersect_domain(only(points)).range()
+        return only(half.flow.cell_set(read.data))
+    return Relation.from_map(half.flow.access(read, statement)).intersect_domain(only(points)).range()
 
 
-def _cells_that_matter(world: World, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
+def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
     """The cells in which a matched instance or an observable end finds what an extra instance wrote."""
-    extra = no_points(world.encoder(()).space.universe())
+    universe = half.world.encoder(()).space.universe()
+    extra = no_points(universe)
     for record in found:
-        extra = extra.union(only(record.left.named(f"{NEW}{record.statement.number}")))
+        extra = extra.union(only(record.left.named(half.name(record.statement))))
     written = {record.statement.data for record in found}
     read = extra.subtract(extra)
-    for number, pairs in world.matched.items():
-        statement = next(s for s in world.new.statements if s.number == number)
-        for each in statement.reads:
+    for statement in half.statements.statements:
+        kept = half.kept.get(statement.number, ())
+        for each in statement.reads if kept else ():
             if each.data in written:
                 source = flow.sources(statement, each)
-                for _, points in pairs:
+                for points in kept:
                     read = read.union(source.intersect_domain(only(points)).range())
-    for data, seen in observable_ends(world):
+    for data, seen in observable_ends(half):
         if data in written:
             read = read.union(flow.final(data).intersect_domain(seen).range())
     read = read.intersect(extra)
-    accesses = relations([world.after.access(record.statement) for record in found], world.encoder(()).space.universe())
+    accesses = relations([half.flow.access(record.statement) for record in found], universe)
     return read.apply(accesses).coalesce()
 
 
-def extra_of(world: World, statement: Statement) -> Region:
-    """The instances of a new statement that compute no old instance."""
-    region = world.region(world.after, statement)
-    for _, points in world.matched.get(statement.number, ()):
-        region = region.outside(points)
-    return region
-
-
-def without_no_ops(world: World, found: Sequence[NoOps]) -> Dataflow:
-    """The flow of the new program without what is dead or changes nothing."""
+def without_no_ops(half: Half, found: Sequence[NoOps]) -> Dataflow:
+    """The flow of the program without what is dead or changes nothing."""
     removed: dict[int, Points] = {}
     for each in found:
         for gone in (each.dead, each.deleted):
             if gone is not None and not gone.is_empty:
-                name = f"{NEW}{each.statement.number}"
-                points = gone.named(name)
+                points = gone.named(half.name(each.statement))
                 removed[each.statement.number] = (
                     removed[each.statement.number].union(points) if each.statement.number in removed else points
                 )
-    return world.after.without(removed) if removed else world.after
+    return half.flow.without(removed) if removed else half.flow
 
 
 def _current_reads(statement: Statement) -> Iterator[Read]:
@@ -221,12 +212,12 @@ class _Asking:
     values: ValueProver
 
 
-def _try(world: World, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking) -> Iterator[Candidate]:
+def _try(half: Half, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking) -> Iterator[Candidate]:
     """The extra instances that certainly store the value that is there, piece by piece."""
     statement = record.statement
-    access = world.after.access(statement)
-    matter = part_of(Relation.from_map(access).intersect_range(cells).domain(), f"{NEW}{statement.number}", record.extra.points)
-    same = world.after.access(current, statement).intersect(access).domain()
+    access = half.flow.access(statement)
+    matter = part_of(Relation.from_map(access).intersect_range(cells).domain(), half.name(statement), record.extra.points)
+    same = half.flow.access(current, statement).intersect(access).domain()
     region = record.left.within(same).within(matter)
     variables = frozenset(read.var for read in statement.reads)
     for part, (term,) in decided(region, variables, statement.value):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.passing import passing_on
-from layoutproof.verify.flow.world import NEW, World
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import Region, Sources, no_points, only, part_of
 from layoutproof.verify.statements import Read, ReadRole, Statement
@@ -14,33 +14,33 @@ from layoutproof.verify.statements import Read, ReadRole, Statement
 
 @dataclass(slots=True)
 class Computed:
-    """The values that reads of the new program find, as values of the old one: what a store that theta takes to one of the old
+    """The values that reads of one program find, as values of the old one: what a store that theta takes to one of the old
     program wrote (as long as matched stores store what their counterparts do, which is proved apart), and what the old program loads,
     whatever the data. Not what it may leave in place without looking, nor a literal infinity that is passed on, nor the results of
     updates of a reduction that is `regrouped`.
     """
 
-    world: World
+    half: Half
     flow: Dataflow
     without: frozenset[Clause]
     regrouped: Sources | None = None
     _values: Sources | None = None
 
     def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
-        """Whether all values that a read of the new program finds on a region are values of the old program."""
+        """Whether all values that a read finds on a region are values of the old program."""
         if Clause.LICENCE_SCOPE in self.without:
             return True
         if read.anywhere:
             return False
-        name = f"{NEW}{statement.number}"
+        name = self.half.name(statement)
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        known = flow.apply_range(self.world.theta).intersect_range(self._of_the_old_program()).domain()
+        known = self.half.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
         return region.outside(part_of(known, name, region.points)).is_empty
 
     def _of_the_old_program(self) -> Sources:
         """The old instances that compute a value, and the places, initial cells too, where the old program surely looks."""
         if self._values is None:
-            world = self.world
+            world = self.half.world
             values = written_down = no_points(world.encoder(()).space.universe())
             numbers = passing_on(world.old)
             for statement in world.old.statements:

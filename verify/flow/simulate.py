@@ -20,6 +20,7 @@ from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.assumed import check_assumptions
 from layoutproof.verify.flow.ends import End, compare_ends
+from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge
 from layoutproof.verify.flow.match import Match, Matcher
 from layoutproof.verify.flow.noops import NoOps, find_no_ops, without_no_ops
@@ -84,9 +85,10 @@ class _Simulator:
             return self._run()
 
     def _run(self) -> Simulation:
+        dropped = self._without_dropped()
         state = self._settled()
         operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
-        changes = [*state.extra, *(self._regrouped(each) for each in state.reordered)]
+        changes = [*dropped, *state.extra, *(self._regrouped(each) for each in state.reordered)]
         zero_signs = Clause.ZERO_SIGN not in self.without
         loose = zero_signs and any(Licence.NSZ.value in v.strictness for v in changes)
         found = self._same(state, operators, loose=loose)
@@ -97,6 +99,18 @@ class _Simulator:
             found = self._same(state, operators, loose=True)
             found[:1] = [replace(v, evidence=(*asked, *v.evidence)) for v in found[:1]]
         return Simulation((*self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
+
+    def _without_dropped(self) -> list[Verdict]:
+        """Take what the new program drops and what changed nothing out of the old program's flow; the verdicts say why.
+
+        The result is the old program bit for bit, so that nothing has to be asked again: no licences on a zero's sign or on grouping.
+        """
+        half = Half.old(self.world)
+        careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
+        found = find_no_ops(half, self.old_facts, None, careful, self.without)
+        self.world.before = without_no_ops(half, found)
+        self.old_facts = self.old_facts.with_flow(self.world.before)
+        return self._told(found, "dropped")
 
     def _settled(self) -> _State:
         """The no-ops, and the reductions that are regrouped without them; what the second says of values holds for the first."""
@@ -109,14 +123,15 @@ class _Simulator:
         return again
 
     def _state(self, regrouped: Sources | None) -> _State:
-        no_ops, extra = self._no_ops(regrouped)
-        after = without_no_ops(self.world, no_ops)
+        half = Half.new(self.world)
+        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values, self.without)
+        after = without_no_ops(half, no_ops)
         agreement = Agreement(self.world, after, self.without)
         reordered = tuple(find_reordered(self.world, agreement, self.values.allowed, self.without))
         if reordered:
             groups = {(name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)}
             agreement = Agreement(self.world, after, self.without, groups)
-        return _State(tuple(extra), reordered, agreement, self.full_facts.with_flow(after))
+        return _State(tuple(self._told(no_ops, "extra")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:
         """The old updates of regrouped reductions."""
@@ -144,14 +159,12 @@ class _Simulator:
             else:
                 yield _proved(claim, reason=each.reason)
 
-    def _no_ops(self, regrouped: Sources | None) -> tuple[list[NoOps], list[Verdict]]:
-        found = find_no_ops(self.world, self.full_facts, regrouped, self.values, self.without)
-        verdicts = []
+    def _told(self, found: Sequence[NoOps], kind: str) -> list[Verdict]:
         for each in found:
             if each.failed is not None and each.failed.model is not None:
                 self.hints.append(dict(each.failed.model))
-            verdicts.append(_extra_verdict(each))
-        return found, [v for v in verdicts if v is not None]
+        verdicts = [_extra_verdict(each, kind) for each in found]
+        return [v for v in verdicts if v is not None]
 
     def _regrouped(self, each: Reordered) -> Verdict:
         claim = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
@@ -190,11 +203,11 @@ class _Simulator:
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
 
 
-def _extra_verdict(each: NoOps) -> Verdict | None:
-    """What is reported of extra instances; None where none of them is a no-op, and it is for the flow to say whether that matters."""
+def _extra_verdict(each: NoOps, which: str) -> Verdict | None:
+    """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
     if each.deleted is None or each.deleted.is_empty:
         return None
-    kind = "every extra instance" if each.left.is_empty else "a part of the extra instances"
+    kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
     claim = f"{kind} of {_place(each.statement)} stores the value that is there"
     return _proved_by(claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values()))
 

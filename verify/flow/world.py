@@ -21,11 +21,8 @@ from layoutproof.verify.isl.pairing import (
     Points,
     Region,
     Relation,
-    Sources,
     function_between,
-    no_points,
     no_relation,
-    only,
     part_of,
     relations,
 )
@@ -53,7 +50,6 @@ class World:
     pairs: Mapping[int, tuple[Counterpart, ...]]
     matched: dict[int, list[tuple[Counterpart, Points]]] = field(default_factory=dict)
     theta: Relation = field(init=False)
-    stored: Sources = field(init=False)
     _steps: dict[Key, Relation] = field(default_factory=dict)
     _encoders: dict[tuple[str, ...], Encoder] = field(default_factory=dict)
 
@@ -121,10 +117,6 @@ class World:
         """Theta as a relation, and the instances that it takes to ones that exist."""
         universe = self.encoder(()).space.universe()
         theta = relations([], universe)
-        stored = no_points(universe)
-        for statement in self.old.statements:
-            stored = stored.union(only(self.before.domain(statement)))
-        self.stored = stored
         for statement in self.new.statements:
             taken: Points | None = None
             for claim in self.pairs.get(statement.number, ()):

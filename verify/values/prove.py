@@ -111,6 +111,12 @@ class ValueProver:
             prover._hung = self._hung
         return prover
 
+    def under(self, allowed: Licences) -> ValueProver:
+        """A prover for a part of this one's check that may use these licences only."""
+        prover = self.for_check(self.budget)
+        prover.allowed = allowed
+        return prover
+
     def prove_same(
         self,
         new: Expr,

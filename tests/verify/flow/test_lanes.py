@@ -56,6 +56,7 @@ def test_lanes_are_instances(old: str, new: str, instances: str, status: Status)
     assert worst(v.status for v in check_rewrite(claimed)) is status
     assert parse_rewrite(rewrite_text(claimed), "lanes.py") == claimed
 
+
 _VIEWS = """    A4 = T.decl_buffer((16,), "float32x4", data=A.data)
     B4 = T.decl_buffer((16,), "float32x4", data=B.data)
 """
