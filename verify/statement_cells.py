@@ -141,19 +141,21 @@ class Memories:
         if _is_zero(memory.root.elem_offset):
             if len(memory.shape) == 1:
                 return (number,)
-            sizes = [extent.value for extent in memory.shape if isinstance(extent, IntImm)]
-            if len(sizes) == len(memory.shape):
+            sizes = [extent.value for extent in memory.shape[1:] if isinstance(extent, IntImm)]
+            if len(sizes) == len(memory.shape) - 1:
                 return _unflattened(number, sizes)
         raise NotModelled(f"the cell of {access.text} is not known among those of {memory.root.name}", access.node)
 
 
 def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
-    """The digits of an element's number; right for every element inside, and accesses are proved to stay inside."""
+    """The digits of an element's number, where all axes but the first have these sizes; right for every element inside, and accesses are
+    proved to stay inside.
+    """
     digits: list[Expr] = []
-    for position, size in enumerate(sizes):
-        weight = prod(sizes[position + 1 :])
+    for position in range(len(sizes) + 1):
+        weight = prod(sizes[position:])
         quotient = number // const(weight, number.dtype) if weight > 1 else number
-        digits.append(quotient % const(size, number.dtype) if position > 0 else quotient)
+        digits.append(quotient % const(sizes[position - 1], number.dtype) if position > 0 else quotient)
     return tuple(digits)
 
 

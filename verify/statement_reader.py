@@ -43,8 +43,9 @@ from layoutproof.verify.statement_values import Condition, Later, Load, Values, 
 class StatementReader:
     """One walk over one program."""
 
-    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]]) -> None:
+    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]], apart: bool) -> None:
         self._program = program
+        self._apart = apart
         survey = survey_of(program.function)
         self.values = Values(survey.names)
         self._symbols = {symbol.name for symbol in survey.symbols}
@@ -77,10 +78,9 @@ class StatementReader:
 
     def _check_apart(self) -> None:
         """Without an assumption, two parameters may be one memory: then a write to one changes the other."""
-        function = self._program.function
-        if function.noalias:
+        if self._apart:
             return
-        parameters = {buffer.data: buffer.name for buffer in function.buffers}
+        parameters = {buffer.data: buffer.name for buffer in self._program.function.buffers}
         touched = {s.data: s.access.node for s in self._statements if s.data in parameters}
         reads = [r for s in self._statements for r in s.reads] + [r for fact in self._assumptions for r in fact.reads]
         touched.update({r.data: r.access.node for r in reads if r.data in parameters})

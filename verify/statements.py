@@ -12,10 +12,12 @@ from layoutproof.verify.statement_reader import StatementReader
 __all__ = ["AssumedFact", "NotModelled", "Read", "ReadRole", "Reduction", "Statement", "Statements", "read_statements"]
 
 
-def read_statements(program: Program, structures: Mapping[str, tuple[Expr, ...]] | None = None) -> Statements:
+def read_statements(program: Program, structures: Mapping[str, tuple[Expr, ...]] | None = None, *, apart: bool | None = None) -> Statements:
     """The statements of a program. `structures` gives, by a data variable's name, the shape whose cells a flattened memory has; else
-    that of its layout record, else its own.
+    that of its layout record, else its own. `apart` says whether parameters do not overlap; None asks the program.
 
     Raises NotModelled where the program cannot be said exactly.
     """
-    return StatementReader(program, structures if structures is not None else {}).read()
+    return StatementReader(
+        program, structures if structures is not None else {}, program.function.noalias if apart is None else apart
+    ).read()

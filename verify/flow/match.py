@@ -178,11 +178,12 @@ class Matcher:
 
     @staticmethod
     def _candidates(claim: Counterpart, read: Read) -> list[Read]:
-        """The loads of the counterpart that may be this one, the one at the same position first."""
+        """The loads of the counterpart that may be this one: those of its buffer first, and of these the one at the same position. (On a
+        part of a region two of them may find one value; then it is the right one's name that the counterpart uses.)
+        """
         position = claim.new.reads.index(read)
-        same = [old for old in claim.old.reads if old.var.dtype == read.var.dtype]
-        first = [old for old in same if claim.old.reads.index(old) == position]
-        return [*first, *(old for old in same if old not in first)]
+        same = [(number, old) for number, old in enumerate(claim.old.reads) if old.var.dtype == read.var.dtype]
+        return [old for _, old in sorted(same, key=lambda each: (each[1].data.name != read.data.name, each[0] != position))]
 
     def _compared(self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], loads: frozenset[Var]) -> Match:
         leaves = Leaves(bound.region, loads)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify.apart import ASKED, is_asked
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch
@@ -94,11 +95,12 @@ class _Simulator:
         found = self._same(state, operators, loose=loose)
         if zero_signs and not loose and any(Licence.NSZ.value in v.strictness for v in found):
             # Values that may differ in the sign of a zero are read by others: everything is asked again with that in mind.
-            asked = tuple(piece for v in found for piece in v.evidence)
+            earlier = tuple(piece for v in found for piece in v.evidence)
             loose = True
             found = self._same(state, operators, loose=True)
-            found[:1] = [replace(v, evidence=(*asked, *v.evidence)) for v in found[:1]]
-        return Simulation((*self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
+            found[:1] = [replace(v, evidence=(*earlier, *v.evidence)) for v in found[:1]]
+        asked = [_proved(ASKED)] if is_asked(self.world.rewrite) else []
+        return Simulation((*asked, *self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
 
     def _without_dropped(self) -> list[Verdict]:
         """Take what the new program drops and what changed nothing out of the old program's flow; the verdicts say why.

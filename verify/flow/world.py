@@ -12,6 +12,7 @@ from typing import TypeAlias
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.rewrite import CellMap, Rewrite
+from layoutproof.verify.apart import UNSAID, are_apart, is_unsaid
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.flow.theta import Counterpart, counterparts
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
@@ -56,8 +57,11 @@ class World:
     @staticmethod
     def of(rewrite: Rewrite, old_facts: Facts, new_facts: Facts, operations: int = DEFAULT_OPERATIONS) -> World:
         """The world of a rewrite. Raises NotModelled, NotQuasiAffine or BudgetExceeded."""
-        old = read_statements(old_facts.program)
-        new = read_statements(new_facts.program)
+        if is_unsaid(rewrite):
+            raise NotModelled(UNSAID, None)
+        apart = are_apart(rewrite)
+        old = read_statements(old_facts.program, apart=apart)
+        new = read_statements(new_facts.program, apart=apart)
         symbols = tuple(dict.fromkeys((*old_facts.program.symbols, *new_facts.program.symbols)))
         ranges = {**old_facts.ranges, **new_facts.ranges}
         workspace = Workspace(symbols, (*old_facts.assumed, *new_facts.assumed), ranges, operations)

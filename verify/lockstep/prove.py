@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
-from layoutproof.ir.primfunc import APART, NOALIAS
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.facts import Facts, Stopwatch, proved
 from layoutproof.verify.instances import Scene
@@ -81,18 +81,16 @@ def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: fro
     said = list(walking.said)
     if Clause.OWED_PADDING not in without:
         said += Owed(memories, asking, theirs, grown).check(walking.top)
-    if apart and not rewrite.old.noalias and len(rewrite.old.buffers) > 1:
-        said.append("parameters do not overlap, which is asked of every call")
+    if is_asked(rewrite):
+        said.append(ASKED)
     return said, list(asking.engines)
 
 
 def _apart(rewrite: Rewrite) -> bool:
-    """Whether parameters do not overlap: the old program's assumption, or one that this step adds under its own name."""
-    claims = {key for key in NOALIAS if rewrite.new.attrs.get(key) in (True, 1)}
-    before = {key for key in NOALIAS if rewrite.old.attrs.get(key) in (True, 1)}
-    if not before and claims - {APART}:
-        raise Mismatch("the new program assumes that parameters do not overlap, and does not say so as a step's own assumption")
-    return bool(before | claims)
+    """Whether parameters do not overlap. Raises Mismatch where the new program just says so."""
+    if is_unsaid(rewrite):
+        raise Mismatch(UNSAID)
+    return are_apart(rewrite)
 
 
 def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutStep, ...]]:
