@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Compare, CompareOp, Expr, IntImm, Logical, LogicalOp, Not
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.facts import Facts
@@ -48,6 +49,11 @@ class Asking:
         """Whether every variable means something at the scene."""
         told = self._symbols | {d.var for d in scene.dims} | {u.var for u in scene.unknowns}
         return all(v in told for c in conditions for v in free_variables(c))
+
+    def is_of_symbols(self, expr: Expr, dtype: DType) -> bool:
+        """Whether an expression is made of the program's symbols and constants alone, all of one type."""
+        variables = free_variables(expr)
+        return expr.dtype == dtype and set(variables) <= self._symbols and all(v.dtype == dtype for v in variables)
 
     def always(self, scene: Scene, condition: Expr) -> bool:
         """Whether the condition holds at every instance of the scene."""

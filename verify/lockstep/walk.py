@@ -23,6 +23,7 @@ from layoutproof.verify.instances import Scene
 from layoutproof.verify.integers import below
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.extras import Extras, cells_of, facts_at
+from layoutproof.verify.lockstep.fused import try_apart
 from layoutproof.verify.lockstep.inits import Inits
 from layoutproof.verify.lockstep.items import Flattener, Form, Fresh, Item, Promise
 from layoutproof.verify.lockstep.kept import Reductions
@@ -230,6 +231,11 @@ class Walk:
         theirs = self._opened(new, self.after, scene)
         if theirs is not None:
             return [old], theirs
+        pairs = ((old, self.before), (new, self.after))
+        if not any(isinstance(item.node, For) and self._keeps_init(item.node, side) for item, side in pairs):
+            apart = try_apart(old, new, scene, self.asking)
+            if apart is not None:
+                return apart
         if self.asking.is_empty(scene):
             return [], []
         raise self._unlike(old, new)
