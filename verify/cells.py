@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Expr, IntImm, Var, const
+from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.bounds import digits_in_range
 from layoutproof.verify.facts import Facts
@@ -68,6 +68,63 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
             return None
         found += digits
     return tuple(found)
+
+
+def counted_bytes(root: Buffer, box: Sequence[Expr]) -> int | None:
+    """How large the cells are that the box of a layout record counts: the memory's elements, or, where these became vectors later, their
+    scalars. None where that is not known.
+    """
+    if root.dtype.lanes == 1:
+        return root.dtype.bytes
+    elements, cells = (_product(shape) for shape in (root.shape, box))
+    if elements.terms == cells.terms:
+        return root.dtype.bytes
+    scalars = elements.times(Polynomial({(): root.dtype.lanes}))
+    return root.dtype.element.bytes if scalars.terms == cells.terms else None
+
+
+def _product(shape: Sequence[Expr]) -> Polynomial:
+    product = Polynomial({(): 1})
+    for extent in shape:
+        product = product.times(Polynomial.of(extent))
+    return product
+
+
+def in_box(facts: Facts, access: Access, box: tuple[Expr, ...]) -> Place | None:
+    """An access with its cell in the box of the memory's layout record; of elements that are vectors where the box counts scalars, with
+    the lane as one more dim. None where that is not proved.
+    """
+    root = facts.program.allocation(access.data)
+    counted = counted_bytes(root, box) if root is not None else None
+    if counted == access.buffer.dtype.element.bytes and access.buffer.dtype.lanes > 1:
+        access = _by_scalars(access)
+    if counted != access.buffer.dtype.bytes:
+        return None
+    cell = structured(facts, access, box)
+    return None if cell is None else Place(access, cell)
+
+
+def _by_scalars(access: Access) -> Access:
+    """An access of a vector as one of each of its scalars."""
+    buffer, lanes = access.buffer, access.buffer.dtype.lanes
+    if buffer.strides or not _is_zero(buffer.elem_offset) or not access.indices:
+        return access
+    *others, last = access.indices
+    dim = _part_of(access, lanes)
+    index = last * const(lanes, last.dtype) + widen(dim.var, last.dtype)
+    shape = (*buffer.shape[:-1], buffer.shape[-1] * const(lanes, buffer.shape[-1].dtype))
+    scalars = replace(buffer, dtype=buffer.dtype.element, shape=shape)
+    scene = replace(access.scene, dims=(*access.scene.dims, dim))
+    return replace(access, buffer=scalars, indices=(*others, index), scene=scene)
+
+
+def _part_of(access: Access, size: int) -> Dim:
+    """A dim over the parts of an element."""
+    part = Var(PART)
+    names = {dim.var.name for dim in access.scene.dims}
+    while part.name in names:
+        part = Var(part.name + "_")
+    return Dim(part, const(0), const(size), ForKind.SERIAL, lane=True)
 
 
 def _divided_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
@@ -160,13 +217,9 @@ def _in_units(access: Access, size: int) -> Place:
     number = element_number(access.buffer, access.indices)
     if size == 1:
         return Place(access, (number,))
-    part = Var(PART)
-    names = {dim.var.name for dim in access.scene.dims}
-    while part.name in names:
-        part = Var(part.name + "_")
-    dim = Dim(part, const(0), const(size), ForKind.SERIAL, lane=True)
+    dim = _part_of(access, size)
     scene = replace(access.scene, dims=(*access.scene.dims, dim))
-    return Place(replace(access, scene=scene), ((Polynomial.of(number * size).plus(Polynomial.of(part))).to_expr(),))
+    return Place(replace(access, scene=scene), ((Polynomial.of(number * size).plus(Polynomial.of(dim.var))).to_expr(),))
 
 
 def element_number(buffer: Buffer, indices: Sequence[Expr]) -> Expr:

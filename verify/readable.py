@@ -13,7 +13,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, equal
 from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
 from layoutproof.ir.semantics import Trap
-from layoutproof.verify.cells import Place, places_of, structured
+from layoutproof.verify.cells import Place, in_box, places_of
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, AccessKind
 from layoutproof.verify.order import pairs_before
@@ -83,11 +83,11 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     certain = [write for write in writes if not write.access.data_dependent]
     arbitrary: Iterable[Cover] = ()
     if record is not None and any(step.padding is Cell.PAD_UNDEF for step in record.steps):
-        cell = structured(facts, access, record_shape(record, program.symbols))
-        if cell is None:
+        boxed = in_box(facts, access, record_shape(record, program.symbols))
+        if boxed is None or boxed.access.buffer.dtype != access.buffer.dtype:
             return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
         # Padding whose contract is `undef` holds something from the start.
-        arbitrary = padding_covers(facts, access.scene, cell, record, Cell.PAD_UNDEF)
+        arbitrary = padding_covers(facts, access.scene, boxed.coordinates, record, Cell.PAD_UNDEF)
     found = facts.model.uncovered(access.scene, chain(_covers(place, certain), arbitrary))
     if found.is_empty:
         return proved(claim, found.engine, watch)
@@ -146,15 +146,14 @@ def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[in
 
 
 def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim: str, watch: Stopwatch) -> Verdict:
-    shape = record_shape(record, facts.program.symbols)
-    cell = structured(facts, access, shape)
-    if cell is None:
+    boxed = in_box(facts, access, record_shape(record, facts.program.symbols))
+    if boxed is None:
         return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
-    found = find_forbidden(facts, access.scene, cell, record)
+    found = find_forbidden(facts, boxed.access.scene, boxed.coordinates, record)
     if found.is_empty:
         return proved(claim, found.engine, watch)
     index = _index_at(facts, access, found.point) if found.point is not None else None
-    if found.point is None or index is None or not _is_forbidden(facts, cell, record, found.point):
+    if found.point is None or index is None or not _is_forbidden(facts, boxed.coordinates, record, found.point):
         return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
     values = visible(access.scene, found.point, facts.program)
     text = f"{access.buffer.name}{index} is padding without a contract, at {values_text(values)}"

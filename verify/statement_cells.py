@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.cells import element_number, structured
+from layoutproof.verify.cells import counted_bytes, element_number, structured
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, Dim, Program
 from layoutproof.verify.integers import same
@@ -70,7 +70,9 @@ class Memories:
             return tuple(given)
         record = self._records.get(root.data.name)
         if record is not None and len(root.shape) < len(record.shape):
-            return record_shape(record, self._program.symbols)
+            box = record_shape(record, self._program.symbols)
+            if counted_bytes(root, box) == root.dtype.bytes:
+                return box
         if len(root.shape) == 1 and not isinstance(root.shape[0], IntImm):
             factors = factors_of(root.shape[0])
             if len([f for f in factors if free_variables(f)]) > 1:
