@@ -20,7 +20,7 @@ from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.evidence import NoInstance, is_recording, record
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
-from layoutproof.verify.instances import Arithmetic, Scene, keeps_range
+from layoutproof.verify.instances import DIVISIONS, Arithmetic, Scene, keeps_range
 from layoutproof.verify.integers import above, at_least, below
 from layoutproof.verify.radix import Polynomial
 from layoutproof.verify.search import Search, no_answer, nothing
@@ -108,6 +108,11 @@ class _Sizes:
         found = self.facts.model.outside(scene, expr, expr.dtype.min_int, expr.dtype.max_int)
         if found.is_empty or (found.point is not None and found.exact):
             return found
+        if isinstance(expr, Binary) and expr.op in DIVISIONS:
+            # A quotient by 1 or more is no larger than what is divided, a remainder no larger than the divisor.
+            positive = self.facts.search(scene, below(expr.rhs, 1))
+            if positive.is_empty:
+                return positive
         if expr in self._below_extent(arithmetic):
             self._record_dominated(arithmetic, expr, scene)
             return nothing("mixed-radix")

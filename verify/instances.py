@@ -252,7 +252,7 @@ def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:
                 yield guard
 
 
-_DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD))
+DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD))
 _SHIFTS = frozenset((BinaryOp.SHL, BinaryOp.SHR))
 _CLOSED = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
 
@@ -261,7 +261,7 @@ def can_trap(expr: Node) -> bool:
     """Whether the operation itself (operands aside) may have no result: integer division, a shift, a float made an integer."""
     match expr:
         case Binary(op=op):
-            return expr.dtype.is_integer and (op in _DIVISIONS or op in _SHIFTS)
+            return expr.dtype.is_integer and (op in DIVISIONS or op in _SHIFTS)
         case Cast(dtype=dtype, value=value):
             return dtype.is_integer and value.dtype.is_float
         case _:
@@ -273,7 +273,7 @@ def keeps_range(expr: Expr) -> bool:
     match expr:
         case Binary(op=op, rhs=rhs):
             small = isinstance(rhs, IntImm) and rhs.value > 0
-            return op in _CLOSED or (small and (op in _DIVISIONS or op is BinaryOp.SHR))
+            return op in _CLOSED or (small and (op in DIVISIONS or op is BinaryOp.SHR))
         case Cast(dtype=dtype, value=value):
             source = value.dtype
             return source.is_bool or (source.is_integer and dtype.min_int <= source.min_int and source.max_int <= dtype.max_int)

@@ -22,6 +22,21 @@ def main(A: T.Buffer(("n", "m"), "int32"), B: T.Buffer((n, m), "int32")):
 """
 
 
+def in_block(loops: str, *indices: str) -> str:
+    """The same with a block, whose variables are bound to the indices."""
+    first, second = indices
+    return f"""@T.prim_func(s_tir=True)
+def main(A: T.Buffer(("n", "m"), "int32"), B: T.Buffer((n, m), "int32")):
+    n, m = T.int32(), T.int32()
+    T.func_attr({{"tirx.noalias": True}})
+    for {loops}:
+        with T.sblock("b"):
+            vi = T.axis.spatial(n, {first})
+            vj = T.axis.spatial(m, {second})
+            B[vi, vj] = A[vi, vj] + 1
+"""
+
+
 NEST = program("i, j in T.grid(n, m)", "i, j")
 FUSED = program("f in range(n * m)", "f // m, f % m")
 
@@ -31,6 +46,12 @@ FUSED = program("f in range(n * m)", "f // m, f % m")
     [
         (NEST, FUSED, "lambda f: [f // m, f % m]", Status.PROVED),
         (FUSED, NEST, "lambda i, j: [i*m + j]", Status.PROVED),
+        (
+            in_block("i, j in T.grid(n, m)", "i", "j"),
+            in_block("f in range(n * m)", "f // m", "f % m"),
+            "lambda f: [f // m, f % m]",
+            Status.PROVED,
+        ),
         (FUSED, program("f in range(m * n)", "f // m, f % m"), "lambda f: [f]", Status.PROVED),
         (NEST, program("f in range(n * m)", "f // m, m - 1 - f % m"), "lambda f: [f // m, m - 1 - f % m]", Status.UNKNOWN),
         (NEST, program("f in range(n * m - 1)", "f // m, f % m"), "lambda f: [f // m, f % m]", Status.REFUTED),
