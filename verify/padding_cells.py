@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import Cell, Extent, LayoutRecord
@@ -17,7 +19,9 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.integers import at_least, below, same
+from layoutproof.verify.maps import check_map
 from layoutproof.verify.search import Cover, Search, nothing
+from layoutproof.verify.verdict import Status
 
 
 def has_forbidden(record: LayoutRecord) -> bool:
@@ -32,26 +36,46 @@ def record_shape(record: LayoutRecord, symbols: Sequence[Var]) -> tuple[Expr, ..
 
 def padding_covers(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell) -> Iterator[Cover]:
     """The instances whose `cell` is padding of one kind, one cover for each step that introduced such padding."""
-    for inside, conditions, cover in _steps(facts, scene, cell, record, padding):
+    for _, inside, conditions, cover in _steps(facts, scene, cell, record, padding):
         yield Cover(inside, tuple(conditions), (cover,))
 
 
 def find_forbidden(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord) -> Search:
     """An instance of the scene whose `cell`, an index of the record's last box, is padding without a contract."""
     engine = "structure"
-    for inside, conditions, cover in _steps(facts, scene, cell, record, Cell.PAD_FORBIDDEN):
+    for number, inside, conditions, cover in _steps(facts, scene, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
+        if not found.is_empty and found.point is None and _is_onto(record, number):
+            found = nothing("structure")
         if not found.is_empty:
             return found
         engine = found.engine
     return nothing(engine)
 
 
+def _is_onto(record: LayoutRecord, number: int) -> bool:
+    """Whether a step's map certainly reaches every cell of its box, so that the step introduced no padding: a swizzle, say, of which
+    integer sets make heavy weather.
+    """
+    step = record.steps[number]
+    before = record.steps[number - 1].shape if number > 0 else record.logical_shape
+    return _reaches_all(step.index_map, before, step.shape)
+
+
+@lru_cache(maxsize=64)
+def _reaches_all(index_map: str, shape: tuple[Extent, ...], box: tuple[Extent, ...]) -> bool:
+    try:
+        return check_map(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
+    except LayoutproofError:
+        # What is wrong with the record is said where records are checked.
+        return False
+
+
 def _steps(
     facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell
-) -> Iterator[tuple[Scene, Sequence[Expr], Cover]]:
-    """For each step that introduced this kind of padding: the instances with the cell of its box, how that comes to be `cell`, and
-    which it reaches.
+) -> Iterator[tuple[int, Scene, Sequence[Expr], Cover]]:
+    """For each step that introduced this kind of padding: its number, the instances with the cell of its box, how that comes to be
+    `cell`, and which it reaches.
     """
     symbols = facts.program.symbols
     maps = [parse_index_map(step.index_map, symbols=tuple(v.name for v in symbols)) for step in record.steps]
@@ -69,7 +93,7 @@ def _steps(
             conditions += [same(a, b) for a, b in zip(cell, _through(maps[number + 1 :], target), strict=True)]
         reached, source = _with_index(inside, boxes[number], "from'")
         cover = [same(a, b) for a, b in zip(target, _through(maps[number : number + 1], source), strict=True)]
-        yield inside, conditions, Cover(reached, tuple(cover))
+        yield number, inside, conditions, Cover(reached, tuple(cover))
 
 
 def _through(maps: Sequence[IndexMap], index: Sequence[Expr]) -> Sequence[Expr]:

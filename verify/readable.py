@@ -7,6 +7,7 @@ contract. A write counts only where it certainly happens: one under a guard that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from layoutproof.ir.evaluate import evaluate
@@ -84,11 +85,13 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     arbitrary: Iterable[Cover] = ()
     if record is not None and any(step.padding is Cell.PAD_UNDEF for step in record.steps):
         boxed = in_box(facts, access, record_shape(record, program.symbols))
-        if boxed is None or boxed.access.buffer.dtype != access.buffer.dtype:
+        if boxed is None:
             return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
         # Padding whose contract is `undef` holds something from the start.
-        arbitrary = padding_covers(facts, access.scene, boxed.coordinates, record, Cell.PAD_UNDEF)
-    found = facts.model.uncovered(access.scene, chain(_covers(place, certain), arbitrary))
+        arbitrary = padding_covers(facts, boxed.access.scene, boxed.coordinates, record, Cell.PAD_UNDEF)
+        # Of a vector each scalar is asked for.
+        place = replace(place, access=replace(access, scene=boxed.access.scene))
+    found = facts.model.uncovered(place.access.scene, chain(_covers(place, certain), arbitrary))
     if found.is_empty:
         return proved(claim, found.engine, watch)
     return _unwritten(facts, place, writes, found, record, claim, watch)

@@ -137,12 +137,18 @@ class Matcher:
         rest = bound.region
         whole = self.world.of_points(claim.new, self.world.matched_points(claim))
         for read in reads:
+            found: list[tuple[Read, Points]] = []
             for old in self._candidates(claim, read):
                 if rest.is_empty:
                     return
                 if read.anywhere and not self._same_index(claim, read, old, renamed, theirs, replace(bound, region=rest)):
                     continue
-                agreed = self.agreement.of_reads(claim, read, old, whole)
+                found.append((old, self.agreement.of_reads(claim, read, old, whole)))
+                if rest.outside(found[-1][1]).is_empty:
+                    # What agrees everywhere is the load that is meant; others agree by accident on a part.
+                    found.insert(0, found.pop())
+                    break
+            for old, agreed in found:
                 inside = rest.within(agreed)
                 if not inside.is_empty:
                     yield replace(bound, region=inside, values={**bound.values, variable: theirs[old.var]})

@@ -7,7 +7,7 @@ value what it was. In the new program they are what it does besides, in the old 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
@@ -160,7 +160,9 @@ def _looked_at(half: Half, statement: Statement, read: Read, points: Points) -> 
 
 
 def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
-    """The cells in which a matched instance or an observable end finds what an extra instance wrote."""
+    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a value was made
+    from by extra instances.
+    """
     universe = half.world.encoder(()).space.universe()
     extra = no_points(universe)
     for record in found:
@@ -178,6 +180,15 @@ def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> So
         if data in written:
             read = read.union(flow.final(data).intersect_domain(seen).range())
     read = read.intersect(extra)
+    for _ in range(_ROUNDS):
+        more = read
+        for record in found:
+            for each in record.statement.reads:
+                if each.data in written:
+                    more = more.union(flow.sources(record.statement, each).intersect_domain(read).range().intersect(extra))
+        if more.is_subset(read):
+            break
+        read = more.coalesce()
     accesses = relations([half.flow.access(record.statement) for record in found], universe)
     return read.apply(accesses).coalesce()
 
@@ -226,11 +237,14 @@ def _try(half: Half, record: NoOps, current: Read, cells: Sources, knowledge: Kn
         used = set(free_variables(term))
         reads = [read for read in statement.reads if read.var in used and read is not current]
         for piece, known in knowledge.together(statement, [current, *reads], part):
-            candidate = _ask(_Question(statement, current, reads, known, piece, term), asking)
+            question = _Question(statement, current, reads, known, piece, term)
+            candidate = _ask(question, asking)
             if candidate.answer.status is Status.PROVED:
                 yield candidate
-            elif record.failed is None:
+                continue
+            if record.failed is None:
                 record.failed = candidate.answer
+            yield from (each for smaller in _apart(question, asking) if (each := _ask(smaller, asking)).answer.status is Status.PROVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +255,16 @@ class _Question:
     known: Sequence[Known]
     region: Region
     term: Expr
+
+
+def _apart(question: _Question, asking: _Asking) -> list[_Question]:
+    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where that is one part."""
+    regions = [question.region]
+    for read in (question.current, *question.reads):
+        computed = asking.computed.where(question.statement, read, question.region)
+        halves = (half for region in regions for half in (region.within(computed), region.outside(computed)))
+        regions = [half for half in halves if not half.is_empty]
+    return [replace(question, region=region) for region in regions] if len(regions) > 1 else []
 
 
 def _ask(question: _Question, asking: _Asking) -> Candidate:

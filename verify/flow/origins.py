@@ -8,7 +8,7 @@ from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.passing import passing_on
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.pairing import Region, Sources, no_points, only, part_of
+from layoutproof.verify.isl.pairing import Points, Region, Sources, no_points, only, part_of
 from layoutproof.verify.statements import Read, ReadRole, Statement
 
 
@@ -28,14 +28,18 @@ class Computed:
 
     def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
         """Whether all values that a read finds on a region are values of the old program."""
+        return region.outside(self.where(statement, read, region)).is_empty
+
+    def where(self, statement: Statement, read: Read, region: Region) -> Points:
+        """The part of a region on which what a read finds is a value of the old program."""
         if Clause.LICENCE_SCOPE in self.without:
-            return True
+            return region.points
         if read.anywhere:
-            return False
+            return region.points.subtract(region.points)
         name = self.half.name(statement)
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
         known = self.half.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
-        return region.outside(part_of(known, name, region.points)).is_empty
+        return part_of(known, name, region.points)
 
     def _of_the_old_program(self) -> Sources:
         """The old instances that compute a value, and the places, initial cells too, where the old program surely looks."""

@@ -1,0 +1,26 @@
+"""The right rewrites under proofs/accepted: each was once out of reach, and is proved; the interpreter agrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from layoutproof.ir.rewrite_text import parse_litmus, rewrite_text
+from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.verdict import Status
+from tests.attack.judge import judge
+from tests.proof.litmus import PROVED, allowed, litmus, name_of
+
+
+@pytest.mark.parametrize("path", PROVED, ids=name_of)
+def test_a_right_rewrite_is_proved(path: Path) -> None:
+    """Proved under the licences that its header allows, told apart by no run, and the same after it was printed."""
+    case = litmus(path)
+    assert case.header.expect == "proved" and case.header.about is not None
+    assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
+    verdicts = check_rewrite(case.rewrite, allowed=allowed(case), search=False)
+    assert [(v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED] == []
+    licences = frozenset(word for v in verdicts for word in v.strictness)
+    assert judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, licences=licences).difference is None
