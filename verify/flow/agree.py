@@ -31,7 +31,7 @@ from layoutproof.verify.isl.pairing import (
 )
 from layoutproof.verify.statements import Read, Statement, Statements
 
-_ROUNDS = 4
+_ROUNDS = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,16 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.extremes import bounds_of
-from layoutproof.verify.isl.space import map_from_affs
+from layoutproof.verify.isl.space import NoAnswer, map_from_affs
 
 Points: TypeAlias = isl.Set
 Link: TypeAlias = isl.Map
 Relation: TypeAlias = isl.UnionMap
 Sources: TypeAlias = isl.UnionSet
+
+
+# Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.
+_MANY, _QUOTIENTS = 40, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,13 @@ class Region:
         return bool(self.points.is_empty())
 
     def within(self, points: Points) -> Region:
-        """The part inside further points (of any tuple name)."""
+        """The part inside further points (of any tuple name). Raises NoAnswer where that is too much work."""
+        _check_size(self.points, points)
         return Region(self.encoder, self.points.intersect(unnamed(points)).coalesce())
 
     def outside(self, points: Points) -> Region:
-        """The part outside."""
+        """The part outside. Raises NoAnswer where that is too much work."""
+        _check_size(self.points, points)
         return Region(self.encoder, self.points.subtract(unnamed(points)).coalesce())
 
     def split(self, condition: Expr) -> tuple[Region, Region]:
@@ -75,6 +81,17 @@ class Region:
     def named(self, name: str) -> Points:
         """The points with a tuple name."""
         return self.points.set_tuple_name(name)
+
+
+def _check_size(first: Points, second: Points) -> None:
+    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not begun."""
+    mine, theirs = first.n_basic_set(), second.n_basic_set()
+    if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
+        raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
+
+
+def _quotients(points: Points) -> int:
+    return sum(piece.dim(isl.dim_type.div) for piece in points.get_basic_sets())
 
 
 def joined(regions: Sequence[Region]) -> Region:
