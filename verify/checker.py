@@ -72,7 +72,8 @@ def check_rewrite(
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
-    old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where)
+    # The new program is called as the old one was: it may not state sizes of its own.
+    old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
     verdicts = [
         *_prove_cell_maps(rewrite, old, new, where, without),
         *_prove_interface(rewrite, where, without),

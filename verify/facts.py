@@ -15,6 +15,7 @@ from typing import Any
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.interval import Interval, interval_of, of_type
+from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
@@ -58,9 +59,13 @@ class Facts:
         return Setting.of(self.assumed, self._bounds)
 
     @staticmethod
-    def of(function: PrimFunc, where: Expr | None = None) -> Facts:
-        """The facts of a function; `where` is a condition on its symbols that callers vouch for."""
-        return Facts(read_program(function, where))
+    def of(function: PrimFunc, where: Expr | None = None, called_as: PrimFunc | None = None) -> Facts:
+        """The facts of a function; `where` is a condition on its symbols that callers vouch for. `called_as` is the function whose callers
+        they are, itself unless given: a size of what these pass is not negative, also where a layout hides it.
+        """
+        program = read_program(function, where)
+        sizes = sizes_of(function if called_as is None else called_as)
+        return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes))
 
     def with_assumptions(self, *more: Expr) -> Facts:
         """The same program with more assumed of its symbols."""
@@ -176,6 +181,14 @@ class Facts:
 def _symbol_ranges(program: Program) -> dict[Var, Interval]:
     extents = {extent for buffer in program.function.buffers for extent in buffer.shape if isinstance(extent, Var)}
     return {v: Interval(0, v.dtype.max_int) if v in extents else of_type(v.dtype) for v in program.symbols}
+
+
+def sizes_of(function: PrimFunc) -> frozenset[str]:
+    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout record states."""
+    parameters = {buffer.data.name for buffer in function.buffers}
+    stated = (extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape)
+    shown = (extent.name for buffer in function.buffers for extent in buffer.shape if isinstance(extent, Var))
+    return frozenset((*shown, *(extent for extent in stated if isinstance(extent, str))))
 
 
 def _extents_not_negative(function: PrimFunc) -> tuple[Expr, ...]:

@@ -8,7 +8,7 @@ happen. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
@@ -43,6 +43,12 @@ class Dim:
     extent: Expr
     kind: ForKind
     lane: bool = False
+
+
+def ranges_of(dims: Sequence[Dim]) -> dict[str, tuple[int, int]]:
+    """The least and the largest value of each dim whose bounds are numbers, where it has any."""
+    ends = ((dim.var.name, dim.start, dim.extent) for dim in dims)
+    return {n: (s.value, s.value + e.value - 1) for n, s, e in ends if isinstance(s, IntImm) and isinstance(e, IntImm) and e.value > 0}
 
 
 @dataclass(frozen=True, slots=True)

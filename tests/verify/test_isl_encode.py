@@ -165,3 +165,44 @@ def test_symbolic_function_is_printed_with_its_remainder() -> None:
         assert expr_text(decoder.condition(encoder.set_of(logical_and(4 * X + Y >= N, X < 3))), "plain") in (
             "4*i + j >= n and i <= 2", "i <= 2 and 4*i + j >= n"
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_products_and_quotients_are_told_apart_by_cases(seed: int) -> None:
+    """Products with a factor of few values, and quotients by a symbol with few values, are what the evaluator says on the whole domain;
+    all else is refused.
+    """
+    rng = Random(seed)
+    space = NamedSpace(isl.Context(), ["i", "j"], ["n"])
+    plain = Encoder(space)
+    low, high, least = rng.randint(-3, 1), rng.randint(2, 5), rng.choice([0, 1, 2])
+    domain = space.universe().intersect(plain.set_of(logical_and(X >= low, X < high, N >= least, N <= 9)))
+    domain = domain.intersect(plain.set_of(logical_and(Y >= 0, Y < rng.choice([N, N + 2, N * 2 + 1]))))
+    encoder = Encoder(space, domain, ranges={"i": (low, high - 1)})
+    a, b = (rng.choice([X, Y, X + 2, Y - X, N - X, X * 3 + 1]) for _ in range(2))
+    d = rng.choice([N, N + 1, N + 2 - least, (N + 3) // 2, N - 3])
+    forms: list[Callable[[], Expr]] = [
+        lambda: X * d + a, lambda: a * X, lambda: (X * d + Y) // d, lambda: (X * d + Y) % d, lambda: a // d + b, lambda: b % d,
+    ]  # fmt: skip
+    expr = rng.choice(forms)()
+    try:
+        function = encoder.function(expr)
+    except NotQuasiAffine:
+        return
+    for i, j, n in product(range(low, high), range(20), range(least, 10)):
+        point = point_of(space, i, j).set_coordinate_val(isl.dim_type.param, 0, value(space.ctx, n))
+        if not isl.Set.from_point(point).is_subset(domain):
+            continue
+        assert int(str(function.eval(point))) == evaluate(expr, {"i": i, "j": j, "n": n})
+
+
+@pytest.mark.parametrize("expr", [X * N, Y // N, (X * N + Y) % N, Y % (N + 1)])
+def test_cases_are_found_where_there_are_few(expr: Expr) -> None:
+    """With three values of `i`, and `j` below `2 * n`, everything is linear case by case; without bounds nothing is."""
+    space = NamedSpace(isl.Context(), ["i", "j"], ["n"])
+    bounds = logical_and(X >= 0, X < 3, Y >= 0, Y < N * 2, N >= 1)
+    domain = space.universe().intersect(Encoder(space).set_of(bounds))
+    assert domain.is_subset(Encoder(space, domain, ranges={"i": (0, 2)}).function(expr).domain())
+    for encoder in (Encoder(space), Encoder(space, space.universe())):
+        with pytest.raises(NotQuasiAffine):
+            encoder.function(expr)

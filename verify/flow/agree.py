@@ -155,7 +155,7 @@ class Agreement:
         moved = self.world.moved(old.data.name)
         if not (new.anywhere and old.anywhere) or len(more) != len(rest) or moved or Clause.ORDER in self.without:
             return nowhere
-        encoder = self.world.encoder([dim.var.name for dim in new.access.scene.dims])
+        encoder = self.world.encoder_of(new.access.scene.dims)
         outputs = (*claim.outputs, *(dim.var for dim in more))
         step = relations([function_between(encoder, name, outputs, f"{OLD}{claim.old.number}", claim.where)], region.points)
         everywhere = Region(encoder, encoder.space.universe()).within(self.after.access(new, claim.new).domain())

@@ -15,6 +15,7 @@ from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.verify.apart import UNSAID, are_apart, is_unsaid
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.flow.theta import Counterpart, counterparts
+from layoutproof.verify.instances import Dim
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.pairing import (
@@ -52,7 +53,7 @@ class World:
     matched: dict[int, list[tuple[Counterpart, Points]]] = field(default_factory=dict)
     theta: Relation = field(init=False)
     _steps: dict[Key, Relation] = field(default_factory=dict)
-    _encoders: dict[tuple[str, ...], Encoder] = field(default_factory=dict)
+    _encoders: dict[tuple[str, ...] | tuple[Dim, ...], Encoder] = field(default_factory=dict)
 
     @staticmethod
     def of(rewrite: Rewrite, old_facts: Facts, new_facts: Facts, operations: int = DEFAULT_OPERATIONS) -> World:
@@ -89,18 +90,26 @@ class World:
             found = self._encoders[key] = Encoder(space, space.universe())
         return found
 
+    def encoder_of(self, dims: Sequence[Dim]) -> Encoder:
+        """The encoder of expressions over these dims, for points that lie in them. Raises NotModelled."""
+        key = tuple(dims)
+        found = self._encoders.get(key)
+        if found is None:
+            found = self._encoders[key] = self.workspace.boxed(key).encoder
+        return found
+
     def region(self, flow: Dataflow, statement: Statement) -> Region:
         """All instances of a statement."""
         return self.of_points(statement, flow.domain(statement))
 
     def of_points(self, statement: Statement, points: Points) -> Region:
         """Some instances of a statement."""
-        encoder = self.encoder([dim.var.name for dim in statement.dims])
+        encoder = self.encoder_of(statement.dims)
         return Region(encoder, encoder.space.universe()).within(points)
 
     def of_assumption(self, assumption: AssumedFact, flow: Relation, name: str) -> Region:
         """The instances of an assumption from which a relation leads somewhere."""
-        encoder = self.encoder([dim.var.name for dim in assumption.dims])
+        encoder = self.encoder_of(assumption.dims)
         universe = encoder.space.universe()
         return Region(encoder, universe).within(part_of(flow.domain(), name, universe))
 
@@ -140,7 +149,7 @@ class World:
         self.theta = theta
 
     def _step(self, claim: Counterpart) -> Link:
-        encoder = self.encoder([dim.var.name for dim in claim.new.dims])
+        encoder = self.encoder_of(claim.new.dims)
         step = function_between(encoder, f"{NEW}{claim.new.number}", claim.outputs, f"{OLD}{claim.old.number}", claim.where)
         return step.intersect_domain(self.after.domain(claim.new)).intersect_range(self.before.domain(claim.old)).coalesce()
 

@@ -29,6 +29,7 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
+from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
@@ -36,6 +37,10 @@ from layoutproof.verify.isl.extremes import bounds_of
 from layoutproof.verify.isl.space import NamedSpace, integer, value
 
 MAX_BITS = 24
+MAX_CASES = 16
+"""So many values of one factor of a product are told apart, each of which makes it linear in the other."""
+MAX_QUOTIENTS = 4
+"""So many values of a quotient by something that is no constant are looked for, from 0 up and from -1 down."""
 
 
 class NotQuasiAffine(Exception):
@@ -82,12 +87,20 @@ class Encoder:
     """Expressions over the names of one space.
 
     `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is where the
-    operands of bitwise operations are looked up for their bounds.
+    operands of bitwise operations and quotients are looked up for their bounds. `ranges` are those of names, where they are of numbers.
+    Functions are asked for on the domain, and in the ranges, only.
     """
 
-    def __init__(self, space: NamedSpace, domain: isl.Set | None = None, values: Mapping[str, isl.PwAff] | None = None) -> None:
+    def __init__(
+        self,
+        space: NamedSpace,
+        domain: isl.Set | None = None,
+        values: Mapping[str, isl.PwAff] | None = None,
+        ranges: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
         self.space = space
         self.domain = domain
+        self.ranges: Mapping[str, tuple[int, int]] = ranges if ranges is not None else {}
         self._values: dict[str, isl.PwAff] = dict(values) if values is not None else {}
         self._done: dict[Expr, isl.PwAff] = {}
 
@@ -147,6 +160,40 @@ class Encoder:
         """`then` on `where`, `otherwise` on `elsewhere`; the two sets are disjoint."""
         return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
 
+    def by_cases(self, factor: Expr, other: isl.PwAff) -> isl.PwAff | None:
+        """`factor * other` where the factor has few values in the ranges (the product is defined there only); None elsewhere."""
+        known = {v: Interval(*self.ranges[v.name]) for v in free_variables(factor) if v.name in self.ranges}
+        found = interval_of(factor, known) if known else None
+        if found is None or not found.high - found.low < MAX_CASES:
+            return None
+        function, result = self.function(factor), self.constant(0)
+        for position, number in enumerate(range(int(found.low), int(found.high) + 1)):
+            piece = self.scale(other, number).intersect_domain(function.eq_set(self.constant(number)))
+            result = piece if position == 0 else result.union_add(piece)
+        return result
+
+    def quotient_by_cases(self, function: isl.PwAff, divisor: isl.PwAff) -> list[tuple[int, isl.Set]] | None:
+        """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with its part of the
+        domain. None elsewhere.
+        """
+        if self.domain is None or not self.domain.is_subset(divisor.pos_set()):
+            return None
+        rest, found = self.domain, list[tuple[int, isl.Set]]()
+        if rest.is_empty():
+            return [(0, rest)]
+        for number in (*range(MAX_QUOTIENTS), *range(-1, -MAX_QUOTIENTS, -1)):
+            least, beyond = self.scale(divisor, number), self.scale(divisor, number + 1)
+            part = rest.intersect(function.ge_set(least)).intersect(function.lt_set(beyond))
+            if part.is_empty():
+                if number < 0:
+                    break
+                continue
+            found.append((number, part))
+            rest = rest.subtract(part)
+            if rest.is_empty():
+                return found
+        return None
+
     # -- bits -------------------------------------------------------------------------------------------------------------
 
     def mask(self, function: isl.PwAff, mask: int) -> isl.PwAff:
@@ -205,6 +252,30 @@ def _divisor(expr: Binary) -> int:
     return divisor
 
 
+def _floordiv(enc: Encoder, expr: Binary) -> isl.PwAff:
+    if try_constant(expr.rhs) is not None:
+        return enc.floor_divide(enc.function(expr.lhs), _divisor(expr))
+    return _by_quotients(enc, expr, lambda number, function, divisor: enc.constant(number))
+
+
+def _floormod(enc: Encoder, expr: Binary) -> isl.PwAff:
+    if try_constant(expr.rhs) is not None:
+        return enc.floor_remainder(enc.function(expr.lhs), _divisor(expr))
+    return _by_quotients(enc, expr, lambda number, function, divisor: function.sub(enc.scale(divisor, number)))
+
+
+def _by_quotients(enc: Encoder, expr: Binary, of: Callable[[int, isl.PwAff, isl.PwAff], isl.PwAff]) -> isl.PwAff:
+    """A quotient or remainder by something that is no constant, where the quotient has few values."""
+    function, divisor = enc.function(expr.lhs), enc.function(expr.rhs)
+    result: isl.PwAff | None = None
+    for number, part in enc.quotient_by_cases(function, divisor) or ():
+        piece = of(number, function, divisor).intersect_domain(part)
+        result = piece if result is None else result.union_add(piece)
+    if result is None:
+        raise NotQuasiAffine(expr, f"the divisor of `{expr.op}` is not a constant")
+    return result
+
+
 def _multiply(enc: Encoder, expr: Binary) -> isl.PwAff:
     for factor, other in ((expr.rhs, expr.lhs), (expr.lhs, expr.rhs)):
         number = try_constant(factor)
@@ -215,6 +286,10 @@ def _multiply(enc: Encoder, expr: Binary) -> isl.PwAff:
     for factor_function, other_function in ((a, b), (b, a)):
         if factor_function.is_cst() and factor_function.n_piece() == 1:
             return enc.scale(other_function, integer(factor_function.min_val()))
+    for factor, other_function in ((expr.lhs, b), (expr.rhs, a)):
+        product = enc.by_cases(factor, other_function)
+        if product is not None:
+            return product
     raise NotQuasiAffine(expr, "a product of two variables")
 
 
@@ -249,8 +324,8 @@ _BINARY: dict[BinaryOp, Callable[[Encoder, Binary], isl.PwAff]] = {
     BinaryOp.ADD: lambda enc, e: enc.function(e.lhs).add(enc.function(e.rhs)),
     BinaryOp.SUB: lambda enc, e: enc.function(e.lhs).sub(enc.function(e.rhs)),
     BinaryOp.MUL: _multiply,
-    BinaryOp.FLOORDIV: lambda enc, e: enc.floor_divide(enc.function(e.lhs), _divisor(e)),
-    BinaryOp.FLOORMOD: lambda enc, e: enc.floor_remainder(enc.function(e.lhs), _divisor(e)),
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
     BinaryOp.TRUNCDIV: lambda enc, e: enc.truncate_divide(enc.function(e.lhs), _divisor(e)),
     BinaryOp.TRUNCMOD: _truncmod,
     BinaryOp.MIN: lambda enc, e: enc.function(e.lhs).min(enc.function(e.rhs)),

@@ -14,7 +14,7 @@ import islpy as isl
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.evidence import Covered, NoInstance, Setting, Unsaid, Witness, is_recording, record
-from layoutproof.verify.instances import Dim, Guard, Scene, Unknown
+from layoutproof.verify.instances import Dim, Guard, Scene, Unknown, ranges_of
 from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.extremes import point_of
@@ -219,7 +219,7 @@ class Model:
             except NotQuasiAffine as problem:
                 missing = problem
         # Bitwise operations in guards need bounds of their operands, which the loops give.
-        encoder = Encoder(space, points)
+        encoder = Encoder(space, points, ranges=ranges_of(scene.dims))
         loose: NotQuasiAffine | None = None
         for condition in self._assumed:
             try:

@@ -12,7 +12,7 @@ import islpy as isl
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval
-from layoutproof.verify.instances import Dim, Guard, Scene
+from layoutproof.verify.instances import Dim, Guard, Scene, ranges_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, NamedSpace, limited, map_from_affs, new_context
 from layoutproof.verify.statement import NotModelled
@@ -117,7 +117,7 @@ class Workspace:
             for dim in dims:
                 variable, start = plain.function(dim.var), plain.function(dim.start)
                 points = points.intersect(variable.ge_set(start)).intersect(variable.lt_set(start.add(plain.function(dim.extent))))
-        return Instances(space, Encoder(space, points), points)
+        return Instances(space, Encoder(space, points, ranges=ranges_of(dims)), points)
 
     def restricted(self, instances: Instances, guards: Sequence[Guard]) -> Instances:
         """The instances where conditions hold."""
@@ -128,4 +128,4 @@ class Workspace:
         if not guards:
             return instances
         points = points.coalesce()
-        return Instances(instances.space, Encoder(instances.space, points), points)
+        return Instances(instances.space, Encoder(instances.space, points, ranges=instances.encoder.ranges), points)
