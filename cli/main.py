@@ -29,6 +29,7 @@ _COMMANDS = {
     "demo": ("layoutproof.cli.demo", "demo"),
     "draw": ("layoutproof.cli.draw", "draw"),
     "map": ("layoutproof.cli.map", "map_command"),
+    "pad-values": ("layoutproof.cli.pad_values", "pad_values"),
     "recheck": ("layoutproof.cli.recheck", "recheck_command"),
     "run": ("layoutproof.cli.run", "run"),
 }

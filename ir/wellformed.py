@@ -305,8 +305,13 @@ def vectors_stay_in_values(p: Program) -> Found:
     for visit in p.visits:
         if visit.expr is None or visit.expr.dtype.lanes == 1:
             continue
-        if visit.role in (Role.CONDITION, Role.BOUND, Role.SHAPE) or isinstance(visit.stmt, Evaluate):
-            yield f"{visit.expr.dtype.lanes} lanes in {visit.role.value}", visit.expr.span or visit.span
+        where = visit.expr.span if visit.expr.span is not None else visit.span
+        if visit.role in (Role.CONDITION, Role.BOUND, Role.SHAPE):
+            yield f"{visit.expr.dtype.lanes} lanes in {visit.role.value}", where
+        elif isinstance(visit.stmt, Evaluate):
+            yield f"{visit.expr.dtype.lanes} lanes in an effect, which is one for all of them", where
+        elif isinstance(visit.stmt, Block):
+            yield f"{visit.expr.dtype.lanes} lanes in a region of block `{visit.stmt.name}`, which is a box", where
 
 
 _BELOW = frozenset((Stage.LOWERED, Stage.FLATTENED))

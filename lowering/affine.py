@@ -90,7 +90,8 @@ def _order(term: Expr) -> tuple[int, str]:
 
 
 def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> Expr:
-    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then the constant.
+    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then the constant;
+    the constant first where nothing else is added.
 
     Terms with one coefficient are multiplied by it once. Terms of `first` decide ties, in their order; the rest is ordered by text.
     Added terms come first, so that no partial sum of non-negative terms goes below zero.
@@ -99,7 +100,11 @@ def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> E
     groups: dict[int, list[Expr]] = {}
     for term in sorted(affine.terms, key=lambda t: (rank.get(t, len(rank)), _order(t))):
         groups.setdefault(affine.terms[term], []).append(widen(term, dtype))
+    constant = affine.constant
     result: Expr | None = None
+    if constant > 0 and groups and all(coefficient < 0 for coefficient in groups):
+        # `15 - k` rather than `k * -1 + 15`.
+        result, constant = const(constant, dtype), 0
     for coefficient in sorted(groups, key=lambda c: (c < 0, -abs(c))):
         inner = reduce(lambda a, b: binary(BinaryOp.ADD, a, b), groups[coefficient])
         if result is None:
@@ -108,7 +113,7 @@ def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> E
             part = inner if abs(coefficient) == 1 else binary(BinaryOp.MUL, inner, const(abs(coefficient), dtype))
             result = binary(BinaryOp.ADD if coefficient > 0 else BinaryOp.SUB, result, part)
     if result is None:
-        return const(affine.constant, dtype)
-    if affine.constant == 0:
+        return const(constant, dtype)
+    if constant == 0:
         return result
-    return binary(BinaryOp.ADD if affine.constant > 0 else BinaryOp.SUB, result, const(abs(affine.constant), dtype))
+    return binary(BinaryOp.ADD if constant > 0 else BinaryOp.SUB, result, const(abs(constant), dtype))

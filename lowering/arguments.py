@@ -23,6 +23,7 @@ class ArgumentKind(StrEnum):
     FACTORS = "a list of positive integers, of which one may be null"
     CHOICES = "null, or a list of integers"
     FLAG = "true or false"
+    NAMES = "a list of names, none twice"
 
 
 def to_json(kind: ArgumentKind, value: Any) -> Any:
@@ -69,6 +70,10 @@ def _is_factors(value: Any) -> bool:
     return all(v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0) for v in value)
 
 
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) and v != "" for v in value) and len(set(value)) == len(value)
+
+
 _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ArgumentKind.NAME: lambda value: isinstance(value, str) and value != "",
     ArgumentKind.INDEX_MAP: lambda value: isinstance(value, str) and value.strip() != "",
@@ -79,4 +84,5 @@ _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ArgumentKind.FACTORS: _is_factors,
     ArgumentKind.CHOICES: lambda value: value is None or _is_integers(value),
     ArgumentKind.FLAG: lambda value: isinstance(value, bool),
+    ArgumentKind.NAMES: _is_names,
 }

@@ -46,7 +46,26 @@ NO_ORDER = "LP339"
 NO_GUARD = "LP340"
 BLOCKS_FIRST = "LP341"
 STRIDES_AND_SEPARATORS = "LP342"
+NO_STEP = "LP349"
 UNDEF_IN_CONTROL = "LP351"
+SEVERAL_ACCESSES = "LP352"
+NO_ITERATORS = "LP353"
+NOT_TEMPORARY = "LP354"
+LOOP_OUTSIDE = "LP355"
+NO_PADS = "LP356"
+NO_EINSUM = "LP357"
+LANES = "LP361"
+EXPANSION = "LP362"
+NOT_ADJACENT = "LP363"
+BLOCK_MAP = "LP364"
+NO_PADDING = "LP371"
+NO_LAYOUT_STEP = "LP372"
+NO_LANES = "LP381"
+POINTER_CASTS = "LP382"
+VECTOR_TARGET = "LP383"
+HOIST_FLAG = "LP387"
+LET_INSIDE = "LP388"
+HOIST_COPIES = "LP389"
 
 MEANINGS: Mapping[str, str] = {
     NO_BUFFER: "The function has no buffer of that name, neither as a parameter nor in its body.",
@@ -91,5 +110,24 @@ MEANINGS: Mapping[str, str] = {
     NO_GUARD: "The block has no such guard: no condition in it or around it that could be dropped.",
     BLOCKS_FIRST: "The transform takes loops and accesses; blocks have to be lowered before.",
     STRIDES_AND_SEPARATORS: "Memory with more than one physical axis has no strides of its own and no offset.",
+    NO_PADDING: "The block touches no padding there: nothing that it does could be kept away from some.",
+    NO_LAYOUT_STEP: "Pad values are tried in the step that re-laid the buffer; the schedule has no such step.",
+    NO_STEP: "A schedule without steps has none to take back.",
+    SEVERAL_ACCESSES: "A buffer over the iterators of a block has one cell for each instance, so the block may access one place only.",
+    NO_ITERATORS: "What is indexed by a block's iterators must be decided by these alone.",
+    NOT_TEMPORARY: "Only memory that the function allocates for itself can change its extent.",
+    LOOP_OUTSIDE: "A buffer that iterations take in turns is allocated outside the loop, and used inside it only.",
+    NO_PADS: "The block does not pad: it stores no choice between something inside and a constant outside.",
+    NO_EINSUM: "Iterators are padded where each has a loop of its own, and buffers are indexed by iterators by themselves.",
     UNDEF_IN_CONTROL: "An index, a range or a condition would be undefined, and with it what the program does.",
+    LANES: "The lanes of a vector are as many as a vectorized loop has iterations: a constant, and no such loop stands in another.",
+    EXPANSION: "Only a loop with a constant number of iterations, and not too many of them, is written out.",
+    NO_LANES: "A vectorized loop becomes lanes: a constant number of them, each statement one for all lanes, indices alike but the last.",
+    POINTER_CASTS: "The target cannot see memory under another number of lanes; there buffers get vectors as elements, or accesses stay.",
+    VECTOR_TARGET: "There is no such target; what one allows of vectors is in a table.",
+    HOIST_FLAG: "What may be hoisted is said by flags, and there is none of that name.",
+    LET_INSIDE: "The condition needs a value that is bound inside the loop, and the flags do not let that come along.",
+    HOIST_COPIES: "A condition with two arms copies its loop; so many of them would make the program too large.",
+    NOT_ADJACENT: "Two loops become one where the second stands right behind the first, runs as often, and counts in the same type.",
+    BLOCK_MAP: "A block runs over another space where its variables are its loops, and new ones are functions of old ones of one kind.",
 }

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import INT8, INT32, INT64, DType
-from layoutproof.ir.expr import BinaryOp, Cast, Expr, IntImm, Ramp, binary, const, widen
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -22,6 +22,7 @@ from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
 from layoutproof.ir.subst import fresh, names_in
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering import codes
+from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.scopes import symbol_scope
@@ -40,8 +41,8 @@ class FlattenBuffer(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The flattened function.
 
-        Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, and for strides or an offset
-        together with separators.
+        Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an offset together
+        with separators, and for aliases that see memory of several physical axes in other ones.
         """
         block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
         if block is not None:
@@ -50,14 +51,50 @@ class FlattenBuffer(Pass):
                 f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes first",
                 block.span,
             )
+        _check_aliases(func)
         flattening = _Flattening(func, symbol_scope(func), names_in(func.body) | {b.name for b in func.buffers})
         body = flattening.statement(func.body)
         for buffer in reversed(func.buffers):
             view = flattening.views.get(buffer)
             if view is not None and view.flat != buffer:
                 body = DeclBuffer(view.flat, body)
+        _check_one_shape(flattening)
         ranks = {name: tuple(range(rank - 1)) for name, rank in flattening.ranks.items()}
         return rewrite_of(func, with_attribute(func.with_body(body), ranks))
+
+
+def _check_aliases(func: PrimFunc) -> None:
+    """Raise LayoutproofError where one memory would have another number of physical axes by each of its views."""
+    stated = stated_separators(func)
+    views: dict[Var, list[Buffer]] = {}
+    for buffer in all_buffers(func):
+        views.setdefault(buffer.data, []).append(buffer)
+    for first, *others in views.values():
+        groups = len(stated.get(first.data.name, first.axis_separators)) + 1
+        # Of one with strides it is said that it has no separators at all.
+        plain = [b for b in others if not b.strides]
+        odd = [b for b in plain if not _has_groups(stated.get(b.data.name, b.axis_separators), b.rank, groups)]
+        if odd and (groups > 1 or any(b.axis_separators for b in odd)):
+            raise _seen_otherwise(first, groups, odd)
+
+
+def _has_groups(separators: tuple[int, ...], rank: int, groups: int) -> bool:
+    return len(separators) + 1 == groups and (groups == 1 or separators[-1] < rank - 1)
+
+
+def _check_one_shape(flattening: _Flattening) -> None:
+    """Raise LayoutproofError where views of one memory of several physical axes have other extents."""
+    seen: dict[Var, tuple[Buffer, Buffer]] = {}
+    for buffer, view in flattening.views.items():
+        first, flat = seen.setdefault(buffer.data, (buffer, view.flat))
+        if len(view.groups) > 1 and flat.shape != view.flat.shape:
+            raise _seen_otherwise(first, len(view.groups), [buffer])
+
+
+def _seen_otherwise(first: Buffer, groups: int, odd: Sequence[Buffer]) -> LayoutproofError:
+    axes = counted(groups, "physical axis", "physical axes")
+    message = f"{first.name} is memory of {axes}, and has aliases that see others: {', '.join(b.name for b in odd)}"
+    return error(codes.ALIASES, message, odd[0].span, help="views of one memory have the same axis groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +164,9 @@ class _Flattening:
         extents = tuple(self.extent(buffer, strides, offset, group) for group in groups)
         computed = len(buffer.shape) > len(groups) or not plain
         dtype = INT64 if any(e.dtype == INT64 for e in extents) or (computed and not self.fits(extents)) else INT32
+        if computed and dtype == INT64:
+            wide = replace(buffer, shape=_wide(buffer.shape), strides=_wide(buffer.strides))
+            extents = tuple(self.extent(wide, _wide(strides), with_type(offset, INT64), group) for group in groups)
         if computed:
             extents = tuple(with_type(e, dtype) for e in extents)
         element = INT8.with_lanes(buffer.dtype.lanes) if buffer.dtype.is_bool else buffer.dtype
@@ -163,6 +203,11 @@ class _Flattening:
         return total(last, const(1, last.dtype))
 
 
+def _wide(parts: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Extents and strides in 64 bits, so that what is computed from them is."""
+    return tuple(with_type(part, INT64) for part in parts)
+
+
 def row_major(shape: Sequence[Expr], groups: Groups) -> tuple[Expr, ...]:
     """What one step along each axis is worth in the flat axis of its group."""
     strides: list[Expr] = [const(1) for _ in shape]
@@ -196,6 +241,8 @@ def total(a: Expr, b: Expr) -> Expr:
         return const(number, INT64 if INT64 in (a.dtype, b.dtype) or abs(number) > INT32.max_int else INT32)
     if isinstance(a, IntImm) and a.value == 0:
         return b
+    if isinstance(b, IntImm) and isinstance(a, Binary) and a.op is BinaryOp.ADD and isinstance(a.rhs, IntImm):
+        return total(a.lhs, total(a.rhs, b))
     if isinstance(b, IntImm) and b.value <= 0:
         return a if b.value == 0 else binary(BinaryOp.SUB, a, const(-b.value, b.dtype))
     return binary(BinaryOp.ADD, a, b)

@@ -21,7 +21,7 @@ from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
-from layoutproof.ir.stmt import BufferStore, MatchBuffer, Stmt
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk
 from layoutproof.lowering import codes
@@ -73,8 +73,12 @@ class TransformLayout(Pass):
 
 
 def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = None) -> Rewrite:
-    """The function with `buffer` stored by `index_map`; the errors are those of `TransformLayout.propose`."""
-    check_alone(func, buffer)
+    """The function with `buffer` stored by `index_map`; the errors are those of `TransformLayout.propose`.
+
+    Aliases of the same shape and type are other names for the same elements: they move with it.
+    """
+    buffer, *twins = views_together(func, buffer)
+    _check_seen(func, buffer)
     if len(index_map.inputs) != buffer.rank:
         takes, axes = counted(len(index_map.inputs), "index", "indices"), counted(buffer.rank, "axis", "axes")
         message = f"`{index_map_text(index_map)}` takes {takes}, {buffer.name} has {axes}"
@@ -86,7 +90,8 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         # By what is assumed of symbols, one of them can be told from others; but only a shape binds it.
         report = check_map(index_map, buffer.shape)
         physical = _physical(func, buffer, index_map, report)
-    moved = _Relaying(buffer, physical, _typed(index_map, buffer)).function(func)
+    views = {buffer: physical, **{twin: replace(physical, name=twin.name, align=twin.align) for twin in twins}}
+    moved = _Relaying(views, _typed(index_map, buffer)).function(func)
     pad_value = read_pad_value(pad, physical, all_buffers(moved), constants_of(func))
     predicate = padding_predicate(buffer, report) if pad_value is not None else FALSE
     if pad_value is not None:
@@ -201,17 +206,44 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
     raise IllegalTransform(Diagnostic(codes.NOT_INJECTIVE, message, buffer.span), (verdict,))
 
 
+def views_together(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
+    """The views of a buffer's memory that are transformed with it, itself among them, the one that has the memory first.
+
+    Raises LayoutproofError, which lists them, where other views see the memory in another shape or type.
+    """
+    views = (buffer, *aliases_of(func, buffer))
+    others = [view for view in views if _element_by_element(view) != _element_by_element(buffer)]
+    if others:
+        raise error(
+            codes.ALIASES,
+            f"{buffer.name} has aliases that would be left behind: {', '.join(b.name for b in others)}",
+            others[0].span,
+            help="an alias moves along where its shape and type are the same: all together or none",
+        )
+    owners = {*func.buffers, *(b for n in walk(func.body) for b in _allocated(n))}
+    return tuple(sorted(views, key=lambda view: view not in owners))
+
+
+def _element_by_element(view: Buffer) -> tuple[object, ...]:
+    return view.dtype, view.shape, view.strides, view.elem_offset, view.scope
+
+
+def _allocated(node: Node) -> tuple[Buffer, ...]:
+    return (node.buffer,) if isinstance(node, Allocate) else node.alloc_buffers if isinstance(node, Block) else ()
+
+
 def check_alone(func: PrimFunc, buffer: Buffer) -> None:
     """Raise LayoutproofError where something else sees the buffer's memory and would be left behind."""
     others = aliases_of(func, buffer)
     if others:
         names = ", ".join(b.name for b in others)
-        raise error(
-            codes.ALIASES,
-            f"{buffer.name} has aliases that would be left behind: {names}",
-            others[0].span,
-            help="transform all of them together",
-        )
+        message = f"{buffer.name} has aliases that would be left behind: {names}"
+        raise error(codes.ALIASES, message, others[0].span, help="transform all of them together")
+    _check_seen(func, buffer)
+
+
+def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
+    """Raise LayoutproofError where the buffer's memory is seen otherwise than by accesses to a plain buffer."""
     if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
         raise error(
             codes.STRIDES, f"{buffer.name} has strides or an offset; its cells lie where they say, not where an index map does", buffer.span
@@ -238,50 +270,50 @@ def _pointer_used(node: Node, data: Var) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Relaying:
-    """Puts `new` in the place of `old`, mapping the indices of every access."""
+    """Puts new views in the place of old ones, mapping the indices of every access."""
 
-    old: Buffer
-    new: Buffer
+    views: Mapping[Buffer, Buffer]
     index_map: IndexMap
 
     def function(self, func: PrimFunc) -> PrimFunc:
-        mapped = tuple((param, self.new if buffer == self.old else buffer) for param, buffer in func.buffer_map)
+        mapped = tuple((param, self.views.get(buffer, buffer)) for param, buffer in func.buffer_map)
         body = self.visit(func.body)
         assert isinstance(body, Stmt)
         return replace(func, buffer_map=mapped, body=body)
 
     def visit(self, node: Node) -> Node:
         if isinstance(node, Buffer):
-            return self.new if node == self.old else node
-        if isinstance(node, BufferRegion) and node.buffer == self.old:
+            return self.views.get(node, node)
+        if isinstance(node, BufferRegion) and node.buffer in self.views:
             return self.region(node)
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer == self.old:
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer in self.views:
             inner = tuple(self.visit(index) for index in node.indices)
             indices = self.indices(node, [i for i in inner if isinstance(i, Expr)])
             if isinstance(node, BufferLoad):
-                return replace(node, buffer=self.new, indices=indices)
+                return replace(node, buffer=self.views[node.buffer], indices=indices)
             value = self.visit(node.value)
             assert isinstance(value, Expr)
-            return replace(node, buffer=self.new, indices=indices, value=value)
+            return replace(node, buffer=self.views[node.buffer], indices=indices, value=value)
         return map_children(node, self.visit)
 
     def indices(self, node: BufferLoad | BufferStore, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         if indices and indices[-1].dtype.lanes > 1:
             raise error(
-                codes.VECTOR_INDEX, f"{self.old.name} is accessed with a vector index, which the index map would tear apart", node.span
+                codes.VECTOR_INDEX, f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart", node.span
             )
         odd = next((i.dtype for i in indices if i.dtype.kind is not Kind.INT), None)
         if odd is not None:
-            raise error(codes.INDEX_TYPE, f"{self.old.name} is accessed by an index of type {odd}; cast it to int32 or int64", node.span)
+            raise error(codes.INDEX_TYPE, f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64", node.span)
         return self.index_map.map_indices(indices)
 
     def region(self, region: BufferRegion) -> BufferRegion:
         """The least box by axes: a point where every index it depends on is one, else the whole axis."""
+        new = self.views[region.buffer]
         starts = [r.start for r in region.ranges]
         loose = {v for v, r in zip(self.index_map.inputs, region.ranges, strict=True) if r.extent != const(1, r.extent.dtype)}
         mapped = self.index_map.map_indices(starts)
         ranges: list[Range] = []
-        for output, point, extent in zip(self.index_map.outputs, mapped, self.new.shape, strict=True):
+        for output, point, extent in zip(self.index_map.outputs, mapped, new.shape, strict=True):
             whole = bool(loose & set(free_variables(output)))
             ranges.append(Range(const(0, extent.dtype), extent) if whole else Range(point, const(1, point.dtype)))
-        return replace(region, buffer=self.new, ranges=tuple(ranges))
+        return replace(region, buffer=new, ranges=tuple(ranges))

@@ -26,9 +26,13 @@ def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
 
 @dataclass(frozen=True)
 class Pass(ABC):
-    """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the schedule."""
+    """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the schedule.
+
+    Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run.
+    """
 
     primitive: ClassVar[str]
+    may_leave_nothing: ClassVar[bool] = False
 
     @abstractmethod
     def propose(self, func: PrimFunc) -> Rewrite:

@@ -24,6 +24,8 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind, from_json
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
+from layoutproof.lowering.caching.methods import CachingMethods
+from layoutproof.lowering.cleanup.methods import CleanupMethods
 from layoutproof.lowering.conventions import check_records
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
@@ -32,6 +34,7 @@ from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.loops.methods import LoopMethods
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.pad_value import pad_text
+from layoutproof.lowering.padding.methods import PaddingMethods
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.proving import GOOD, GOOD_OR_EMPTY
 from layoutproof.lowering.registry import LOWERING
@@ -41,6 +44,7 @@ from layoutproof.lowering.simplify import Simplify
 from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.vectors.methods import VectorMethods
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -66,7 +70,7 @@ class BufferName:
         return BufferLoad(Buffer(self.buffer.name, self.buffer.dtype, shape, Var(self.buffer.data.name, HANDLE)), index)
 
 
-class Schedule(LoopMethods):
+class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
     that proofs may use, the fewest that suffice.
     """
@@ -121,6 +125,13 @@ class Schedule(LoopMethods):
         """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
         return self._keep(self._proved(transform, search=False))
 
+    def undo(self) -> None:
+        """Take the last step back. Raises LayoutproofError where there is none."""
+        if not self._steps:
+            raise error(codes.NO_STEP, "there is no step to take back")
+        self._steps.pop()
+        self._lowered = None
+
     def _keep(self, step: Step) -> Step:
         self._steps.append(step)
         self._lowered = None
@@ -130,7 +141,11 @@ class Schedule(LoopMethods):
         """The step that a pass would be, not kept; `search` is as in `prove_step`."""
         known = self._steps[-1].verdicts if self._steps else None
         fixed = self.interface == "fixed"
-        return prove_step(self.func, transform, fixed=fixed, where=self._assumed(), known=known, allowed=self.allowed, search=search)
+        where = self._assumed()
+        accepted = GOOD_OR_EMPTY if transform.may_leave_nothing and where is None else GOOD
+        return prove_step(
+            self.func, transform, fixed=fixed, where=where, accepted=accepted, known=known, allowed=self.allowed, search=search
+        )
 
     def _assumed(self) -> Expr | None:
         found = [c for c in map(assumed_of_constants, (self.original, self.func)) if c is not None]
@@ -167,7 +182,7 @@ class Schedule(LoopMethods):
         except IllegalTransform:
             return problem
         first, *rest = problem.diagnostics
-        text = f"with wrap=True the loads that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
+        text = f"with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
         return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
 
     def apply_buffer_transforms(self) -> Step:

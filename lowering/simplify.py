@@ -7,7 +7,7 @@ index arithmetic only where bounds show that every part fits; other values only 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -45,25 +45,35 @@ from layoutproof.ir.stmt import (
     seq,
 )
 from layoutproof.ir.visit import map_children, walk
+from layoutproof.lowering.cleanup.full import first_proved
+from layoutproof.lowering.cleanup.stores import Origins
 from layoutproof.lowering.folding import fold_constants
 from layoutproof.lowering.index_simplify import IndexSimplifier, apply_value_rules
+from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.known import Scope, is_index_like
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.scopes import symbol_scope
-from layoutproof.lowering.witness import count_stores, rewrite_of
 
 
 @dataclass(frozen=True)
 class Simplify(Pass):
-    """Rewrite expressions by proved rules and drop branches that are decided (roadmap: enhancement of Simplify, first version)."""
+    """Rewrite expressions by proved rules, drop and merge branches, use what is known to be in buffers (roadmap: enhancement of Simplify).
+
+    Branches that follow one another become one where their conditions are equal or contrary at every instance; conditions that read what
+    the first body writes are let be. An assumption, or what was stored, stands in the place of a load until something may have written
+    the cell, in another iteration too.
+    """
 
     primitive: ClassVar[str] = "simplify"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The simplified function; a second time nothing changes."""
-        simplifying = _Simplifying(symbol_scope(func))
-        body = simplifying.statement(func.body, symbol_scope(func))
-        return rewrite_of(func, func.with_body(body), simplifying.kept)
+        """The simplified function. What cannot be proved of branches and of known values is left out."""
+        return first_proved(func, simplified)
+
+
+def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], bool]) -> Stmt:
+    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption inside is used."""
+    return _Simplifying(symbol_scope(func), origins, may).statement(body, symbol_scope(func))
 
 
 def simplify_value(expr: Expr, scope: Scope) -> Expr:
@@ -133,28 +143,21 @@ class _Simplifying:
     """`ranges` is what the loops alone say: an init also runs where branches around its block do not hold."""
 
     ranges: Scope
-    kept: list[int] = field(default_factory=list[int])
-    stores: int = 0
+    origins: Origins
+    may: Callable[[], bool]
 
     def statement(self, stmt: Stmt, scope: Scope) -> Stmt:
         return _STATEMENTS[type(stmt)](self, stmt, scope)
 
-    def dropped(self, stmt: Stmt | None) -> None:
-        """Count the stores of a statement that goes."""
-        self.stores += count_stores(stmt) if stmt is not None else 0
-
     def store(self, stmt: BufferStore, scope: Scope) -> Stmt:
-        self.kept.append(self.stores)
-        self.stores += 1
         indices = tuple(IndexSimplifier(scope).simplify(i) for i in stmt.indices)
-        return replace(stmt, indices=indices, value=simplify_value(stmt.value, scope))
+        return self.origins.same(replace(stmt, indices=indices, value=simplify_value(stmt.value, scope)), stmt)
 
     def for_(self, stmt: For, scope: Scope) -> Stmt:
         start, extent = stmt.start, stmt.extent
         if not _has_init(stmt):
             start, extent = IndexSimplifier(scope).simplify(start), IndexSimplifier(scope).simplify(extent)
         if isinstance(extent, IntImm) and extent.value <= 0 and not _has_init(stmt):
-            self.dropped(stmt.body)
             return NOTHING
         outer = self.ranges
         self.ranges = outer.with_range(stmt.var, start, extent)
@@ -166,11 +169,9 @@ class _Simplifying:
         fixed = _has_init(stmt)
         condition = stmt.condition if fixed else simplify_value(stmt.condition, scope)
         if condition == FALSE and not fixed:
-            self.dropped(stmt.then)
             return self.statement(stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
         then = self.statement(stmt.then, scope.with_condition(condition))
         if condition == TRUE and not fixed:
-            self.dropped(stmt.otherwise)
             return then
         otherwise = self.statement(stmt.otherwise, scope.with_condition(condition, False)) if stmt.otherwise is not None else None
         if otherwise == NOTHING:
@@ -183,9 +184,19 @@ class _Simplifying:
         return replace(stmt, value=value, body=self.statement(stmt.body, inner))
 
     def sequence(self, stmt: Seq, scope: Scope) -> Stmt:
-        return seq(*(self.statement(s, scope) for s in stmt.body))
+        parts: list[Stmt] = []
+        for part in stmt.body:
+            parts.append(self.statement(part, scope))
+            if isinstance(part, Evaluate) and isinstance(part.value, Assume):
+                # What is assumed of loops and symbols stays true: neither changes before the sequence ends.
+                assumed = scope.with_condition(part.value.condition)
+                scope = assumed if assumed != scope and self.may() else scope
+        return seq(*parts)
 
     def evaluate(self, stmt: Evaluate, scope: Scope) -> Stmt:
+        if isinstance(stmt.value, Assume) and is_pure(stmt.value):
+            # An assumption on loops and symbols is what others rest on; by itself it would be true.
+            return stmt
         return replace(stmt, value=simplify_value(stmt.value, scope))
 
     def inside(self, stmt: Allocate | DeclBuffer | AttrStmt, scope: Scope) -> Stmt:

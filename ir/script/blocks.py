@@ -182,11 +182,15 @@ class BlockReader:
             raise self.text.fail(codes.WRONG_ARGUMENTS, "the domain of an axis is an extent, or (start, stop)", dom)
         values = [self.reader.read(limit) for limit in limits]
         raw_stop, raw_binding = values[-1], self.reader.read(bound["binding"])
+        for limit, value in ((bound["binding"], raw_binding), (limits[-1], raw_stop)):
+            if isinstance(value, Expr) and value.dtype.lanes > 1:  # Matched, both would have them.
+                raise self.text.fail(codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit)
         stop, binding = self.reader.matched(call, raw_stop, raw_binding)
-        start = self.reader.strong(values[0], binding.dtype) if len(values) == 2 else IntImm(0, binding.dtype)
-        for limit, value in ((bound["binding"], binding), (limits[0], start), (limits[-1], stop)):
+        first = self.reader.strong(values[0], binding.dtype) if len(values) == 2 else stop
+        for limit, value in ((bound["binding"], binding), (limits[0], first), (limits[-1], stop)):
             if not value.dtype.is_integer or value.dtype.lanes > 1:
                 raise self.text.fail(codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit)
+        start = first if len(values) == 2 else IntImm(0, binding.dtype)
         start, stop = self.reader.matched(call, start, stop)
         domain = Range(start, extent_between(start, stop) if len(values) == 2 else stop, span=self.text.span(dom))
         self._add(target, kind, domain, binding)

@@ -36,6 +36,7 @@ class Touch:
 def find_touch(func: PrimFunc, block: str, buffer: Buffer) -> Touch:
     """The access of `buffer` that a block's loops are to follow: its stores, else its loads, which must all be at one index.
 
+    Of the function's own body, `root`, what plain loops do counts before what blocks among them do, such as those that fill padding.
     Raises LayoutproofError where there is none, where they differ, and where the index depends on data or on something that the block
     itself binds.
     """
@@ -44,6 +45,9 @@ def find_touch(func: PrimFunc, block: str, buffer: Buffer) -> Touch:
     if not found:
         place = "the function" if scope is None else f"block {block}"
         raise error(codes.NOT_IN_BLOCK, f"{place} neither reads nor writes {buffer.name}", scope.span if scope is not None else func.span)
+    if scope is None:
+        plain = [t for t in found if not any(isinstance(s, Block) and not s.is_root for s in t.path)]
+        found = plain if plain else found
     stores = [t for t in found if isinstance(t.node, BufferStore)]
     chosen = stores if stores else found
     _check_one_index(block, buffer, chosen)

@@ -155,7 +155,7 @@ class _Attempt:
         values: dict[Var, Expr] = {}
         guards: list[Expr] = []
         for loop, output in zip(self.gone, report.inverse.outputs, strict=True):
-            offset = _renamed(output, {**back, **cells})
+            offset = renamed(output, {**back, **cells})
             values[loop.var] = offset if is_zero(loop.start) else loop.start + offset
             guards += [offset >= const(0, offset.dtype), offset < loop.extent]
         guards += [equal(substitute(self.index[axis], values), self.cells[axis]) for axis in self.component.axes]
@@ -168,7 +168,7 @@ def _range_of(variable: Var, loop: For) -> tuple[Expr, Expr]:
     return variable >= loop.start, variable < end
 
 
-def _renamed(expr: Expr, variables: Mapping[str, Var]) -> Expr:
+def renamed(expr: Expr, variables: Mapping[str, Var]) -> Expr:
     """The expression over the variables that the names stand for, of their types."""
     types = {name: v.dtype for name, v in variables.items()}
     typed = retype(expr, {**types, **{v.name: v.dtype for v in free_variables(expr) if v.name not in types}})

@@ -19,7 +19,9 @@ from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.known import Scope
 from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.scopes import symbol_scope
 
 LoopName = str | int
 
@@ -66,6 +68,15 @@ def loops_of_block(func: PrimFunc, name: str) -> tuple[For, ...]:
     if name == ROOT:
         return tuple(n for n in walk(func.body) if isinstance(n, For))
     return tuple(s for s in own_path(func, find_block(func, name)) if isinstance(s, For))
+
+
+def scope_around(func: PrimFunc, stmt: Stmt) -> Scope:
+    """What symbols and the loops around a statement say."""
+    scope = symbol_scope(func)
+    for outer in path_to(func.body, stmt):
+        if isinstance(outer, For):
+            scope = scope.with_range(outer.var, outer.start, outer.extent)
+    return scope
 
 
 def own_path(func: PrimFunc, target: Stmt) -> tuple[Stmt, ...]:

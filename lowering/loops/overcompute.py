@@ -32,7 +32,7 @@ class RemoveBranchingThroughOvercompute(Pass):
     The guards of a block are numbered from the outside to the inside: conjuncts of branches around it, of its own guard, of branches
     inside it, and choices in values. `guards` says which to drop: `k` keeps what guard `k` guards, `-1 - k` the alternative of a branch
     or a choice. Null is all those around the block and its own; where there is none, all. Domains of block variables grow with what
-    runs more. With `wrap`, loads that would leave their buffer take their index modulo its extent.
+    runs more. With `wrap`, accesses that would leave their buffer take their index modulo its extent.
     """
 
     primitive: ClassVar[str] = "remove_branching_through_overcompute"

@@ -57,15 +57,16 @@ def chain_of(func: PrimFunc, loops: Sequence[For]) -> Chain:
     missing = next((loop for loop in loops if not any(loop is link for link in chain.links)), None)
     if missing is not None:
         message = f"between the loops {missing.var.name} and {deepest.var.name} stands more than loops and branches"
-        raise error(codes.LOOP_NEST, message, missing.span, help="only loops that stand directly in one another can change places")
+        hint = "only loops that stand directly in one another can change places or become one"
+        raise error(codes.LOOP_NEST, message, missing.span, help=hint)
     start = min(n for n, link in enumerate(chain.links) if any(link is loop for loop in loops))
     return Chain(chain.links[start:], chain.body)
 
 
-def check_ranges(order: Sequence[For]) -> None:
-    """Raise LayoutproofError where a loop's range depends on a loop inside it."""
+def check_ranges(order: Sequence[For], why_not: str = "which would come to stand inside it") -> None:
+    """Raise LayoutproofError where a loop's range depends on a loop inside it; `why_not` ends the message."""
     for n, loop in enumerate(order):
         for inner in order[n + 1 :]:
             if depends(loop.start, (inner.var,)) or depends(loop.extent, (inner.var,)):
-                message = f"the range of loop {loop.var.name} depends on {inner.var.name}, which would come to stand inside it"
+                message = f"the range of loop {loop.var.name} depends on {inner.var.name}, {why_not}"
                 raise error(codes.LOOP_NEST, message, loop.span)

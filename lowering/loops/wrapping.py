@@ -1,4 +1,4 @@
-"""Wrapping indices: where overcompute would read past a buffer's end, the index taken modulo the extent (the roadmap's `% extent`)."""
+"""Wrapping indices: where overcompute would leave a buffer, the index taken modulo the extent (the roadmap's `% extent`)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from layoutproof.verify.instances import AccessKind
 
 
 def wrap_indices(func: PrimFunc) -> PrimFunc:
-    """The function with every index of a load that is not known to stay inside taken modulo its extent; stores are left alone."""
+    """The function with every index of an access that is not known to stay inside taken modulo its extent.
+
+    A store that is wrapped hits a cell that is somebody's: that it puts back what is there is for the checker to say.
+    """
     loose = _loose_axes(func)
 
     def visit(node: Node) -> Node:
-        if isinstance(node, BufferLoad) and id(node) in loose:
+        if isinstance(node, BufferLoad | BufferStore) and id(node) in loose:
             axes = loose[id(node)]
             indices = tuple(map(_expr, map(visit, node.indices)))
-            return replace(node, indices=tuple(_wrapped(i, node, a) if a in axes else i for a, i in enumerate(indices)))
+            wrapped = tuple(_wrapped(i, node, a) if a in axes else i for a, i in enumerate(indices))
+            if isinstance(node, BufferLoad):
+                return replace(node, indices=wrapped)
+            return replace(node, indices=wrapped, value=_expr(visit(node.value)))
         return map_children(node, visit) if isinstance(node, Stmt | Expr) else node
 
     body = visit(func.body)
@@ -31,8 +37,8 @@ def wrap_indices(func: PrimFunc) -> PrimFunc:
     return func.with_body(body)
 
 
-def _wrapped(index: Expr, load: BufferLoad, axis: int) -> Expr:
-    return index % widen(load.buffer.shape[axis], index.dtype)
+def _wrapped(index: Expr, access: BufferLoad | BufferStore, axis: int) -> Expr:
+    return index % widen(access.buffer.shape[axis], index.dtype)
 
 
 def _expr(node: Node) -> Expr:
@@ -41,11 +47,12 @@ def _expr(node: Node) -> Expr:
 
 
 def _loose_axes(func: PrimFunc) -> dict[int, set[int]]:
-    """The axes of loads, by the load's identity, along which it may leave its buffer."""
+    """The axes of loads and stores, by identity, along which they may leave their buffers."""
     facts = Facts.of(func)
     found: dict[int, set[int]] = {}
     for access in facts.program.accesses:
-        if access.kind is not AccessKind.READ or isinstance(access.node, BufferStore) or not access.checked:
+        wanted = AccessKind.WRITE if isinstance(access.node, BufferStore) else AccessKind.READ
+        if access.kind is not wanted or not access.checked:
             continue
         for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
             if not find_outside(facts, access.scene, index, extent).is_empty:

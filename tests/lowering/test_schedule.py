@@ -381,6 +381,10 @@ def sample(each: type[Pass]) -> Pass:
     """A pass of a type with some options."""
     options: dict[str, Any] = {"block": "copy", "buffer": "B", "index_map": "lambda i: [i//4, i%4]", "pad_value": 0.5, "separators": (0,)}
     options |= {"loop": "i", "factors": (None, 4), "loops": (1, "i"), "guards": (0, -2), "wrap": True}
+    options |= {"flags": ("if_else_stmt",)}
+    options |= {"expand": True, "scalarize": True, "target": "opencl"}
+    options |= {"scope": "local", "padding": (2, 1)}
+    options |= {"places": (0, 1)}
     return each(**{f.name: options[f.name] for f in each.options()})
 
 

@@ -1,0 +1,170 @@
+"""Stages: a block of its own that visits a box, where it stands beside the nest of another block, and where its buffer is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import TRUE, Expr, Var, const
+from layoutproof.ir.primfunc import APART, PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, IterKind, IterVar, Let, Stmt, seq
+from layoutproof.ir.subst import fresh
+from layoutproof.ir.visit import loads_in, stores_in, walk
+from layoutproof.lowering import codes
+from layoutproof.lowering.find import find_block
+from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.loops.nest import is_zero, path_to, put
+from layoutproof.lowering.witness import rewrite_of
+
+Cell = tuple[Var, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What a stage visits: a box of cells, within the extents of a buffer."""
+
+    ranges: tuple[Range, ...]
+    shape: tuple[Expr, ...]
+
+
+def stage(
+    name: str, box: Box, taken: set[str], make: Callable[[Cell], Stmt], where: Callable[[Sequence[Expr]], Expr] | None = None
+) -> Stmt:
+    """A block that runs `make(cell)` for each cell of a box; under `where`, if it is given, which takes the cell over loops.
+
+    `taken` are names in use, and get those of the stage. The block's regions are the cells that its accesses name.
+    """
+    loops: list[Var] = []
+    iter_vars: list[IterVar] = []
+    for axis, (over, extent) in enumerate(zip(box.ranges, box.shape, strict=True)):
+        loop, value = (_fresh(name, extent, taken) for name in (f"ax{axis}", f"v{axis}"))
+        binding = loop if is_zero(over.start) else loop + over.start
+        loops.append(loop)
+        iter_vars.append(IterVar(value, IterKind.SPATIAL, Range(const(0, extent.dtype), extent), binding))
+    cell = tuple(i.var for i in iter_vars)
+    body = make(cell)
+    reads = tuple(dict.fromkeys(_point(load.buffer, load.indices) for load in loads_in(body)))
+    writes = tuple(dict.fromkeys(_point(store.buffer, store.indices) for store in stores_in(body)))
+    guard = TRUE if where is None else where([i.binding for i in iter_vars])
+    result: Stmt = Block(name, tuple(iter_vars), body, where=guard, reads=reads, writes=writes)
+    for loop, over in reversed(list(zip(loops, box.ranges, strict=True))):
+        result = For(loop, const(0, loop.dtype), over.extent, ForKind.SERIAL, result)
+    return result
+
+
+def _fresh(name: str, extent: Expr, taken: set[str]) -> Var:
+    chosen = fresh(name, taken)
+    taken.add(chosen)
+    return Var(chosen, extent.dtype)
+
+
+def _point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
+
+
+def copy_of(target: Buffer, source: Buffer) -> Callable[[Cell], Stmt]:
+    """`target[cell] = source[cell]`."""
+    return lambda cell: BufferStore(target, cell, BufferLoad(source, cell))
+
+
+def whole(buffer: Buffer) -> Box:
+    """All of a buffer."""
+    return Box(tuple(Range(const(0, e.dtype), e) for e in buffer.shape), buffer.shape)
+
+
+def twin(buffer: Buffer, name: str, scope: str, shape: tuple[Expr, ...] | None = None) -> Buffer:
+    """A compact buffer of the same element type in memory of its own; of the same shape where none is given."""
+    extents = buffer.shape if shape is None else shape
+    return Buffer(name, buffer.dtype, extents, Var(f"{name}_data", HANDLE), scope=scope)
+
+
+def name_of_cache(buffer: Buffer, suffix: str, taken: set[str]) -> str:
+    """A name for a cache and its stage that is not in use, nor is that of its data; both then are."""
+    base = f"{buffer.name}_{suffix.replace('.', '_').replace(':', '_')}"
+    chosen = fresh(base, taken | {name.removesuffix("_data") for name in taken})
+    taken |= {chosen, f"{chosen}_data"}
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The block named in a transform (the whole body for `root`), its nest, and the block around that, which allocates."""
+
+    target: Stmt
+    nest: Stmt
+    home: Block | None
+
+    def put(self, func: PrimFunc, target: Stmt, *, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Buffer) -> PrimFunc:
+        """The function with `target` in the place of the old one, stages before and after its nest, and a buffer allocated around."""
+        return self.put_nest(func, put(func.with_body(self.nest), self.target, target).body, before, after, (allocate,))
+
+    def put_nest(
+        self, func: PrimFunc, nest: Stmt, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Sequence[Buffer] = ()
+    ) -> PrimFunc:
+        """The function with another nest, stages around it, and buffers allocated."""
+        stages = seq(*before, nest, *after)
+        if self.home is None:
+            body = put(func, self.nest, stages).body
+            return func.with_body(_allocated(body, allocate))
+        inner = put(func.with_body(self.home.body), self.nest, stages).body
+        return put(func, self.home, replace(self.home, body=inner, alloc_buffers=(*self.home.alloc_buffers, *allocate)))
+
+
+def place_of(func: PrimFunc, name: str) -> Place:
+    """Where a block stands. Raises LayoutproofError where there is none of that name, or two.
+
+    The nest is the outermost loop inside the innermost block around, or the block itself; branches and lets around the loops stay
+    around the stages.
+    """
+    if name == ROOT:
+        body = _in_shell(func.body)
+        home = next((s for s in reversed(path_to(func.body, body)) if isinstance(s, Block)), None)
+        return Place(body, body, home)
+    target = find_block(func, name)
+    path = path_to(func.body, target)
+    start = max((n + 1 for n, s in enumerate(path) if isinstance(s, Block)), default=0)
+    home = next((s for s in reversed(path) if isinstance(s, Block)), None)
+    return Place(target, next((s for s in path[start:] if isinstance(s, For)), target), home)
+
+
+def _in_shell(stmt: Stmt) -> Stmt:
+    """What stands below the statements that only declare: allocations, aliases, a root block."""
+    if isinstance(stmt, Allocate | DeclBuffer | AttrStmt | Let) or (isinstance(stmt, Block) and stmt.is_root):
+        return _in_shell(stmt.body)
+    return stmt
+
+
+def _allocated(body: Stmt, buffers: Sequence[Buffer]) -> Stmt:
+    if not buffers:
+        return body
+    if any(isinstance(node, Block) for node in walk(body)):
+        return Block(ROOT, (), body, alloc_buffers=tuple(buffers))
+    for buffer in reversed(buffers):
+        body = Allocate(buffer, body)
+    return body
+
+
+def staged_rewrite(old: PrimFunc, moved: PrimFunc, new: PrimFunc) -> Rewrite:
+    """The rewrite to `new`, in which each store of `moved` (the very object) computes the old one of its number; other stores are extra."""
+    numbers = {id(store): number for number, store in enumerate(stores_in(moved.body))}
+    return rewrite_of(old, new, [numbers.get(id(store)) for store in stores_in(new.body)])
+
+
+def apart(func: PrimFunc) -> PrimFunc:
+    """The function with the demand that its parameters do not overlap, where they could: without it no source of a value is known."""
+    written = {store.buffer.data for store in stores_in(func.body)}
+    if func.noalias or len(func.buffers) < 2 or not any(b.data in written for b in func.buffers):
+        return func
+    return replace(func, attrs=func.attrs.with_value(APART, True))
+
+
+def check_outside(place: Place, block: str, buffer: Buffer) -> None:
+    """Raise LayoutproofError where a buffer is allocated in the nest of a block: there is none of it before or after."""
+    for node in walk(place.nest):
+        if (isinstance(node, Allocate) and node.buffer == buffer) or (isinstance(node, Block) and buffer in node.alloc_buffers):
+            message = f"{buffer.name} is allocated inside the loops of block {block}, and is not there before or after them"
+            raise error(codes.NOT_IN_BLOCK, message, node.span, help="name a block that uses it")

@@ -1,0 +1,206 @@
+"""Moving conditions out of the loops that do not decide them, so that a loop has no branch, or one that speaks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import NOTHING, Allocate, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import bound_variables, free_variables, map_children, walk
+from layoutproof.lowering import codes
+from layoutproof.lowering.arguments import ArgumentKind
+from layoutproof.lowering.cleanup.conditions import is_total, negated, truths_of
+from layoutproof.lowering.cleanup.given import Given
+from layoutproof.lowering.cleanup.hoist_sources import Flag, Source, lets_in, reduced_over, sources, thread_variables
+from layoutproof.lowering.cleanup.rebuild import tidied
+from layoutproof.lowering.cleanup.stores import Origins
+from layoutproof.lowering.find import find_block
+from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.loops.nest import names_of
+from layoutproof.lowering.passes import Pass, option
+from layoutproof.lowering.witness import count_stores
+
+ALL_BUT_THREADS = tuple(flag.value for flag in Flag if flag is not Flag.USING_BLOCK_VAR)
+MAX_GROWTH = 32
+"""How many times as many stores as before a hoisting may leave, at most: every condition with two arms copies its loop."""
+
+
+@dataclass(frozen=True)
+class HoistExpression(Pass):
+    """Move conditions and lets out of loops that do not change them (the roadmap's new transform HoistExpression).
+
+    `flags` say which: `if_else_stmt` conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
+    `boolean_expression` any part that is a truth value, `required_by_conditional` lets that such a condition needs, `let_stmt` all lets;
+    with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and what reads memory, stays where it is. Where a
+    condition has two arms, its loop is written twice, the second time with new block names. `block` names the block whose conditions
+    move; `root` is all of the function.
+    """
+
+    primitive: ClassVar[str] = "hoist_expression"
+    block: str = field(default=ROOT, metadata=option(ArgumentKind.NAME))
+    flags: tuple[str, ...] = field(default=ALL_BUT_THREADS, metadata=option(ArgumentKind.NAMES))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with its conditions outside. Raises LayoutproofError for a block that is not there, an unknown flag, where nothing
+        moves only because a let may not, and where the copies would be too many.
+        """
+        flags = frozenset(map(self._flag, self.flags))
+        origins = Origins(func)
+        within = None if self.block == ROOT else {find_block(func, self.block).name}
+        hoisting = _Hoisting(flags, origins, within, thread_variables(func.body), names_of(func), count_stores(func.body))
+        body = hoisting.statement(origins.body)
+        if body == func.body and hoisting.blocked:
+            raise hoisting.refusal()
+        return origins.rewrite(body)
+
+    @staticmethod
+    def _flag(name: str) -> Flag:
+        if name not in set(Flag):
+            raise error(codes.HOIST_FLAG, f"hoist_expression has no flag {name!r}", help=f"its flags are {', '.join(Flag)}")
+        return Flag(name)
+
+
+@dataclass(slots=True)
+class _Hoisting:
+    """`within` are the blocks whose conditions move, None for all; `limit` is how many stores there were."""
+
+    flags: frozenset[Flag]
+    origins: Origins
+    within: set[str] | None
+    threads: frozenset[Var]
+    taken: set[str]
+    limit: int
+    copied: int = 0
+    blocked: list[tuple[Source, For]] = field(default_factory=list[tuple[Source, For]])
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """`stmt` with what can be decided outside of its loops outside, the outermost loops first."""
+        match stmt:
+            case For() if stmt.kind is not ForKind.THREAD_BINDING:
+                return self.loop(stmt)
+            case Seq(body=body):
+                return seq(*map(self.statement, body))
+            case IfThenElse(condition=condition) if is_total(condition):
+                then = self.given(stmt.then, condition, True)
+                otherwise = self.given(stmt.otherwise, condition, False) if stmt.otherwise is not None else None
+                return tidied(replace(stmt, then=self.statement(then), otherwise=self._maybe(otherwise)), stmt)
+            case _:
+                return tidied(map_children(stmt, self._below), stmt)
+
+    def _maybe(self, stmt: Stmt | None) -> Stmt | None:
+        return None if stmt is None else self.statement(stmt)
+
+    def _below(self, node: Node) -> Node:
+        return self.statement(node) if isinstance(node, Stmt) else node
+
+    def loop(self, loop: For) -> Stmt:
+        """A loop, in branches on what it does not decide, in lets that it does not change."""
+        let = self.movable_let(loop)
+        if let is not None:
+            chosen, value = let
+            return Let(chosen.var, value, self.statement(_taken_out(loop, chosen)))
+        condition = self.movable_condition(loop)
+        if condition is None:
+            return tidied(replace(loop, body=self.statement(loop.body)), loop)
+        then, otherwise = self.given(loop, condition, True), self.given(loop, condition, False)
+        if NOTHING not in (then, otherwise):
+            otherwise = self.renamed(otherwise, then)
+            self.copied += count_stores(otherwise)
+            if self.copied > MAX_GROWTH * self.limit:
+                message = f"hoisting every condition would write the loops of {self.origins.old.name} more than {MAX_GROWTH} times"
+                raise error(codes.HOIST_COPIES, message, loop.span, help="name a block, or fewer flags")
+        if then == NOTHING:
+            return tidied(IfThenElse(negated(condition), self.statement(otherwise)), loop)
+        return tidied(IfThenElse(condition, self.statement(then), self.statement(otherwise)), loop)
+
+    def given(self, stmt: Stmt, condition: Expr, holds: bool) -> Stmt:
+        """`stmt` where a condition that it cannot change has a truth value."""
+        return Given(truths_of(condition, holds), self.origins).statement(stmt, {})
+
+    def movable_condition(self, loop: For) -> Expr | None:
+        """The first condition in a loop that can stand outside of it."""
+        if any(isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers) for node in walk(loop)):
+            return None
+        reduced = reduced_over(loop)
+        for source in sources(loop, self.flags, self.within):
+            variables = set(free_variables(source.with_lets))
+            if variables & reduced or (variables & self.threads and Flag.USING_BLOCK_VAR not in self.flags):
+                continue
+            if source.is_free:
+                return source.condition
+            if source.is_free_with_lets:
+                self.blocked.append((source, loop))
+        return None
+
+    def movable_let(self, loop: For) -> tuple[Let, Expr] | None:
+        """The first let in a loop that can stand outside of it and that flags let move, with its value there."""
+        if not self.flags & {Flag.LET_STMT, Flag.REQUIRED_BY_CONDITIONAL}:
+            return None
+        names = [variable.name for variable in bound_variables(loop)]
+        needed = self.needed_lets(loop)
+        for let, value, bound in lets_in(loop):
+            allowed = Flag.LET_STMT in self.flags or let.var in needed
+            if allowed and is_total(value) and not set(free_variables(value)) & bound and names.count(let.var.name) == 1:
+                return let, value
+        return None
+
+    def needed_lets(self, loop: For) -> set[Var]:
+        """The lets in a loop without which conditions cannot be moved out."""
+        needed: set[Var] = set()
+        for source in sources(loop, self.flags, self.within):
+            if source.is_free_with_lets:
+                expr = source.condition
+                while used := set(free_variables(expr)) & set(source.lets):
+                    needed |= used
+                    expr = substitute(expr, source.lets)
+        return needed
+
+    def renamed(self, stmt: Stmt, beside: Stmt) -> Stmt:
+        """A copy of loops, its blocks under names of their own."""
+        known = {node.name for node in walk(beside) if isinstance(node, Block)}
+
+        def visit(node: Node) -> Node:
+            if not isinstance(node, Stmt):
+                return node
+            new = map_children(node, visit)
+            if isinstance(new, Block) and new.name in known:
+                name = fresh(new.name, self.taken)
+                self.taken.add(name)
+                if self.within is not None and new.name in self.within:
+                    self.within.add(name)
+                return replace(new, name=name)
+            return new
+
+        result = visit(stmt)
+        assert isinstance(result, Stmt)
+        return result
+
+    def refusal(self) -> Exception:
+        """Why nothing moved: conditions that hang on lets."""
+        source, loop = self.blocked[0]
+        let = next(v for v in free_variables(source.condition) if v in source.lets)
+        text = expr_text(source.condition, Style.PLAIN)
+        message = f"the condition `{text}` depends on {let.name}, which is bound inside loop {loop.var.name}"
+        return error(codes.LET_INSIDE, message, source.node.span, help=f"with the flag {Flag.REQUIRED_BY_CONDITIONAL} the let comes along")
+
+
+def _taken_out(loop: For, let: Let) -> For:
+    """A loop without one of the lets in it, whose variable is bound outside now."""
+
+    def visit(node: Node) -> Node:
+        if node is let:
+            return visit(let.body)
+        if isinstance(node, Seq):
+            return seq(*(part for part in map(visit, node.body) if isinstance(part, Stmt)))
+        return map_children(node, visit) if isinstance(node, Stmt) else node
+
+    result = visit(loop)
+    assert isinstance(result, For)
+    return result

@@ -1,0 +1,1 @@
+"""What padding is for: guards around it, and values for it."""

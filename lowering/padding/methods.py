@@ -1,0 +1,50 @@
+"""The methods of a schedule that deal with padding."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from layoutproof.lowering.illegal import IllegalTransform, refusing
+from layoutproof.lowering.methods import Methods
+from layoutproof.lowering.padding.branching import RemoveOvercomputeThroughBranching, candidates
+from layoutproof.lowering.padding.report import PadValueReport
+from layoutproof.lowering.padding.search import search_pad_values
+from layoutproof.lowering.step import Step
+
+
+class PaddingMethods(Methods):
+    """Guards around padding, and values for it."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Step, ...]:
+        """What was applied, in order, with its verdicts."""
+
+    def remove_overcompute_through_branching(self, block: str, places: Sequence[int] | None = None) -> Step:
+        """Guard what a block does with padding only; the step's text and the trace say which places.
+
+        Places are stores with a buffer whose padding they may touch, numbered in the order of the text. None tries all of them, then
+        fewer, and keeps the largest set that is proved.
+        """
+        given = self.made(RemoveOvercomputeThroughBranching, block=block, places=places)
+        with refusing():
+            tries = candidates(self.func, block) if places is None else (given,)
+        if places is None:
+            for each in tries:
+                try:
+                    return self.attempt(each)
+                except IllegalTransform:
+                    continue
+        # As for guards that are dropped: a counterexample is looked for only where it is shown.
+        return self.apply(tries[0])
+
+    def pad_value_search(self, block: str, buffer: str) -> PadValueReport:
+        """Which pad values of a buffer that was re-laid would make guards of a block unnecessary, each answer proved.
+
+        Tried are the identities of the reductions seen, zero, one, the ends of the type, `undef` and no contract, in place of what the
+        last transform of the buffer says; what was done since is done again. The schedule stays as it is. Raises IllegalTransform where
+        no step re-laid the buffer, and for names that mean nothing.
+        """
+        with refusing():
+            return search_pad_values(self.steps, block, buffer)

@@ -1,0 +1,1 @@
+"""Passes that make vectors: lanes of loops, views with vector elements, buffers of vectors."""

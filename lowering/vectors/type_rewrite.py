@@ -1,0 +1,166 @@
+"""Buffers of which only whole vectors of one length are accessed become buffers of vectors.
+
+For targets whose memory is typed and whose pointers cannot be cast. A temporary is allocated as vectors. A parameter keeps its entry in
+`buffer_map`, which is the calling convention; since the function sees it through views of one type alone, a typed target declares it with
+that type, and no cast is needed. A memory with one other access (a scalar, another length, its address) stays as it is; with `scalarize`
+what is done to such memory in vectors is done lane after lane instead.
+Sources: the seeds `vectorized-tir-buffers` and `clarifying-buffer-declaration-and-access` (VectorBufferRewrite).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
+from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
+from layoutproof.ir.subst import fresh, names_in
+from layoutproof.ir.visit import children, loops_of_stores, map_children, stores_in
+from layoutproof.lowering.arguments import ArgumentKind
+from layoutproof.lowering.find import all_buffers
+from layoutproof.lowering.passes import Pass, option
+from layoutproof.lowering.vectors.lanes import NoLanes
+from layoutproof.lowering.vectors.ramps import accesses_in, check_no_blocks, divided, vector_view, whole_vector
+from layoutproof.lowering.vectors.scalars import OneLane, has_vector_index, lane_variable, vector_accesses
+from layoutproof.lowering.vectors.targets import VectorTarget, alignments, find_target, is_aligned
+from layoutproof.lowering.witness import rewrite_of
+
+
+@dataclass(frozen=True)
+class VectorTypeRewrite(Pass):
+    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). A second time it changes nothing.
+
+    With `scalarize` no index with lanes is left, but in a let: a store that would need one becomes a loop over its lanes.
+    """
+
+    primitive: ClassVar[str] = "vector_type_rewrite"
+    target: str = field(default="vulkan", metadata=option(ArgumentKind.NAME))
+    scalarize: bool = field(default=False, metadata=option(ArgumentKind.FLAG))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with buffers of vectors. Raises LayoutproofError for blocks and for an unknown target."""
+        target = find_target(self.target)
+        check_no_blocks(func, self.primitive)
+        blocked = frozenset[Var]()
+        while True:
+            retyped = _retyped(func, target, blocked)
+            mixed = _in_mixed_stores(func, retyped) if self.scalarize else blocked
+            if mixed <= blocked:
+                break
+            blocked |= mixed
+        body = _with_vectors(func.body, retyped)
+        looped = list[bool]()
+        if self.scalarize:
+            body = _lane_after_lane(body, fresh("lane", names_in(func.body)), looped)
+        for buffer in reversed(func.buffers):
+            if buffer in retyped:
+                body = DeclBuffer(retyped[buffer], body)
+        new = func.with_body(body)
+        return Rewrite(func, new, Witness(tuple(_pairs(func, new, looped)))) if any(looped) else rewrite_of(func, new)
+
+
+def _pairs(old: PrimFunc, new: PrimFunc, looped: Sequence[bool]) -> Iterator[InstanceMap]:
+    """Every store computes the one of its number; that of a loop over lanes computes one lane."""
+    loops = zip(loops_of_stores(old.body), loops_of_stores(new.body), strict=True)
+    for number, ((before, after), lanes) in enumerate(zip(loops, looped, strict=True)):
+        inputs = tuple(loop.var for loop in after)
+        yield InstanceMap(number, number, IndexMap(inputs, inputs if lanes else tuple(loop.var for loop in before)))
+
+
+def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozenset[Var]:
+    """Memories that would become vectors, and stand in a store beside an index with lanes that would stay."""
+    found = set[Var]()
+    for store in stores_in(func.body):
+        reached = list(vector_accesses(store))
+        if any(access.buffer not in retyped for access in reached):
+            found |= {access.buffer.data for access in reached if access.buffer in retyped}
+    return frozenset(found)
+
+
+def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
+    """The body with loops over lanes for stores that have an index with lanes; `looped` says of each store whether it is one."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, BufferStore):
+            return map_children(node, visit) if isinstance(node, Stmt) else node
+        try:
+            result: Stmt = OneLane(lane_variable(name)).store(node) if has_vector_index(node) else node
+        except NoLanes:
+            result = node
+        looped.append(result is not node)
+        return result
+
+    result = visit(body)
+    assert isinstance(result, Stmt)
+    return result
+
+
+def _retyped(func: PrimFunc, target: VectorTarget, blocked: frozenset[Var]) -> dict[Buffer, Buffer]:
+    """The buffers that become buffers of vectors, and what they become; `blocked` memories stay."""
+    lengths = {data: lanes for data, lanes in _lengths(func).items() if data not in blocked}
+    alignment, names = alignments(func, target), names_in(func.body) | {b.name for b in func.buffers}
+    used = {access.buffer for access in accesses_in(func)}
+    found: dict[Buffer, Buffer] = {}
+    for data, lanes in lengths.items():
+        views = [b for b in all_buffers(func) if b.data == data and (b in used or b not in func.buffers)]
+        fine = lanes in target.lanes and all(is_aligned(b, lanes, alignment) and _divides(b, lanes) for b in views)
+        vectors: list[tuple[Buffer, Buffer]] = []
+        for buffer in views:
+            name = fresh(f"{buffer.name}_x{lanes}", names) if buffer in func.buffers else buffer.name
+            view = vector_view(buffer, lanes, name)
+            if view is not None:
+                vectors.append((buffer, view))
+        if fine and len(vectors) == len(views):
+            names.update(view.name for _, view in vectors)
+            found.update(vectors)
+    return found
+
+
+def _divides(buffer: Buffer, lanes: int) -> bool:
+    """Whether the buffer is a whole number of vectors: what is allocated stays as large as it was."""
+    return bool(buffer.shape) and divided(buffer.shape[-1], lanes) is not None
+
+
+def _lengths(func: PrimFunc) -> Mapping[Var, int]:
+    """The memories all of whose accesses are whole vectors of one length, with that length."""
+    found: dict[Var, int] = {}
+    others = set(_pointers(func.body))
+    for access in accesses_in(func):
+        vector, data = whole_vector(access), access.buffer.data
+        if vector is None or found.setdefault(data, vector.lanes) != vector.lanes:
+            others.add(data)
+    return {data: lanes for data, lanes in found.items() if data not in others}
+
+
+def _pointers(node: Node) -> Iterator[Var]:
+    """Data variables that stand anywhere but in a buffer."""
+    for child in children(node):
+        if isinstance(child, Var):
+            yield child
+        elif not isinstance(child, Buffer):
+            yield from _pointers(child)
+
+
+def _with_vectors(body: Stmt, retyped: Mapping[Buffer, Buffer]) -> Stmt:
+    def visit(node: Node) -> Node:
+        if isinstance(node, Buffer):
+            return node
+        rebuilt = map_children(node, visit)
+        if isinstance(rebuilt, BufferLoad | BufferStore) and rebuilt.buffer in retyped:
+            vector = whole_vector(rebuilt)
+            assert vector is not None
+            indices: tuple[Expr, ...] = vector.indices
+            return replace(rebuilt, buffer=retyped[rebuilt.buffer], indices=indices)
+        if isinstance(rebuilt, Allocate | DeclBuffer):
+            return replace(rebuilt, buffer=retyped.get(rebuilt.buffer, rebuilt.buffer))
+        return rebuilt
+
+    result = visit(body)
+    assert isinstance(result, Stmt)
+    return result

@@ -1,0 +1,88 @@
+"""The compute front end under the name that people know: `from layoutproof import te`.
+
+Loaded when it is asked for; it stands on the schedule, and that on the solvers.
+"""
+
+from layoutproof.ir.expr import Expr, Var, equal
+from layoutproof.ir.index_map import AXIS_SEPARATOR
+from layoutproof.ir.intrinsics import undef
+from layoutproof.lowering.te.compute import compute, max, min, prod, sum
+from layoutproof.lowering.te.functions import (
+    abs,
+    all,
+    any,
+    cast,
+    ceil,
+    const,
+    cos,
+    erf,
+    exp,
+    floor,
+    if_then_else,
+    infinity,
+    log,
+    logical_not,
+    max_value,
+    min_value,
+    power,
+    round,
+    rsqrt,
+    select,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
+    truncdiv,
+    truncmod,
+)
+from layoutproof.lowering.te.program import create_prim_func
+from layoutproof.lowering.te.schedule import ComputeSchedule, Stage, create_schedule
+from layoutproof.lowering.te.tensor import Axis, Tensor, placeholder, reduce_axis, var
+
+__all__ = [
+    "AXIS_SEPARATOR",
+    "Axis",
+    "ComputeSchedule",
+    "Expr",
+    "Stage",
+    "Tensor",
+    "Var",
+    "abs",
+    "all",
+    "any",
+    "cast",
+    "ceil",
+    "compute",
+    "const",
+    "cos",
+    "create_prim_func",
+    "create_schedule",
+    "equal",
+    "erf",
+    "exp",
+    "floor",
+    "if_then_else",
+    "infinity",
+    "log",
+    "logical_not",
+    "max",
+    "max_value",
+    "min",
+    "min_value",
+    "placeholder",
+    "power",
+    "prod",
+    "reduce_axis",
+    "round",
+    "rsqrt",
+    "select",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "sum",
+    "tanh",
+    "truncdiv",
+    "truncmod",
+    "undef",
+    "var",
+]

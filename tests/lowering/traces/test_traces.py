@@ -1,0 +1,47 @@
+"""Any trace of proved steps replays from its JSON to the same program, the same trace and the same certificate."""
+
+from __future__ import annotations
+
+import pytest
+from tests.lowering.traces.generator import options_of
+from tests.lowering.traces.traces import LONGEST, random_schedule, replayed
+
+from layoutproof.ir.script import loads, print_func
+from layoutproof.lowering.registry import PASSES
+from layoutproof.verify.verdict import Status
+
+SLICE, SHORT, BATCH = 30, 4, 5
+CAMPAIGN, CAMPAIGN_BATCH = 1_000, 10
+
+
+@pytest.mark.parametrize("primitive", PASSES)
+def test_every_primitive_is_drawn(primitive: str) -> None:
+    """Each option of each primitive gets its value from a table, or has a default."""
+    assert len(options_of(PASSES[primitive])) <= len(PASSES[primitive].options())
+
+
+def check(seed: int, longest: int) -> int:
+    """One random schedule and its replay; how many steps it has."""
+    schedule = random_schedule(seed, longest=longest).schedule
+    assert len(schedule.steps) <= longest and all(step.status is Status.PROVED for step in schedule.steps)
+    again = replayed(schedule)
+    assert again.func == schedule.func and again.script() == schedule.script()
+    assert again.trace == schedule.trace
+    assert loads(print_func(schedule.func)) == schedule.func
+    assert again.certificate.document == schedule.certificate.document
+    return len(schedule.steps)
+
+
+@pytest.mark.parametrize("batch", range(SLICE // BATCH))
+def test_traces_replay(batch: int) -> None:
+    """Random legal schedules over the real operators: program, trace and certificate are the same after JSON."""
+    steps = [check(seed, SHORT) for seed in range(BATCH * batch, BATCH * (batch + 1))]
+    assert sum(steps) > BATCH
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("batch", range(CAMPAIGN // CAMPAIGN_BATCH))
+def test_traces_replay_campaign(batch: int) -> None:
+    """The same for a thousand schedules of up to twelve steps."""
+    seeds = range(1_000 + CAMPAIGN_BATCH * batch, 1_000 + CAMPAIGN_BATCH * (batch + 1))
+    assert sum(check(seed, LONGEST) for seed in seeds) > 2 * CAMPAIGN_BATCH
