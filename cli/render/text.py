@@ -46,7 +46,10 @@ def counterexample_text(verdict: Verdict) -> str | None:
         return None
     symbols = example.get("symbols", {})
     given = f" (for {', '.join(f'{k} = {v}' for k, v in symbols.items())})" if symbols else ""
-    if "first" in example:
+    if "cell" in example:
+        # Of a race the reason tells which accesses meet, and when.
+        return f"{example['buffer']}[{', '.join(map(str, example['cell']))}]{given}"
+    if "image" in example:
         first, second, image = (_index(example[key]) for key in ("first", "second", "image"))
         return f"{first} and {second} both go to {image}{given}"
     if "unreached" in example:

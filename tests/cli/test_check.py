@@ -190,3 +190,14 @@ def test_a_failing_input_is_told_once(call: Caller, trace: Path) -> None:
     assert told[start].startswith("      ") and "ends as" in told[start]
     assert all(line.startswith("        ") for line in told[start + 1 : start + 4])
     assert sum("A, float32 [16, 14]: " in line for line in told) == 1
+
+
+def test_a_race_is_told(call: Caller, trace: Path) -> None:
+    """A loop that must not be parallel is refuted with the cell, and both accesses with their iterations, in every form."""
+    trace.write_text(json.dumps([["parallel", {"block": "A_red", "loop": 1}]]))
+    outcome = call("check", ROW_SUM, "--trace", str(trace))
+    assert outcome.code == 1 and "touch one cell" in outcome.out
+    assert "        A_red[0]" in outcome.out.splitlines()
+    (found,) = json.loads(call("check", ROW_SUM, "--trace", str(trace), "--format", "json").out)["steps"]
+    (race,) = [v for v in found["obligations"] if v["status"] == "refuted"]
+    assert race["counterexample"]["cell"] == [0]
