@@ -183,6 +183,7 @@ def test_products_and_quotients_are_told_apart_by_cases(seed: int) -> None:
     d = rng.choice([N, N + 1, N + 2 - least, (N + 3) // 2, N - 3])
     forms: list[Callable[[], Expr]] = [
         lambda: X * d + a, lambda: a * X, lambda: (X * d + Y) // d, lambda: (X * d + Y) % d, lambda: a // d + b, lambda: b % d,
+        lambda: (Y // d) * N + a, lambda: (a // d) * (X + N),
     ]  # fmt: skip
     expr = rng.choice(forms)()
     try:

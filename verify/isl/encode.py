@@ -172,6 +172,19 @@ class Encoder:
             result = piece if position == 0 else result.union_add(piece)
         return result
 
+    def by_pieces(self, factor: isl.PwAff, other: isl.PwAff) -> isl.PwAff | None:
+        """`factor * other` where the factor is a number on each of few pieces, as a quotient with few values is; None elsewhere."""
+        if factor.n_piece() > MAX_CASES:
+            return None
+        result: isl.PwAff | None = None
+        for domain, aff in factor.get_pieces():
+            number = aff.get_constant_val()
+            if not aff.is_cst() or not number.is_int():
+                return None
+            piece = self.scale(other, integer(number)).intersect_domain(domain)
+            result = piece if result is None else result.union_add(piece)
+        return result
+
     def quotient_by_cases(self, function: isl.PwAff, divisor: isl.PwAff) -> list[tuple[int, isl.Set]] | None:
         """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with its part of the
         domain. None elsewhere.
@@ -286,8 +299,10 @@ def _multiply(enc: Encoder, expr: Binary) -> isl.PwAff:
     for factor_function, other_function in ((a, b), (b, a)):
         if factor_function.is_cst() and factor_function.n_piece() == 1:
             return enc.scale(other_function, integer(factor_function.min_val()))
-    for factor, other_function in ((expr.lhs, b), (expr.rhs, a)):
+    for factor, function, other_function in ((expr.lhs, a, b), (expr.rhs, b, a)):
         product = enc.by_cases(factor, other_function)
+        if product is None:
+            product = enc.by_pieces(function, other_function)
         if product is not None:
             return product
     raise NotQuasiAffine(expr, "a product of two variables")
