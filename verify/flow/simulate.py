@@ -110,6 +110,9 @@ class _Simulator:
         half = Half.old(self.world)
         careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
         found = find_no_ops(half, self.old_facts, None, careful, self.without)
+        for each in found:
+            # Nobody looks at what these wrote, but assumptions may speak of it.
+            each.dead = None
         self.world.before = without_no_ops(half, found)
         self.old_facts = self.old_facts.with_flow(self.world.before)
         return self._told(found, "dropped")
