@@ -23,6 +23,7 @@ from layoutproof.verify.certificate.files import read_whole
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.certificate.obligations import Derived, derive, query_id
 from layoutproof.verify.certificate.sealing import Document, from_bytes
+from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
 from layoutproof.verify.replay.search import Budget, find_counterexample
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.licences import Licence
@@ -137,7 +138,8 @@ def _certificate(path: str, certificate: Certificate) -> Reading:
         for entry, obligation in zip(_by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True):
             claim = f"step {number}: {obligation.claim}"
             derived_ids = [query_id(query) for query in obligation.queries]
-            if entry["queries"] != derived_ids and same_tools:
+            # isl takes a dataflow apart in pieces that differ from run to run, where they are many: then both questions are asked.
+            if entry["queries"] != derived_ids and same_tools and not (obligation.engine == DATAFLOW and entry["queries"]):
                 raise _differs(path, f"{claim}: its questions are not those that the checker asks")
             reading.claims += 1
             every = {**{q: queries[q] for q in entry["queries"]}, **dict(zip(derived_ids, obligation.queries, strict=True))}
