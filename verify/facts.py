@@ -188,7 +188,9 @@ def sizes_of(function: PrimFunc) -> frozenset[str]:
     parameters = {buffer.data.name for buffer in function.buffers}
     stated = (extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape)
     shown = (extent.name for buffer in function.buffers for extent in buffer.shape if isinstance(extent, Var))
-    return frozenset((*shown, *(extent for extent in stated if isinstance(extent, str))))
+    # A scalar that is passed may be negative, whatever a record says; only an extent is told by what is there.
+    scalars = {param.name for param in function.params}
+    return frozenset((*shown, *(extent for extent in stated if isinstance(extent, str) and extent not in scalars)))
 
 
 def _extents_not_negative(function: PrimFunc) -> tuple[Expr, ...]:

@@ -156,7 +156,7 @@ def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
         # Where the signal comes in code that was compiled from a string, Python ends by the signal even though it was caught.
         told = said.endswith("\ninterrupted\n")
         assert (process.returncode, told) in ((0, False), (130, True), (-signal.SIGINT, False), (-signal.SIGINT, True)), said
-        interrupted += told
+        interrupted += process.returncode != 0
         files = files_below(tmp_path)
         assert set(files) <= {"slow.py", "out.txt", "out.c"}
         assert files.get("out.c", source) == source and files.get("out.txt", b"bit for bit\n").endswith(b"bit for bit\n")

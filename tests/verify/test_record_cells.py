@@ -41,3 +41,17 @@ def main(A: T.Buffer({elements}), B: T.Buffer((16,), "float32")):
         {store} = {value}
 """
     assert worst(v.status for v in check_program(loads(text, "p.py"))) is expected
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", Status.REFUTED), (', B: T.Buffer((n,), "float32")', Status.PROVED)])
+def test_a_scalar_in_a_record_may_be_negative(more: str, expected: Status) -> None:
+    """A scalar that a record's logical shape names is whatever callers pass, unless it is also the extent of what they pass."""
+    step = '{"index_map": "lambda i: [i//4, i%4]", "shape": ["(n + 3) // 4", 4], "contract": None}'
+    text = f"""@T.prim_func(s_tir=True)
+def main(A: T.Buffer((64, 4), "float32"), n: T.int32{more}):
+    T.func_attr({{"layoutproof.layout": {{"A_data": {{"logical_shape": ["n"], "steps": [{step}]}}}}}})
+    if n + 5 < 0:
+        A[n, 0] = T.float32(0)
+"""
+    (inside,) = (verdict for verdict in check_program(loads(text, "p.py")) if "stays within" in verdict.claim)
+    assert inside.status is expected

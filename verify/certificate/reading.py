@@ -138,7 +138,7 @@ def _certificate(path: str, certificate: Certificate) -> Reading:
         for entry, obligation in zip(_by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True):
             claim = f"step {number}: {obligation.claim}"
             derived_ids = [query_id(query) for query in obligation.queries]
-            # isl takes a dataflow apart in pieces that differ from run to run, where they are many: then both questions are asked.
+            # A dataflow's pieces are the same in every run of one build of isl; another build may find others, and then both are asked.
             if entry["queries"] != derived_ids and same_tools and not (obligation.engine == DATAFLOW and entry["queries"]):
                 raise _differs(path, f"{claim}: its questions are not those that the checker asks")
             reading.claims += 1

@@ -14,6 +14,7 @@ from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.theta import Counterpart
 from layoutproof.verify.flow.world import NEW, OLD, Key, World, key_of
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import (
     Points,
@@ -102,7 +103,7 @@ class Agreement:
             return points
         more = agreement(mine.apply_range(self.world.theta), theirs, name, region.points)
         note_agreement(f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
-        return points.union(more).coalesce()
+        return coalesced(points.union(more))
 
     def of_ends(self, data: Var, new_data: Var, step: Relation, region: Region, name: str) -> Points:
         """The cells (old names) of a memory that end with what their counterparts end with; `step` is f on them."""
@@ -125,7 +126,7 @@ class Agreement:
         carried = found[1].apply_range(theta)
         lost = found[1].subtract_range(theta.domain()).domain()
         differ = carried.subtract(wanted[1]).domain().union(wanted[1].subtract(carried).domain()).union(lost)
-        points = points.subtract(part_of(differ, name, region.points)).coalesce()
+        points = coalesced(points.subtract(part_of(differ, name, region.points)))
         note_contributions(f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
         return points
 
@@ -163,7 +164,7 @@ class Agreement:
         differ = everywhere.outside(agreeing).points
         for position in reversed(range(len(claim.new.dims), len(new.access.scene.dims))):
             differ = without_dim(differ, position)
-        return region.named(name).subtract(differ.set_tuple_name(name)).coalesce()
+        return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
 
 
 def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
@@ -182,7 +183,7 @@ def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of:
         moved = current.intersect_range(places)
         if moved.is_empty():
             break
-        current = current.subtract_range(places).union(moved.apply_range(step)).coalesce()
+        current = coalesced(current.subtract_range(places).union(moved.apply_range(step)))
     return current
 
 

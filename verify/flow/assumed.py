@@ -15,6 +15,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.flow.ends import contract_value
 from layoutproof.verify.flow.knowledge import Fact, Knowledge, is_undefined
 from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.pairing import Points, Sources, from_tuple, only, tuples_of
 from layoutproof.verify.statements import AssumedFact
 from layoutproof.verify.values.properties import Identical
@@ -115,7 +116,7 @@ def _follows(world: World, fact: Fact, old_facts: Sequence[Fact], moved: Sources
         return False
     for other in old_facts:
         if other.property == fact.property:
-            carried = carried.subtract(other.sources).coalesce()
+            carried = coalesced(carried.subtract(other.sources))
     return bool(carried.is_empty())
 
 

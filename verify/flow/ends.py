@@ -21,6 +21,7 @@ from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
 from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, function_between, no_points, only, part_of, unnamed
 from layoutproof.verify.statements import NotModelled
@@ -138,7 +139,7 @@ def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) 
     for number, step in enumerate(record.steps):
         if step.padding in (Cell.PAD_UNDEF, Cell.PAD_FORBIDDEN):
             nothing = nothing.union(padding_of(record, number, encoder))
-    return nothing.coalesce()
+    return coalesced(nothing)
 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
@@ -152,9 +153,9 @@ def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
         outputs = maps[position].map_indices([Var(name) for name in inner.space.dims])
         step = function_between(inner, "from", outputs, "to")
         if position == number:
-            points = points.subtract(unnamed(cells.set_tuple_name("from").apply(step))).coalesce()
+            points = coalesced(points.subtract(unnamed(cells.set_tuple_name("from").apply(step))))
         else:
-            points = unnamed(points.set_tuple_name("from").apply(step)).intersect(boxes[position + 1][1]).coalesce()
+            points = coalesced(unnamed(points.set_tuple_name("from").apply(step)).intersect(boxes[position + 1][1]))
     return points
 
 

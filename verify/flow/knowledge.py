@@ -17,6 +17,7 @@ from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.terms import Leaves, decided
 from layoutproof.verify.flow.world import World
 from layoutproof.verify.instances import conjuncts, is_index_like
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, function_between, joined, links_of, only, part_of
@@ -203,7 +204,7 @@ class Knowledge:
                 region = region.split(excuse)[1]
         except NotQuasiAffine:
             return None
-        told = flow.intersect_domain(only(region.named(name))).range().coalesce()
+        told = coalesced(flow.intersect_domain(only(region.named(name))).range())
         return Fact(told, found, number, self._looked_at(number, read, region, name))
 
     def _looked_at(self, number: int, read: Read, region: Region, name: str) -> Sources:

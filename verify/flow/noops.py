@@ -20,6 +20,7 @@ from layoutproof.verify.flow.invariants import Invariants, joint
 from layoutproof.verify.flow.knowledge import Knowledge, Known
 from layoutproof.verify.flow.origins import Computed
 from layoutproof.verify.flow.terms import Leaves, decided
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
 from layoutproof.verify.statements import Read, ReadRole, Statement
@@ -128,7 +129,7 @@ def _find_dead(half: Half, found: Sequence[NoOps]) -> None:
                 more = more.union(_looked_at(half, record.statement, read, alive))
         if more.is_subset(seen):
             break
-        seen = more.coalesce()
+        seen = coalesced(more)
     else:
         return
     for record in found:
@@ -149,7 +150,7 @@ def _cells_looked_at(half: Half) -> Sources:
         for points in half.kept.get(statement.number, ()):
             for read in statement.reads:
                 seen = seen.union(_looked_at(half, statement, read, points))
-    return seen.coalesce()
+    return coalesced(seen)
 
 
 def _looked_at(half: Half, statement: Statement, read: Read, points: Points) -> Sources:
@@ -188,9 +189,9 @@ def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> So
                     more = more.union(flow.sources(record.statement, each).intersect_domain(read).range().intersect(extra))
         if more.is_subset(read):
             break
-        read = more.coalesce()
+        read = coalesced(more)
     accesses = relations([half.flow.access(record.statement) for record in found], universe)
-    return read.apply(accesses).coalesce()
+    return coalesced(read.apply(accesses))
 
 
 def without_no_ops(half: Half, found: Sequence[NoOps]) -> Dataflow:

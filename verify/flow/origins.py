@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.passing import passing_on
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import Points, Region, Sources, no_points, only, part_of
 from layoutproof.verify.statements import Read, ReadRole, Statement
@@ -56,5 +57,5 @@ class Computed:
                     if read.sure and not read.anywhere:
                         values = values.union(world.before.sources(statement, read).range())
             values = values.subtract(written_down)
-            self._values = (values if self.regrouped is None else values.subtract(self.regrouped)).coalesce()
+            self._values = coalesced(values if self.regrouped is None else values.subtract(self.regrouped))
         return self._values

@@ -16,6 +16,7 @@ from layoutproof.verify.apart import UNSAID, are_apart, is_unsaid
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.flow.theta import Counterpart, counterparts
 from layoutproof.verify.instances import Dim
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.pairing import (
@@ -134,7 +135,7 @@ class World:
             taken: Points | None = None
             for claim in self.pairs.get(statement.number, ()):
                 step = self._step(claim)
-                points = step.domain().coalesce()
+                points = coalesced(step.domain())
                 if taken is not None and not taken.intersect(points).is_empty():
                     raise NotModelled(f"the witness says twice what the new store {statement.number} computes", None)
                 taken = points if taken is None else taken.union(points)
@@ -151,7 +152,7 @@ class World:
     def _step(self, claim: Counterpart) -> Link:
         encoder = self.encoder_of(claim.new.dims)
         step = function_between(encoder, f"{NEW}{claim.new.number}", claim.outputs, f"{OLD}{claim.old.number}", claim.where)
-        return step.intersect_domain(self.after.domain(claim.new)).intersect_range(self.before.domain(claim.old)).coalesce()
+        return coalesced(step.intersect_domain(self.after.domain(claim.new)).intersect_range(self.before.domain(claim.old)))
 
     # Cells
 

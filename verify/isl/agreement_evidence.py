@@ -13,6 +13,7 @@ import islpy as isl
 from layoutproof.ir.expr import FALSE, Expr, Not, Var, logical_or
 from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Several, Unsaid, is_recording, record
 from layoutproof.verify.instances import Scene
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.pairing import Points, Relation
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited
@@ -90,7 +91,7 @@ def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points)
 def _from(relation: Relation, points: Points) -> list[isl.Map]:
     maps: list[isl.Map] = []
     relation.intersect_domain(isl.UnionSet.from_set(points)).foreach_map(maps.append)
-    return sorted((each.coalesce() for each in maps), key=str)
+    return sorted((coalesced(each) for each in maps), key=str)
 
 
 def _between(first: isl.Space, second: isl.Space) -> isl.Space:

@@ -16,7 +16,7 @@ from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.evidence import Several, record
 from layoutproof.verify.instances import Dim, Scene
-from layoutproof.verify.isl.extremes import coalesced
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.flow_evidence import evidence_of
 from layoutproof.verify.isl.initial import Beginning, beginning_of
 from layoutproof.verify.isl.last_write import LastWrite, preceding

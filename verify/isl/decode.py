@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import islpy as isl
 
 from layoutproof.ir.expr import FALSE, TRUE, CompareOp, Expr, Var, compare, const, logical_and, logical_or
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.space import NamedSpace, integer
 
 # A linear form: a coefficient for each expression that is not a sum, and a constant.
@@ -113,7 +114,15 @@ def comparison(op: CompareOp, terms: Terms, constant: int) -> Expr:
 
 
 def pieces_of(function: isl.PwMultiAff) -> Sequence[tuple[isl.Set, isl.MultiAff]]:
-    """The pieces of a piecewise function, domains disjoint."""
+    """The pieces of a piecewise function, domains disjoint, those with one expression joined."""
     found: list[tuple[isl.Set, isl.MultiAff]] = []
-    function.foreach_piece(lambda domain, piece: found.append((domain, piece)))
-    return found
+
+    def join(domain: isl.Set, piece: isl.MultiAff) -> None:
+        for k, (known, other) in enumerate(found):
+            if other.plain_is_equal(piece):
+                found[k] = known.union(domain), other
+                return
+        found.append((domain, piece))
+
+    function.foreach_piece(join)
+    return [(coalesced(domain), piece) for domain, piece in found]

@@ -9,21 +9,13 @@ what the checks here are made of. With the existential variables as outputs of t
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import islpy as isl
 
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.space import NoAnswer, integer, is_internal, value
 
 _FORMS = ("lexopt", "lifted", "compute_divs", "remove_redundancies", "detect_equalities", "coordinates")
 _D = isl.dim_type
-
-R = TypeVar("R", isl.Map, isl.Set, isl.UnionMap)
-
-
-def coalesced(relation: R) -> R:
-    """The same relation or set in fewer pieces, where isl finds such."""
-    return relation.coalesce()
 
 
 def greatest(relation: isl.Map) -> isl.Map:
@@ -119,7 +111,7 @@ def is_extreme(relation: isl.Map, found: isl.Map, last: bool) -> bool:
 
 def function_of(relation: isl.Map) -> isl.PwMultiAff:
     """A single-valued relation as a function, piece by piece. Raises NoAnswer where isl does not find it."""
-    function = isl.PwMultiAff.from_map(_own(relation)).coalesce()
+    function = isl.PwMultiAff.from_map(_own(relation))
     if not isl.Map.from_pw_multi_aff(function).is_equal(relation):
         raise NoAnswer("isl did not find the function that a relation is")
     return function

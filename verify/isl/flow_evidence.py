@@ -107,7 +107,7 @@ def _accesses(access: isl.Map, space: NamedSpace, names: Mapping[str, Expr], cel
 
 def _pieces(found: isl.Map, space: NamedSpace, names: Mapping[str, Expr]) -> Iterator[tuple[Expr, list[Expr]]]:
     decoder = Decoder(space, dict(names))
-    for domain, piece in pieces_of(isl.PwMultiAff.from_map(found).coalesce()):
+    for domain, piece in pieces_of(isl.PwMultiAff.from_map(found)):
         yield decoder.condition(domain), [decoder.affine(piece.get_aff(k)) for k in range(piece.dim(isl.dim_type.out))]
 
 

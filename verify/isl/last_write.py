@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import islpy as isl
 
 from layoutproof.verify.instances import Dim
-from layoutproof.verify.isl.extremes import coalesced, greatest
+from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.isl.extremes import greatest
 from layoutproof.verify.isl.moments import Moment, suffixes
 from layoutproof.verify.statement import NotModelled
 

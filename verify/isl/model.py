@@ -16,6 +16,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.evidence import Covered, NoInstance, Setting, Unsaid, Witness, is_recording, record
 from layoutproof.verify.instances import Dim, Guard, Scene, Unknown, ranges_of
 from layoutproof.verify.integers import above, below
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.extremes import point_of
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, integer, limited, new_context, value
@@ -99,7 +100,7 @@ class Model:
             with self._budget():
                 found = self._scene(scene)
                 left, missing = self._restrict(found, conditions)
-                left = left.coalesce()
+                left = coalesced(left)
                 tried: list[Cover] = []
                 for cover in covers:
                     if left.is_empty():
@@ -109,7 +110,7 @@ class Model:
                     if reached is None:
                         missing = missing if missing is not None else _NO_COVER
                         continue
-                    left = left.subtract(reached).coalesce()
+                    left = coalesced(left.subtract(reached))
                 return self._all_covered(scene, conditions, tried) if left.is_empty() else self._found(found, left, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem))
@@ -181,7 +182,7 @@ class Model:
             excluded = self._reached(found.space.dims, inner)
             if excluded is None:
                 return None
-            points = points.subtract(excluded).coalesce()
+            points = coalesced(points.subtract(excluded))
         return found.space.dims, points
 
     def _restrict(self, found: SceneSet, conditions: Sequence[Expr]) -> tuple[isl.Set, NotQuasiAffine | None]:

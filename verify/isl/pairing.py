@@ -15,6 +15,7 @@ import islpy as isl
 from layoutproof.ir.expr import CompareOp, Expr, IntImm, Var, compare
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import walk
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.extremes import bounds_of
 from layoutproof.verify.isl.space import NoAnswer, map_from_affs
@@ -44,12 +45,12 @@ class Region:
     def within(self, points: Points) -> Region:
         """The part inside further points (of any tuple name). Raises NoAnswer where that is too much work."""
         _check_size(self.points, points)
-        return Region(self.encoder, self.points.intersect(unnamed(points)).coalesce())
+        return Region(self.encoder, coalesced(self.points.intersect(unnamed(points))))
 
     def outside(self, points: Points) -> Region:
         """The part outside. Raises NoAnswer where that is too much work."""
         _check_size(self.points, points)
-        return Region(self.encoder, self.points.subtract(unnamed(points)).coalesce())
+        return Region(self.encoder, coalesced(self.points.subtract(unnamed(points))))
 
     def split(self, condition: Expr) -> tuple[Region, Region]:
         """The points where a condition holds, and the others. Raises NotQuasiAffine."""
@@ -102,7 +103,7 @@ def joined(regions: Sequence[Region]) -> Region:
     points = first.points
     for other in others:
         points = points.union(other.points)
-    return Region(first.encoder, points.coalesce())
+    return Region(first.encoder, coalesced(points))
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import islpy as isl
 
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.extremes import coalesced, extreme_of, function_of, point_of
+from layoutproof.verify.isl.extremes import extreme_of, function_of, point_of
 from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, map_from_affs
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import islpy as isl
 
 from layoutproof.verify.evidence import Unsaid, Witness
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.extremes import function_of, least
 from layoutproof.verify.isl.space import NamedSpace
@@ -34,7 +35,7 @@ def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reachi
                 found.append((number, {name: decoder.affine(piece.get_aff(k)) for k, name in enumerate(further)}))
             except ValueError as problem:
                 raise Unsaid(f"a number is too large: {problem}") from problem
-        left = left.subtract(relation.domain()).coalesce()
+        left = coalesced(left.subtract(relation.domain()))
     return found
 
 

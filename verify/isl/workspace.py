@@ -13,6 +13,7 @@ import islpy as isl
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval
 from layoutproof.verify.instances import Dim, Guard, Scene, ranges_of
+from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, NamedSpace, limited, map_from_affs, new_context
 from layoutproof.verify.statement import NotModelled
@@ -102,7 +103,7 @@ class Workspace:
                 points = points.intersect(encoder.set_of(condition))
             except NotQuasiAffine:
                 continue
-        return points.coalesce()
+        return coalesced(points)
 
     def instances(self, scene: Scene) -> Instances:
         """All instances of a scene. Raises NotModelled for a bound or a guard that integer sets cannot say."""
@@ -127,5 +128,5 @@ class Workspace:
                 points = points.intersect(instances.encoder.set_of(guard.condition, guard.holds))
         if not guards:
             return instances
-        points = points.coalesce()
+        points = coalesced(points)
         return Instances(instances.space, Encoder(instances.space, points, ranges=instances.encoder.ranges), points)

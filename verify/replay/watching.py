@@ -12,6 +12,7 @@ Math functions are functions: of firm arguments they have firm values.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -163,7 +164,7 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
-class _Watcher:
+class _Watcher(ABC):
     """Rebuilds statements; what is not firm becomes undefined where `rounding` is watched."""
 
     rounding: bool
@@ -188,8 +189,9 @@ class _Watcher:
         checks = [_demand(c) for e in own_expressions(stmt) for c in self.excluded(e)]
         return seq(*checks, rebuilt) if checks else rebuilt
 
+    @abstractmethod
     def assumption(self, condition: Expr) -> Stmt:
-        raise NotImplementedError
+        """What stands where a program assumes something."""
 
     def excluded(self, expr: Expr) -> Iterator[Expr]:
         """What must hold of what an expression computes for the execution to be considered."""

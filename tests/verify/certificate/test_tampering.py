@@ -15,14 +15,18 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.lowering.small_operators import OPERATORS
 from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script import load
+from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate
 from layoutproof.verify.certificate.obligations import query_dict, query_id
 from layoutproof.verify.certificate.reading import Kind, read_file
 from layoutproof.verify.certificate.sealing import Document, chained, sealed, to_bytes
+from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.verdict import Status
 
@@ -236,6 +240,26 @@ def test_a_forgery_that_says_the_truth_passes(saved: Path) -> None:
         change(document)
         saved.write_bytes(to_bytes(_rehashed(document)))
         assert read_file(saved).kind is Kind.CERTIFICATE
+
+
+def test_a_dataflow_in_other_pieces(tmp_path: Path) -> None:
+    """Another question about where a cell was written last does not break a certificate: it is asked besides the checker's own."""
+    made = Schedule.replay(
+        load(OPERATORS / "dense.py"), [["split", {"block": "T_matmul_NT", "loop": "k", "factors": [None, 9]}]]
+    ).certificate
+    document, path = copy.deepcopy(made.document), tmp_path / "dense.lpcert.json"
+    flow = next(o for step in document["steps"] for o in step["obligations"] if o["engine"] == DATAFLOW and o["queries"])
+    query = document["queries"][flow["queries"][0]]
+    other = SmtQuery(
+        "\n".join(query["text"]).replace("(check-sat)", "(assert true)\n(check-sat)"), query["logic"], query["expected"], query["engine"]
+    )
+    document["queries"][query_id(other)] = query_dict(other)
+    flow["queries"][0] = query_id(other)
+    path.write_bytes(to_bytes(_rehashed(document)))
+    reading = read_file(path)
+    assert (reading.kind, reading.status, reading.problems) == (Kind.CERTIFICATE, Status.PROVED, [])
+    texts = {question.text for _, question in reading.questions}
+    assert {other.text, *(question.text for question in made.queries.values())} <= texts
 
 
 def test_killed_while_saving(tmp_path: Path) -> None:
