@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import BufferStore, Let
+from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.cells import counted_bytes, element_number, structured
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, Dim, Program
@@ -50,6 +52,7 @@ class Memories:
         self._program = program
         self._structures = structures
         self._records = layout_records(program.function)
+        self._seen = _seen_otherwise(program.function)
         self.found: dict[Var, Memory] = {}
 
     @cached_property
@@ -60,9 +63,19 @@ class Memories:
         """A memory comes into being. Raises NotModelled where one of the same name did already."""
         if root.data in self.found:
             raise NotModelled(f"the memory {root.data.name} comes into being in two places", node)
+        root = self._as_seen(root)
         if root.strides and not _is_row_major(root):
             raise NotModelled(f"{root.name} has strides of its own, so two of its elements may be one cell", node)
         self.found[root.data] = Memory(root, leading, self._shape(root))
+
+    def _as_seen(self, root: Buffer) -> Buffer:
+        """The memory as a buffer of the type that all accesses see there, where that is another one of the same size: what it holds is
+        then bits to both. What a record says of padding is said in the declared type, so a memory with a record stays what it is.
+        """
+        element = self._seen.get(root.data.name)
+        if element is None or element.bytes != root.dtype.element.bytes or root.data.name in self._records:
+            return root
+        return replace(root, dtype=element.with_lanes(root.dtype.lanes))
 
     def _shape(self, root: Buffer) -> tuple[Expr, ...]:
         given = self._structures.get(root.data.name)
@@ -147,6 +160,18 @@ class Memories:
             if len(sizes) == len(memory.shape) - 1:
                 return _unflattened(number, sizes)
         raise NotModelled(f"the cell of {access.text} is not known among those of {memory.root.name}", access.node)
+
+
+def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
+    """For each memory that a function touches and no pointer leads to, the one type of scalar that all accesses see there."""
+    seen: dict[str, set[DType]] = {}
+    for node in walk(function.body):
+        if isinstance(node, BufferLoad | BufferStore):
+            seen.setdefault(node.buffer.data.name, set()).add(node.buffer.dtype.element)
+    cast = {
+        v.name for node in walk(function.body) if isinstance(node, Let) and node.var.dtype == HANDLE for v in free_variables(node.value)
+    }
+    return {name: next(iter(types)) for name, types in seen.items() if len(types) == 1 and name not in cast}
 
 
 def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:

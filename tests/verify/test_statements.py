@@ -261,7 +261,7 @@ B[0] = T.float32(0)
         ('T.evaluate(T.call_extern("int32", "f"))\nB[0] = T.float32(0)', "may touch anything"),
         ("x: T.float32 = T.undef()\nB[0] = x", "x stands for an undefined value"),
         ('for i in T.thread_binding(8, thread="threadIdx.x"):\n    B[i] = T.float32(0)', "loop i is bound to a thread"),
-        ('V = T.decl_buffer((8,), "int32", data=B.data)\nV[0] = 1', "V sees float32 memory as int32"),
+        ('V = T.decl_buffer((8,), "int32", data=B.data)\nV[0] = 1\nB[1] = T.float32(0)', "V sees float32 memory as int32"),
         (
             'for i, k in T.grid(8, 8):\n    with T.block("b"):\n        vi, vk = T.axis.remap("SR", [i, k])\n        T.where(I[k] > 0)\n'
             "        with T.init():\n            B[vi] = T.float32(0)\n        B[vi] = B[vi] + T.float32(1)",

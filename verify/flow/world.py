@@ -191,6 +191,9 @@ class World:
             return None
         old_data = self.memory(self.old, entry.old_data)
         box, target = self.old.cells[old_data], self.new.cells[new_data]
+        if self.old.dtypes[old_data] != self.new.dtypes[new_data]:
+            seen = f"as {self.old.dtypes[old_data]}, the new one as {self.new.dtypes[new_data]}"
+            raise NotModelled(f"the old program sees the memory {entry.old_data} {seen}", None)
         if len(entry.cells.inputs) != len(box) or entry.cells.rank != len(target):
             raise NotModelled(f"the cells of {entry.old_data} are not those that its cell map speaks of", None)
         names = [f"c{axis}" for axis in range(len(box))]
