@@ -39,6 +39,8 @@ from layoutproof.verify.isl.space import NamedSpace, integer, value
 MAX_BITS = 24
 MAX_CASES = 16
 """So many values of one factor of a product are told apart, each of which makes it linear in the other."""
+MAX_SQUARES = 128
+"""So many where both factors are one: each is then a number."""
 MAX_QUOTIENTS = 4
 """So many values of a quotient by something that is no constant are looked for, from 0 up and from -1 down."""
 
@@ -160,11 +162,11 @@ class Encoder:
         """`then` on `where`, `otherwise` on `elsewhere`; the two sets are disjoint."""
         return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
 
-    def by_cases(self, factor: Expr, other: isl.PwAff) -> isl.PwAff | None:
-        """`factor * other` where the factor has few values in the ranges (the product is defined there only); None elsewhere."""
+    def by_cases(self, factor: Expr, other: isl.PwAff, most: int = MAX_CASES) -> isl.PwAff | None:
+        """`factor * other` where the factor has at most `most` values in the ranges (the product is defined there only); None elsewhere."""
         known = {v: Interval(*self.ranges[v.name]) for v in free_variables(factor) if v.name in self.ranges}
         found = interval_of(factor, known) if known else None
-        if found is None or not found.high - found.low < MAX_CASES:
+        if found is None or not found.high - found.low < most:
             return None
         function, result = self.function(factor), self.constant(0)
         for position, number in enumerate(range(int(found.low), int(found.high) + 1)):
@@ -300,7 +302,7 @@ def _multiply(enc: Encoder, expr: Binary) -> isl.PwAff:
         if factor_function.is_cst() and factor_function.n_piece() == 1:
             return enc.scale(other_function, integer(factor_function.min_val()))
     for factor, function, other_function in ((expr.lhs, a, b), (expr.rhs, b, a)):
-        product = enc.by_cases(factor, other_function)
+        product = enc.by_cases(factor, other_function, MAX_SQUARES if expr.lhs == expr.rhs else MAX_CASES)
         if product is None:
             product = enc.by_pieces(function, other_function)
         if product is not None:

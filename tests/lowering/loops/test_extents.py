@@ -175,10 +175,15 @@ def test_only_the_loops_of_the_block_that_is_named_shrink() -> None:
         ReduceLoopExtents("third").propose(func)
 
 
-def test_squares_are_outside_integer_sets() -> None:
-    """A guard on a product of loops gives a smaller range, which the checker does not decide yet: it is refused, and the loop stays."""
-    func = guarded("range(20)", "i * i < 50")
-    assert "range(8)" in print_func(ReduceLoopExtents().propose(func).new)
+def test_squares_are_read_number_by_number() -> None:
+    """A guard on a square of a loop gives a smaller range."""
+    assert "range(8)" in reduced(guarded("range(20)", "i * i < 50"))
+
+
+def test_cubes_are_outside_integer_sets() -> None:
+    """A guard on a cube of a loop gives a smaller range, which the checker does not decide yet: it is refused, and the loop stays."""
+    func = guarded("range(20)", "i * i * i < 50")
+    assert "range(4)" in print_func(ReduceLoopExtents().propose(func).new)
     schedule = Schedule(func)
     with pytest.raises(IllegalTransform) as caught:
         schedule.reduce_loop_extents()

@@ -80,7 +80,7 @@ REFUSALS: dict[str, Refusal] = {
     "merge_behind": Refusal(codes.NOT_ADJACENT, plain("for i in range(20):\n    B[i] = 1\nA[0] = 1"), MergeAdjacentLoops("root", "i")),
     "reduce_extents_no_block": Refusal(codes.NO_BLOCK, apart(running_sum()), ReduceLoopExtents("smu")),
     "reduce_extents_undecided": Refusal(
-        codes.NOT_PROVED, plain("for i in range(20):\n    if i * i < 50:\n        B[i] = 1"), ReduceLoopExtents()
+        codes.NOT_PROVED, plain("for i in range(20):\n    if i * i * i < 50:\n        B[i] = 1"), ReduceLoopExtents()
     ),
     "block_layout_mixed": Refusal(codes.BLOCK_MAP, apart(running_sum()), TransformBlockLayout("sum", "lambda i, k: [i*5 + k]")),
     "block_layout_not_injective": Refusal(codes.NOT_INJECTIVE, apart(copy()), TransformBlockLayout("copy", "lambda i: [i//4]")),
