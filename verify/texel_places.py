@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import FALSE, TRUE, Expr, IntImm, const
+from layoutproof.ir.expr import FALSE, TRUE, Expr, IntImm, const, logical_or
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
@@ -19,7 +19,7 @@ from layoutproof.verify.bounds import digits_in_range
 from layoutproof.verify.cells import Place, in_box
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, AccessKind, Dim
-from layoutproof.verify.integers import differ
+from layoutproof.verify.integers import above, below
 from layoutproof.verify.padding_cells import record_shape
 from layoutproof.verify.radix import Polynomial, factors_of, stride_radices
 from layoutproof.verify.texel_images import Texture
@@ -106,24 +106,20 @@ def _of_unit(access: Access, texture: Texture) -> Expr:
 
 
 def partial_where(access: Access, texture: Texture) -> Expr:
-    """Where a write leaves out a scalar of a texel that it touches: a condition on its instances, FALSE where it never does.
+    """Where a write leaves out a channel of the texel that it touches: a condition on its instances, FALSE where it never does.
 
     Lanes that are not known to lie side by side are taken for a part of a texel.
     """
-    if texture.channels == 1:
+    size, lanes, last = texture.channels, access.buffer.dtype.lanes, access.indices[-1]
+    if lanes % size == 0:
         return FALSE
-    lanes, last = access.buffer.dtype.lanes, access.indices[-1]
     lane = next((dim for dim in access.scene.dims if dim.lane), None)
-    base, count = last, 1
-    if lane is not None:
-        if not _is_run(last, lane) or not isinstance(lane.extent, IntImm):
-            return TRUE
-        base, count = substitute(last, {lane.var: const(0, lane.var.dtype)}), lane.extent.value
-    if count * lanes % texture.channels:
+    count = lane.extent.value if lane is not None and isinstance(lane.extent, IntImm) else 1
+    if lane is None or not _is_run(last, lane) or count * lanes < size:
         return TRUE
-    if lanes % texture.channels == 0:
-        return FALSE
-    return differ(base % const(texture.channels // lanes, base.dtype), 0)
+    first = substitute(last, {lane.var: const(0, lane.var.dtype)}) * const(lanes, last.dtype)
+    texel = last * const(lanes, last.dtype) // const(size, last.dtype) * const(size, last.dtype)
+    return logical_or(below(texel, first), above(texel + const(size, last.dtype), first + const(count * lanes, last.dtype)))
 
 
 def _is_run(index: Expr, lane: Dim) -> bool:

@@ -84,7 +84,7 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
         if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
-    return undecided if undecided is not None else proved(claim, engine, watch, "one work item makes all writes of it")
+    return undecided if undecided is not None else proved(claim, engine, watch, "no other work item writes it")
 
 
 def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Place]) -> Verdict:
@@ -194,8 +194,9 @@ def _replayed(facts: Facts, texture: Texture, meeting: _Meeting) -> _Told | None
     dims = meeting.first.access.scene.dims, meeting.second.access.scene.dims
     unknowns = meeting.first.access.scene.unknowns, meeting.second.access.scene.unknowns
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
-    here = symbols | {v.var.name: point[v.var.name] for v in (*dims[0], *unknowns[0])}
-    there = symbols | {v.var.name: point[v.var.name + MARK] for v in (*dims[1][meeting.position :], *unknowns[1])}
+    here = symbols | {dim.var.name: point[dim.var.name] for dim in dims[0]} | {u.var.name: point[u.var.name] for u in unknowns[0]}
+    there = symbols | {dim.var.name: point[dim.var.name + MARK] for dim in dims[1][meeting.position :]}
+    there |= {u.var.name: point[u.var.name + MARK] for u in unknowns[1]}
     there |= {dim.var.name: here[dims[0][k].var.name] for k, dim in enumerate(dims[1][: meeting.position])}
     if here[dims[0][meeting.position].var.name] == there[dims[1][meeting.position].var.name]:
         return None

@@ -44,9 +44,7 @@ class DeviceLimits:
 
 
 # What OpenCL asks at least of devices that have images (2.0, 1.2), and what small ones have. 2048 layers are the least everywhere.
-PROFILES: Mapping[str, DeviceLimits] = MappingProxyType(
-    {f"{size}x{size}": DeviceLimits(size, size) for size in (16384, 8192, 4096)}
-)
+PROFILES: Mapping[str, DeviceLimits] = MappingProxyType({f"{size}x{size}": DeviceLimits(size, size) for size in (16384, 8192, 4096)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def _box(shape: Sequence[int | str], symbols: dict[str, Var], encoder: Encoder) 
         size: Expr = const(extent) if isinstance(extent, int) else parse_integer(extent, symbols)
         variable = inner.function(Var(name))
         points = points.intersect(variable.ge_set(inner.constant(0))).intersect(variable.lt_set(inner.function(size)))
-    return inner, points
+    return Encoder(space, points), points
 
 
 def _owed(world: World, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap) -> Iterator[End]:
