@@ -109,13 +109,17 @@ def _by_scalars(access: Access) -> Access:
     buffer, lanes = access.buffer, access.buffer.dtype.lanes
     if buffer.strides or not _is_zero(buffer.elem_offset) or not access.indices:
         return access
-    *others, last = access.indices
     dim = _part_of(access, lanes)
-    index = last * const(lanes, last.dtype) + widen(dim.var, last.dtype)
+    return scalar_of(replace(access, scene=replace(access.scene, dims=(*access.scene.dims, dim))), dim.var)
+
+
+def scalar_of(access: Access, lane: Expr) -> Access:
+    """An access of a vector as one of the scalar in a lane; its buffer is row-major."""
+    buffer, lanes = access.buffer, access.buffer.dtype.lanes
+    *others, last = access.indices
+    index = last * const(lanes, last.dtype) + widen(lane, last.dtype)
     shape = (*buffer.shape[:-1], buffer.shape[-1] * const(lanes, buffer.shape[-1].dtype))
-    scalars = replace(buffer, dtype=buffer.dtype.element, shape=shape)
-    scene = replace(access.scene, dims=(*access.scene.dims, dim))
-    return replace(access, buffer=scalars, indices=(*others, index), scene=scene)
+    return replace(access, buffer=replace(buffer, dtype=buffer.dtype.element, shape=shape), indices=(*others, index))
 
 
 def _part_of(access: Access, size: int) -> Dim:

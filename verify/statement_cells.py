@@ -16,7 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.cells import counted_bytes, element_number, structured
+from layoutproof.verify.cells import counted_bytes, element_number, scalar_of, structured
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, Dim, Program
 from layoutproof.verify.integers import same
@@ -143,6 +143,11 @@ class Memories:
     def _scalar(self, access: Access, memory: Memory, sub_lane: Expr | None) -> tuple[Expr, ...]:
         """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in scalars."""
         number, lanes, root_lanes = element_number(access.buffer, access.indices), access.buffer.dtype.lanes, memory.root.dtype.lanes
+        if root_lanes == 1 and sub_lane is not None and access.indices and not all(isinstance(e, IntImm) for e in memory.shape[1:]):
+            plain = not access.buffer.strides and _is_zero(memory.root.elem_offset)
+            found = structured(self._facts, scalar_of(access, sub_lane), memory.shape) if plain else None
+            if found is not None:
+                return found
         if lanes > 1:
             assert sub_lane is not None
             number = number * const(lanes, number.dtype) + widen(sub_lane, number.dtype)
