@@ -40,12 +40,13 @@ class Texture:
     unit: int
 
     @property
-    def sizes(self) -> tuple[tuple[str, Expr, int], ...]:
-        """For each direction its name, how many scalars it counts, and how many of them are one texel."""
-        *outer, last = self.view.shape
-        across = Polynomial.of(last).times(Polynomial({(): self.view.dtype.lanes})).to_expr() if self.view.dtype.lanes > 1 else last
-        named = zip(("height", "layers"), reversed(outer), strict=False)
-        return (("width", across, self.channels), *((name, extent, 1) for name, extent in named))
+    def sizes(self) -> tuple[tuple[str, Expr], ...]:
+        """How many texels it has in each direction, by the direction's name: expressions over the symbols and over the integers."""
+        *outer, last = (Polynomial.of(extent) for extent in self.view.shape)
+        scalars = last.times(Polynomial({(): self.view.dtype.lanes}))
+        across = scalars.divided(Polynomial({(): self.channels}))[0]
+        named = zip(("width", "height", "layers"), (across, *reversed(outer)), strict=False)
+        return tuple((name, texels.to_expr()) for name, texels in named)
 
     def of_kind(self, kind: AccessKind) -> tuple[Access, ...]:
         """The reads, or the writes, in the order of the text."""

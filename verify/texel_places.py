@@ -71,7 +71,9 @@ def _in_units(facts: Facts, place: Place, unit: int) -> Place:
 
 def _radices(facts: Facts, texture: Texture) -> Iterator[tuple[Sequence[Expr], ...]]:
     """Radices for each axis, the last counting scalars: the factors of the extents, or what the strides of the writes suggest."""
-    extents = (*texture.view.shape[:-1], texture.sizes[0][1])
+    *outer, last = texture.view.shape
+    lanes = texture.view.dtype.lanes
+    extents = (*outer, last * const(lanes, last.dtype) if lanes > 1 else last)
     yield tuple(factors_of(extent) for extent in extents)
     symbols = frozenset(facts.program.symbols)
     indices = [_scalars(access) for access in texture.of_kind(AccessKind.WRITE)]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
 
-from layoutproof.ir.dtype import INT64
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import CompareOp, Expr, IntImm, Not, Var
+from layoutproof.ir.expr import CompareOp, Expr, Not, Var
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
@@ -25,6 +24,7 @@ from layoutproof.verify.bounds import prove_access_in_bounds
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, AccessKind, Scene
 from layoutproof.verify.integers import compare_integers
+from layoutproof.verify.search import Search
 from layoutproof.verify.texel_images import STRUCTURE, Texture, find_textures, is_texture
 from layoutproof.verify.texel_races import prove_texel_races, prove_texel_writes
 from layoutproof.verify.verdict import Verdict
@@ -89,15 +89,14 @@ def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None 
 # Sizes
 
 
-def _fitting(texture: Texture, limits: DeviceLimits) -> Iterator[tuple[str, Expr, Expr, int]]:
-    """For each direction: its name, that it keeps to the limit, how many scalars it counts, and how many are one texel."""
-    for direction, extent, per_texel in texture.sizes:
-        most = IntImm(limits.of(direction) * per_texel, INT64)
-        yield direction, compare_integers(CompareOp.LE, extent, most), extent, per_texel
+def _fitting(texture: Texture, limits: DeviceLimits) -> Iterator[tuple[str, Expr, Expr]]:
+    """For each direction: its name, how many texels it has, and that it keeps to the limit."""
+    for direction, texels in texture.sizes:
+        yield direction, texels, compare_integers(CompareOp.LE, texels, limits.of(direction))
 
 
 def _conditions(facts: Facts, texture: Texture, limits: DeviceLimits) -> Iterator[SizeCondition]:
-    for direction, fits, _, _ in _fitting(texture, limits):
+    for direction, _, fits in _fitting(texture, limits):
         if not facts.search(Scene(), Not(fits)).is_empty:
             yield SizeCondition(fits, f"the {direction} of texture {texture.name}, at most {limits.of(direction)} texels")
 
@@ -108,24 +107,31 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
     claim = f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}"
     engine, asked = STRUCTURE, list[str]()
-    for direction, fits, extent, per_texel in _fitting(texture, limits):
+    for direction, texels, fits in _fitting(texture, limits):
         over = facts.search(Scene(), Not(fits))
         if over.is_empty:
             engine = over.engine
-            continue
-        if not free_variables(fits) or facts.search(Scene(), fits).is_empty:
-            point = over.point
-            if point is None or not facts.happens(Scene(), point) or facts.holds(fits, point) is not False:
-                return unknown(claim, over.engine, over.reason or "the point that was found does not replay", watch)
-            texels, limit = int(evaluate(extent, point)) // per_texel, limits.of(direction)
-            values = visible(Scene(), point, facts.program)
-            at = f" at {values_text(values)}, and at any sizes that are allowed" if values else ""
-            shown = {"buffer": texture.name, "direction": direction, "texels": texels, "limit": limit, "values": values}
-            return refuted(claim, over.engine, shown, f"the {direction} of {texture.name} is {texels} texels, {limit} at most{at}", watch)
-        asked.append(expr_text(fits, Style.PLAIN))
+        elif not free_variables(fits) or facts.search(Scene(), fits).is_empty:
+            return _too_large(facts, texture, direction, texels, limits, over, claim, watch)
+        else:
+            asked.append(expr_text(fits, Style.PLAIN))
     if asked:
         return proved(f"{claim}, which is asked of every call", STRUCTURE, watch, f"asked: {', '.join(asked)}")
     return proved(claim, engine, watch)
+
+
+def _too_large(
+    facts: Facts, texture: Texture, direction: str, texels: Expr, limits: DeviceLimits, over: Search, claim: str, watch: Stopwatch
+) -> Verdict:
+    point, limit = over.point, limits.of(direction)
+    number = int(evaluate(texels, point)) if point is not None and facts.happens(Scene(), point) else 0
+    if point is None or number <= limit:
+        return unknown(claim, over.engine, over.reason or "the point that was found does not replay", watch)
+    values = visible(Scene(), point, facts.program)
+    at = f" at {values_text(values)}, and too many at any sizes that are allowed" if values else ""
+    shown = {"buffer": texture.name, "direction": direction, "texels": number, "limit": limit, "values": values}
+    text = f"the {direction} of {texture.name} is {number} texels{at}; the device takes {limit}"
+    return refuted(claim, over.engine, shown, text, watch)
 
 
 # Coordinates

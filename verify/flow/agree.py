@@ -1,15 +1,16 @@
 """Where a read of the new program finds what a read of the old one found: both lead to one source, up to theta and f.
 
-A source that is a copy (a value that is one load of the same type) stands for the source of that load, in both programs; a source in a
-reduction that was regrouped stands for its owner and the multiset of its contributions. Part of the trust base.
+A source that is a copy (a value that is one load of the same type, or takes one by a lazy choice on the loops) stands for the source of
+that load, in both programs; a source in a reduction that was regrouped stands for its owner and the multiset of its contributions. Part
+of the trust base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from layoutproof.ir.expr import Var
+from layoutproof.ir.expr import Expr, IfThenElseExpr, Var
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.theta import Counterpart
 from layoutproof.verify.flow.world import NEW, OLD, Key, World, key_of
@@ -171,7 +172,7 @@ def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of:
     """The relation with sources that are copies replaced by what they copied, a few times over; copies of the memories in `except_of`
     stay.
     """
-    copies = [(s, read) for s in statements.statements if (read := copied_read(s)) is not None and read.data.name not in except_of]
+    copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
     if not copies:
         return found
     step, places = no_relation(flow.domain(copies[0][0])), no_points(flow.domain(copies[0][0]))
@@ -187,11 +188,23 @@ def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of:
     return current
 
 
-def copied_read(statement: Statement) -> Read | None:
-    """The load that is all that a statement stores, or None."""
+def copied_reads(statement: Statement) -> Iterator[Read]:
+    """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what a lazy choice on
+    the loops takes from one of its sides.
+    """
     if statement.is_init or statement.scatter:
-        return None
-    return next((r for r in statement.reads if r.var == statement.value and not r.anywhere), None)
+        return
+    ends = list(_lazy_ends(statement.value))
+    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition among its guards.
+    yield from (r for r in statement.reads if r.var in ends and not r.anywhere and (r.sure or r.var == statement.value))
+
+
+def _lazy_ends(value: Expr) -> Iterator[Expr]:
+    if isinstance(value, IfThenElseExpr):
+        yield from _lazy_ends(value.then)
+        yield from _lazy_ends(value.otherwise)
+    else:
+        yield value
 
 
 def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
