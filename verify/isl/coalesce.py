@@ -21,6 +21,9 @@ from layoutproof.verify.isl.space import integer, value
 _D = isl.dim_type
 _COLUMNS = (_D.cst, _D.param, _D.set, _D.div)
 
+# Of a piece with more existential variables, a comparison takes seconds: it stays as it is.
+_MOST_HIDDEN = 12
+
 R = TypeVar("R", isl.Map, isl.Set, isl.UnionMap, isl.UnionSet)
 _Row = list[int]
 
@@ -53,7 +56,7 @@ def _alike(points: isl.Set) -> isl.Set:
     pieces = points.get_basic_sets()
     if sum(piece.dim(_D.div) > 1 for piece in pieces) < 2:
         return points
-    told = [_in_remainders(piece) if piece.dim(_D.div) > 1 else None for piece in pieces]
+    told = [_in_remainders(piece) if 1 < piece.dim(_D.div) <= _MOST_HIDDEN else None for piece in pieces]
     if all(each is None for each in told):
         return points
     result = isl.Set.empty(points.get_space())
@@ -63,24 +66,33 @@ def _alike(points: isl.Set) -> isl.Set:
 
 
 def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
-    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are."""
+    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are, or where isl does
+    not know what another one is.
+    """
     equalities = _rows(piece.equalities_matrix(*_COLUMNS))
     hidden = piece.dim(_D.div)
     first = 1 + piece.dim(_D.param) + piece.dim(_D.set)
-    strides = [row for row in equalities if sum(entry != 0 for entry in row[first:]) == 1]
-    defined = {next(k for k in range(first, first + hidden) if row[k] != 0): row for row in strides}
-    if all(_is_plain(piece, column - first) for column in defined):
+    strides = {k: row for row in equalities if (k := _only(row[first:])) is not None}
+    if all(_is_plain(piece, position) for position in strides):
         return None
-    inequalities = _rows(piece.inequalities_matrix(*_COLUMNS))
-    others = [row for row in equalities if all(row is not stride for stride in defined.values())]
-    for column, stride in defined.items():
-        others, inequalities = ([_without(row, column, stride) for row in rows] for rows in (others, inequalities))
-    kept = [k for k in range(first + hidden) if k not in defined]
-    equal, not_negative = (_matrix(piece.get_ctx(), [[row[k] for k in kept] for row in rows], len(kept)) for rows in (others, inequalities))
-    told = isl.BasicSet.from_constraint_matrices(piece.get_space(), equal, not_negative, *_COLUMNS)
-    for column, stride in defined.items():
-        told = told.intersect(_remainder(piece, stride[:first], abs(stride[column])))
+    sums = _Sums(piece)
+    told = isl.BasicSet.universe(piece.get_space())
+    for position in range(hidden):
+        if position in strides:
+            told = told.intersect(sums.add_quotient(strides[position][:first], strides[position][first + position]))
+        elif not sums.add_floor(piece, position):
+            return None
+    for row in equalities:
+        told = told.intersect(sums.of(row).zero_basic_set())
+    for row in _rows(piece.inequalities_matrix(*_COLUMNS)):
+        told = told.intersect(sums.of(row).ge_basic_set(sums.of([0])))
     return told if told.is_equal(piece) else None
+
+
+def _only(factors: Sequence[int]) -> int | None:
+    """The position of the one factor that is not 0; None where there are none or several."""
+    found = [position for position, factor in enumerate(factors) if factor]
+    return found[0] if len(found) == 1 else None
 
 
 def _is_plain(piece: isl.BasicSet, position: int) -> bool:
@@ -91,34 +103,47 @@ def _is_plain(piece: isl.BasicSet, position: int) -> bool:
         return False  # isl knows no quotient for it
 
 
-def _without(row: _Row, column: int, stride: _Row) -> _Row:
-    """An equality or inequality with the variable of a column expressed by the equality that defines it."""
-    factor = abs(stride[column])
-    times = row[column] if stride[column] > 0 else -row[column]
-    return [factor * entry - times * other for entry, other in zip(row, stride, strict=True)] if times else row
+class _Sums:
+    """Sums over a constant, the parameters, the dims and those existential variables of a piece that were added, in this order."""
 
+    def __init__(self, piece: isl.BasicSet) -> None:
+        self._ctx = piece.get_ctx()
+        self._local = isl.LocalSpace.from_space(piece.get_space())
+        self._places = [(kind, position) for kind in (_D.param, _D.set) for position in range(piece.dim(kind))]
+        self._terms = [isl.Aff.var_on_domain(self._local, *place) for place in self._places]
 
-def _remainder(piece: isl.BasicSet, row: Sequence[int], modulus: int) -> isl.BasicSet:
-    """That a sum, given as a constant and the factors of parameters and dims, is a multiple of `modulus`: without the constant it leaves
-    a certain remainder.
-    """
-    ctx, params = piece.get_ctx(), piece.dim(_D.param)
-    total = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(piece.get_space()))
-    for position, factor in enumerate(row[1:]):
-        kind, place = (_D.param, position) if position < params else (_D.in_, position - params)
-        if factor:
-            total = total.set_coefficient_val(kind, place, value(ctx, factor))
-    rest = total.mod_val(value(ctx, modulus)).set_constant_val(value(ctx, -(-row[0] % modulus)))
-    return rest.zero_basic_set()
+    def of(self, row: Sequence[int]) -> isl.Aff:
+        """The sum with these factors, the constant first."""
+        return self._sum([value(self._ctx, factor) for factor in row])
+
+    def _sum(self, factors: Sequence[isl.Val]) -> isl.Aff:
+        total = isl.Aff.zero_on_domain(self._local).set_constant_val(factors[0])
+        for factor, term in zip(factors[1:], self._terms, strict=False):
+            if not factor.is_zero():
+                total = total.add(term.scale_val(factor))
+        return total
+
+    def add_quotient(self, row: Sequence[int], factor: int) -> isl.BasicSet:
+        """Add the variable which, times `factor`, makes the sum of a row 0; gives what that asks of the row."""
+        modulus, sign = abs(factor), -1 if factor > 0 else 1
+        constant, total = sign * row[0], self.of([0, *(sign * entry for entry in row[1:])])
+        rest = -constant % modulus
+        by, less = value(self._ctx, modulus), value(self._ctx, -rest)
+        self._terms.append(total.scale_down_val(by).floor().add_constant_val(value(self._ctx, (constant + rest) // modulus)))
+        return total.mod_val(by).add_constant_val(less).zero_basic_set()
+
+    def add_floor(self, piece: isl.BasicSet, position: int) -> bool:
+        """Add the variable at a position, rounded down from what isl says that it is; False where it does not say."""
+        try:
+            inside = piece.get_div(position)
+        except isl.Error:
+            return False
+        kinds = {_D.param: _D.param, _D.set: _D.in_}
+        factors = [inside.get_constant_val(), *(inside.get_coefficient_val(kinds[kind], place) for kind, place in self._places)]
+        factors += [inside.get_coefficient_val(_D.div, earlier) for earlier in range(position)]
+        self._terms.append(self._sum(factors).floor())
+        return True
 
 
 def _rows(matrix: isl.Mat) -> list[_Row]:
     return [[integer(matrix.get_element_val(k, column)) for column in range(matrix.cols())] for k in range(matrix.rows())]
-
-
-def _matrix(ctx: isl.Context, rows: Sequence[_Row], width: int) -> isl.Mat:
-    matrix = isl.Mat.alloc(ctx, len(rows), width)
-    for k, row in enumerate(rows):
-        for column, entry in enumerate(row):
-            matrix = matrix.set_element_val(k, column, value(ctx, entry))
-    return matrix
