@@ -10,7 +10,7 @@ BESIDE := $(foreach folder,tests benchmarks examples,$(if $(wildcard $(folder)/*
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench campaign proofs recheck clean distclean
+.PHONY: help demo test lint format bench campaign oclgrind proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
@@ -19,6 +19,7 @@ help:
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
 	@echo 'make campaign  the long random runs that make test leaves out'
+	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
 	@echo 'make proofs    write the lemmas under proofs/ anew; make recheck checks everything there with two solvers'
 	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
 
@@ -32,6 +33,9 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.campaign_maps
 	@$(BIN)/python -m tests.attack.campaign --fresh
+
+oclgrind: $(VENV)/.ready-dev
+	@$(BIN)/python -m tests.lowering.runtime.opencl.under_oclgrind
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""`make bench`: every measurement in one run, printed and written to benchmarks/results.md with machine, versions and date."""
+"""`make bench`: every measurement in one run, printed, written to benchmarks/results.md with machine, versions and date, and drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bench_maps, bench_programs, bench_running, bench_schedules
+from benchmarks import bench_kernels, bench_maps, bench_programs, bench_relayout, bench_running, bench_schedules, plot
 
 RESULTS = Path(__file__).resolve().parent / "results.md"
 
@@ -36,10 +36,15 @@ def main() -> None:
         bench_schedules.table(),
         "## Running",
         bench_running.table(),
+        "## Kernels",
+        bench_kernels.table(),
+        "## Layout changes",
+        bench_relayout.table(),
     ]
     text = "\n\n".join(part.rstrip() for part in parts) + "\n"
     print(text, end="")
     RESULTS.write_text(text, encoding="utf-8")
+    plot.main()
 
 
 if __name__ == "__main__":

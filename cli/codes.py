@@ -17,6 +17,8 @@ LAYOUT = "LP510"
 NOTHING_TO_CHECK = "LP511"
 SOLVERS = "LP512"
 CERTIFICATE_OF_MANY = "LP513"
+OTHER_TARGET = "LP516"
+OUTPUT_PAIR = "LP517"
 
 MEANINGS: Mapping[str, str] = {
     FILE_ACCESS: "The system refused access to a file.",
@@ -32,4 +34,6 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_TO_CHECK: "No file was named that holds a certificate, lemmas, a rewrite with its expected verdict, or a schedule.",
     SOLVERS: "Checking again takes two solvers, and those that are named must be installed.",
     CERTIFICATE_OF_MANY: "A certificate tells of one schedule; a file of schedules, one a line, has none.",
+    OUTPUT_PAIR: "A target writes two files, told apart by their endings: .c and .h, or .cl and .json.",
+    OTHER_TARGET: "A device, or a profile of one, is named for a target that runs on the processor alone.",
 }

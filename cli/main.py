@@ -25,8 +25,10 @@ EXIT_BROKEN_PIPE = 141
 
 # Name: module and attribute. A command is loaded when it is called: `map` needs no compiler's driver, `run` no drawing.
 _COMMANDS = {
+    "build": ("layoutproof.cli.build", "build_command"),
     "check": ("layoutproof.cli.check", "check_command"),
     "demo": ("layoutproof.cli.demo", "demo"),
+    "devices": ("layoutproof.cli.devices", "devices_command"),
     "draw": ("layoutproof.cli.draw", "draw"),
     "map": ("layoutproof.cli.map", "map_command"),
     "pad-values": ("layoutproof.cli.pad_values", "pad_values"),

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -49,23 +50,35 @@ def write_file(path: Path, data: bytes) -> None:
 
     Raises LayoutproofError where that cannot be done; an existing file is then as it was.
     """
-    check_writable(path)
-    temporary: str | None = None
+    write_files({path: data})
+
+
+def write_files(contents: Mapping[Path, bytes]) -> None:
+    """Write files that belong together: all of them are there beside their places before the first takes its own.
+
+    Raises LayoutproofError where one cannot be written; existing files are then as they were.
+    """
+    for path in contents:
+        check_writable(path)
+    parts: list[tuple[Path, Path]] = []
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files for their owner only; a result has the permissions that any new file has.
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        for path, data in contents.items():
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+            parts.append((Path(temporary), path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes files for their owner only; a result has the permissions that any new file has.
+            os.chmod(temporary, 0o666 & ~_umask())
+        for part, path in parts:
+            os.replace(part, path)
     except OSError as problem:
         raise _cannot_write(path, problem) from problem
     finally:
-        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the name is gone already.
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the names are gone already.
+        for part, _ in parts:
+            part.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from layoutproof.ir.rule import Domain, Rule
 from layoutproof.lowering.rules import ALL_RULES
+from layoutproof.lowering.textures import IMAGE2D, TEXTURE_LAYOUTS
 from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.certificate.reading import LEMMAS_ENDING
@@ -20,6 +21,7 @@ from layoutproof.verify.lemmas import prove_rule, rule_queries
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."
 _ABOUT_LAYOUTS = "Usual layouts, for all shapes: one place to each index, inside the box, and the inverse and the padding that are told."
+_ABOUT_TEXTURES = "Layouts of tensors in textures (`lowering/textures.py`), for all shapes: the same of each of them."
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout("NHWC to NCHW", "lambda n, h, w, c: [n, c, h, w]", "n, h, w, c"),
@@ -44,13 +46,17 @@ LAYOUTS: tuple[Layout, ...] = (
     Layout("rows of m", "lambda i: [i // m, i % m]", "n * m"),
 )
 
+# The other name of a layout needs no lemmas of its own.
+TEXTURES: tuple[Layout, ...] = tuple(Layout(t.name, t.text, t.sizes) for t in TEXTURE_LAYOUTS.values() if t != IMAGE2D)
+
 
 def files() -> Iterator[tuple[str, LemmaFile]]:
     """Every file by its name below the folder."""
     yield f"rules/index{LEMMAS_ENDING}", LemmaFile(_ABOUT_INDEX, tuple(_rules(Domain.INDEX)))
     yield f"rules/values{LEMMAS_ENDING}", LemmaFile(_ABOUT_VALUES, tuple(_rules(Domain.VALUE)))
-    lemmas = tuple(lemma for layout in LAYOUTS for lemma in layout_lemmas(layout))
-    yield f"layouts/usual{LEMMAS_ENDING}", LemmaFile(_ABOUT_LAYOUTS, lemmas)
+    for name, about, layouts in (("usual", _ABOUT_LAYOUTS, LAYOUTS), ("textures", _ABOUT_TEXTURES, TEXTURES)):
+        lemmas = tuple(lemma for layout in layouts for lemma in layout_lemmas(layout))
+        yield f"layouts/{name}{LEMMAS_ENDING}", LemmaFile(about, lemmas)
 
 
 def _rules(domain: Domain) -> Iterator[Lemma]:

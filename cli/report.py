@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from layoutproof.cli.trial import Trial
@@ -73,3 +74,16 @@ class RunReport:
         refused = self.refused.verdicts if self.refused is not None else ()
         kept = (verdict for step in (*self.steps, *self.lowering) for verdict in step.verdicts)
         return worst(verdict.status for verdict in (*refused, *kept))
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What `build` did: the proofs and, unless it was switched off, the comparison; what was written, and what a caller has to know.
+
+    `files` and `interface` are None where a step was refused: nothing was written then.
+    """
+
+    report: RunReport
+    target: str
+    files: tuple[Path, Path] | None = None
+    interface: Mapping[str, Any] | None = None

@@ -25,6 +25,8 @@ from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.runtime.opencl.devices import Device, find_device
+from layoutproof.lowering.runtime.opencl.limits import parse_profile
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.trace import load_trace, passes_of
 
@@ -32,17 +34,21 @@ from layoutproof.lowering.trace import load_trace, passes_of
 @click.command("run")
 @click.argument("program", type=file_path)
 @click.option("--trace", "trace_path", type=file_path, metavar="TRACE.json", help="A schedule to apply first.")
-@click.option("--target", type=click.Choice(["c"]), default="c", show_default=True, help="What code is generated.")
+@click.option("--target", type=click.Choice(["c", "opencl"]), default="c", show_default=True, help="What code is generated.")
+@click.option("--device", metavar="NAME", help="The OpenCL device: a part of its name, as `devices` lists it.")
+@click.option("--device-profile", "profile", metavar="WxH", help="Also refuse images that are larger, in texels, such as 16384x16384.")
 @click.option("--function", metavar="NAME", help="Which function, where the program has several.")
 @size_option
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, (1 << 63) - 1), help="Of the made-up data.")
-@click.option("--emit", "emit_path", type=file_path, metavar="FILE.c", help="Also write the generated source there.")
+@click.option("--emit", "emit_path", type=file_path, metavar="FILE", help="Also write the generated source there.")
 @format_option("text", "json")
 @output_option
 def run(
     program: Path,
     trace_path: Path | None,
     target: str,
+    device: str | None,
+    profile: str | None,
     function: str | None,
     sizes: Sequence[str],
     seed: int,
@@ -59,6 +65,7 @@ def run(
     for path in (output, emit_path):
         if path is not None:
             check_writable(path)
+    chosen = chosen_device(target, device, profile)
     numbers = read_sizes(sizes)
     func = choose_function(program, function)
     schedule = Schedule(func)
@@ -69,21 +76,46 @@ def run(
         click.echo(diagnostic.render(), err=True)
     name = f"{program}:{func.name}"
     with stages(len(passes) + 3) as advance:
-        refused = _apply(schedule, passes, advance)
+        refused = apply_and_lower(schedule, passes, advance)
         if refused is None:
             check_amount(schedule.func, numbers)
             advance("compiling")
-            kernel = schedule.build(target)
-            report = _compare(name, schedule, kernel, numbers, seed, advance)
-            if emit_path is not None:
-                write_file(emit_path, kernel.source.text.encode())
+            kernel = build_or_refuse(schedule, target, chosen, profile)
+            if isinstance(kernel, Refusal):
+                report = RunReport(name, schedule.steps, schedule.lowering_steps, refused=kernel)
+            else:
+                report = _compare(name, schedule, kernel, numbers, seed, advance)
+                if emit_path is not None:
+                    write_file(emit_path, kernel.source.text.encode())
         else:
             report = RunReport(name, schedule.steps, refused=refused)
     _tell(report, output_format, output)
     return exit_code(report.status)
 
 
-def _apply(schedule: Schedule, passes: Sequence[Pass], advance: Advance) -> Refusal | None:
+def chosen_device(target: str, device: str | None, profile: str | None) -> Device | None:
+    """The device of the OpenCL target, known before anything is proved. Raises LayoutproofError, for options of another target too."""
+    if target != "opencl":
+        given = "--device" if device is not None else "--device-profile" if profile is not None else None
+        if given is not None:
+            raise error(codes.OTHER_TARGET, f"{given} is for --target opencl; --target {target} has no other device than the processor")
+        return None
+    if profile is not None:
+        parse_profile(profile)
+    return find_device(device)
+
+
+def build_or_refuse(schedule: Schedule, target: str, device: Device | None, profile: str | None) -> Kernel | Refusal:
+    """The kernel; or the refusal, where what the target needs of textures is not proved. Raises LayoutproofError for all else."""
+    try:
+        return schedule.build(target, device=device, profile=profile)
+    except IllegalTransform as problem:
+        if not problem.verdicts:
+            raise
+        return Refusal("build", {"target": target}, problem)
+
+
+def apply_and_lower(schedule: Schedule, passes: Sequence[Pass], advance: Advance) -> Refusal | None:
     """Apply the passes and lower; the first step that is not proved, or None. Raises LayoutproofError for one that does not apply."""
     for number, transform in enumerate(passes, start=1):
         advance(f"step {number} of {len(passes)}")

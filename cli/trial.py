@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from layoutproof.cli.chosen import Chosen, choose_cells
 from layoutproof.cli.made_up import logical_shapes, made_up_arrays, physical_shapes, scalar_values
 from layoutproof.cli.padding_trial import PaddingTrial, compare_padding, scalars_of
-from layoutproof.ir.distance import allowed_ulps, ulps_apart
+from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.interp.run import DEFAULT_LIMIT
@@ -113,7 +113,7 @@ def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: M
     seconds = time.perf_counter() - start
     compared = [_compare(name, shapes[name], chosen.get(name), *pairs[name]) for name in outputs]
     results = tuple(replace(output, arbitrary=anything.get(output.buffer, 0)) for output in compared)
-    return Trial(results, padding, instances, sliced, allowed_ulps(func), kernel_seconds, seconds)
+    return Trial(results, padding, instances, sliced, kernel.allowed_ulps(func, numbers), kernel_seconds, seconds)
 
 
 class _Reference:

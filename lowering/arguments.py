@@ -17,6 +17,7 @@ class ArgumentKind(StrEnum):
     NAME = "a name"
     INDEX_MAP = "the text of an index map, `lambda i, j: [...]`"
     PAD_VALUE = "null, a number, or text in the script syntax such as `T.float32(0)`, `T.undef()` or `lambda io, ii: ...`"
+    INTEGER = "an integer"
     INTEGERS = "a list of integers"
     LOOP = "the name of a loop's variable, or the loop's position from 0"
     LOOPS = "a list of names of loops' variables, or of their positions from 0, none twice"
@@ -78,6 +79,7 @@ _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ArgumentKind.NAME: lambda value: isinstance(value, str) and value != "",
     ArgumentKind.INDEX_MAP: lambda value: isinstance(value, str) and value.strip() != "",
     ArgumentKind.PAD_VALUE: lambda value: value is None or isinstance(value, str) or isinstance(value, bool) or _is_number(value),
+    ArgumentKind.INTEGER: lambda value: isinstance(value, int) and not isinstance(value, bool),
     ArgumentKind.INTEGERS: _is_integers,
     ArgumentKind.LOOP: _is_loop,
     ArgumentKind.LOOPS: _is_loops,

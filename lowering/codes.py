@@ -58,6 +58,7 @@ LANES = "LP361"
 EXPANSION = "LP362"
 NOT_ADJACENT = "LP363"
 BLOCK_MAP = "LP364"
+PARTITION = "LP365"
 NO_PADDING = "LP371"
 NO_LAYOUT_STEP = "LP372"
 NO_LANES = "LP381"
@@ -130,4 +131,5 @@ MEANINGS: Mapping[str, str] = {
     HOIST_COPIES: "A condition with two arms copies its loop; so many of them would make the program too large.",
     NOT_ADJACENT: "Two loops become one where the second stands right behind the first, runs as often, and counts in the same type.",
     BLOCK_MAP: "A block runs over another space where its variables are its loops, and new ones are functions of old ones of one kind.",
+    PARTITION: "A loop is cut between its iterations, and nothing in it happens once for all of them.",
 }

@@ -12,6 +12,7 @@ from layoutproof.lowering.caching.decompose import DecomposePadding
 from layoutproof.lowering.caching.double_buffer import InjectDoubleBuffer
 from layoutproof.lowering.caching.einsum import PadEinsum
 from layoutproof.lowering.caching.reindex import Reindex
+from layoutproof.lowering.caching.sink import SinkAllocation
 from layoutproof.lowering.cleanup.hoist import HoistExpression
 from layoutproof.lowering.cleanup.no_op import RemoveNoOp
 from layoutproof.lowering.flatten import FlattenBuffer
@@ -22,9 +23,11 @@ from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.kinds import Parallel, Vectorize
 from layoutproof.lowering.loops.merge import MergeAdjacentLoops
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
+from layoutproof.lowering.loops.partition import Partition
 from layoutproof.lowering.loops.reorder import Reorder
 from layoutproof.lowering.loops.sequential import SequentialBufferAccess
 from layoutproof.lowering.loops.split import Split
+from layoutproof.lowering.loops.stream import Stream
 from layoutproof.lowering.loops.unroll import Unroll
 from layoutproof.lowering.padding.branching import RemoveOvercomputeThroughBranching
 from layoutproof.lowering.passes import Pass
@@ -47,6 +50,8 @@ PASSES: Mapping[str, type[Pass]] = {
         Parallel,
         Vectorize,
         Unroll,
+        Stream,
+        Partition,
         MergeAdjacentLoops,
         ReduceLoopExtents,
         TransformBlockLayout,
@@ -57,6 +62,7 @@ PASSES: Mapping[str, type[Pass]] = {
         CacheWrite,
         Reindex,
         CompactBuffer,
+        SinkAllocation,
         InjectDoubleBuffer,
         DecomposePadding,
         PadEinsum,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
@@ -31,6 +31,7 @@ from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.loops.broken import with_broken_order
 from layoutproof.lowering.loops.methods import LoopMethods
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.pad_value import pad_text
@@ -49,7 +50,10 @@ from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict
 
 if TYPE_CHECKING:
+    from layoutproof.lowering.runtime.assumptions import Assumption
+    from layoutproof.lowering.runtime.build import CKernel
     from layoutproof.lowering.runtime.kernel import Kernel
+    from layoutproof.lowering.runtime.opencl.devices import Device
     from layoutproof.verify.certificate.certificate import Certificate
 
 __all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
@@ -117,6 +121,8 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             return self._keep(self._proved(transform))
         except IllegalTransform as problem:
             offered = self._with_wrapping_offered(problem, transform)
+            if transform.moves_iterations and problem.verdicts:
+                offered = with_broken_order(problem, transform.propose(self.func))
             if offered is problem:
                 raise
             raise offered from problem
@@ -269,19 +275,45 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         records = [StepRecord(s.transform.primitive, s.transform.arguments(), s.rewrite, s.where, s.allowed) for s in steps]
         return certify(records, self.original.name)
 
-    def build(self, target: str = "c", *, check: bool = True, fast: bool = False) -> Kernel:
-        """The kernel for a target, called on arrays in logical layout. Raises LayoutproofError, for an unknown target too."""
-        # The runtime starts compilers; who only schedules does not load it.
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the proofs took for granted of calls of the lowered function, each with who sees to it."""
         from layoutproof.lowering.assumptions import assumptions_of
+
+        lowered = self.lower()
+        later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
+        return assumptions_of(self.original, later, lowered, self._assumed())
+
+    @overload
+    def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...
+    @overload
+    def build(
+        self, target: str, *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+    ) -> Kernel: ...
+    def build(
+        self, target: str = "c", *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+    ) -> Kernel:
+        """The kernel for a target, "c" or "opencl", called on arrays in logical layout.
+
+        `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the largest image of other
+        devices. Raises LayoutproofError, for an unknown target too.
+        """
+        # The runtime starts compilers; who only schedules does not load it.
         from layoutproof.lowering.conventions import runtime_layouts
         from layoutproof.lowering.runtime.build import build_c
 
-        if target != "c":
-            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; "c" is one')
+        if target not in ("c", "opencl"):
+            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; there are "c" and "opencl"')
+        if target == "c" and (device is not None or profile is not None):
+            raise error(codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one")
         lowered = self.lower()
-        later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
-        assumptions = assumptions_of(self.original, later, lowered, self._assumed())
-        return build_c(lowered, runtime_layouts(lowered), check=check, fast=fast, assumptions=assumptions)
+        assumptions = self.assumptions
+        layouts = runtime_layouts(lowered)
+        if target == "c":
+            return build_c(lowered, layouts, check=check, fast=fast, assumptions=assumptions)
+        from layoutproof.lowering.runtime.opencl.build import build_opencl
+
+        return build_opencl(lowered, layouts, device=device, profile=profile, check=check, fast=fast, assumptions=assumptions)
 
 
 def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences) -> tuple[PrimFunc, tuple[Step, ...]]:

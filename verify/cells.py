@@ -37,11 +37,10 @@ def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None
     accesses = list(facts.program.touching(data))
     views = {_view(a.buffer) for a in accesses}
     if len(views) == 1 and not accesses[0].buffer.strides and (len(accesses[0].indices) != 1 or structure is None):
-        if len(accesses[0].indices) == 1:
-            for radices in _flat_radices(facts, accesses):
-                digits = _by_digits(facts, accesses, radices)
-                if digits is not None:
-                    return digits
+        for radices in _flat_radices(facts, accesses) if accesses[0].indices else ():
+            digits = _by_digits(facts, accesses, radices)
+            if digits is not None:
+                return digits
         return [Place(a, a.indices) for a in accesses]
     for radices in _candidates(facts, accesses, structure):
         digits = _by_digits(facts, accesses, radices)
@@ -185,10 +184,15 @@ def _candidates(facts: Facts, accesses: Sequence[Access], structure: tuple[Expr,
 
 
 def _flat_radices(facts: Facts, accesses: Sequence[Access]) -> Iterator[Sequence[Expr]]:
-    """Radices for accesses that are all flat: the factors of the extent, or what the strides of the stores suggest."""
-    extent = accesses[0].buffer.shape[0]
-    yield factors_of(extent)
-    yield stride_radices((a.indices[0] for a in accesses if a.kind is AccessKind.WRITE), extent, frozenset(facts.program.symbols))
+    """Radices for accesses by axes that may be several flattened ones: the factors of the extents, or what the strides of the stores
+    suggest, axis by axis.
+    """
+    shape = accesses[0].buffer.shape
+    yield [factor for extent in shape for factor in factors_of(extent)]
+    writes = [access.indices for access in accesses if access.kind is AccessKind.WRITE]
+    symbols = frozenset(facts.program.symbols)
+    suggested = (stride_radices((index[axis] for index in writes), extent, symbols) for axis, extent in enumerate(shape))
+    yield [radix for found, extent in zip(suggested, shape, strict=True) for radix in (found if found else factors_of(extent))]
 
 
 def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]) -> list[Place] | None:

@@ -1,8 +1,8 @@
 """Which memory of a lowered program is a texture, how large it is in texels, and where in it each access goes.
 
-The last physical axis counts the channels of texels, row-major: texel `x` of a row holds elements `4*x` to `4*x + 3` where the extent is
-a multiple of 4 for every value of the symbols, else it is one element. The axis before it counts rows; of three axes the first counts
-the layers of an array.
+The last physical axis counts the channels of texels, row-major: texel `x` of a row holds elements `4*x` to `4*x + 3` where the text of
+the extent shows a multiple of 4, else it is one element. The axis before it counts rows; of three axes the first counts the layers of
+an array.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted
 from layoutproof.verify.instances import Access, AccessKind
@@ -100,9 +101,10 @@ def _problems(name: str, owner: Buffer | None, accesses: list[Access]) -> Iterat
     first = accesses[0].buffer
     if first.rank not in (2, 3):
         axes, given = first.rank, first.rank if owner is None else owner.rank
-        hint = f"set_axis_separators({name!r}, ...) says after which axes rows and columns begin"
-        flat = f", which {given} axes were made" if given != axes else ""
-        yield f"{name} has {axes} physical axes{flat}; an image has 2, an array of images 3: {hint}", {"axes": axes}
+        physical = counted(axes, "physical axis", "physical axes")
+        made = f", made of {counted(given, 'axis', 'axes')}" if given != axes else ""
+        hint = f"set_axis_separators({name!r}, ...) says after which axes a new one begins"
+        yield f"{name} has {physical}{made}; an image has 2, an array of images 3: {hint}", {"axes": axes}
     for access in accesses:
         view = access.buffer
         if not is_texture(view):
@@ -111,7 +113,7 @@ def _problems(name: str, owner: Buffer | None, accesses: list[Access]) -> Iterat
             yield f"the view {view.name} has strides or an offset, and images have none", {"view": view.name}
         if view.dtype.element != first.dtype.element:
             yield f"the view {view.name} holds {view.dtype}, not {first.dtype}: an image has one type", {"view": view.name}
-        if axes_of(view) != axes_of(first):
+        if view.rank != first.rank or axes_of(view) != axes_of(first):
             yield f"the views {first.name} and {view.name} have other extents: an image has one shape", {"view": view.name}
         if view.rank in (2, 3) and not _fills(view, accesses):
             yield f"elements of {view.dtype.lanes} lanes do not fill texels", {"view": view.name}

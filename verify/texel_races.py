@@ -20,11 +20,11 @@ from layoutproof.verify.integers import below, differ
 from layoutproof.verify.order import MARK, joined, same_cell
 from layoutproof.verify.search import Search
 from layoutproof.verify.texel_images import STRUCTURE, Texture
-from layoutproof.verify.texel_places import Texel, channels_written, partial_where, texel_places, texels_at
+from layoutproof.verify.texel_places import Texel, channels_written, partial_where, texels_at
 from layoutproof.verify.verdict import Verdict
 
 _CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.THREAD_BINDING))
-_THREADS = "thread bindings, and what synchronises them, are not looked into"
+_THREADS = "a loop that is bound to threads does not enclose its whole kernel, and what synchronises them is not looked into"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,23 @@ class _Meeting:
     found: Search
 
 
-def prove_texel_writes(facts: Facts, texture: Texture) -> tuple[Verdict, ...]:
-    """One verdict a write: it covers every texel that it touches, or no other work item writes that texel."""
-    places = texel_places(facts, texture)
+def prove_texel_writes(facts: Facts, texture: Texture, places: Sequence[Place]) -> tuple[Verdict, ...]:
+    """One verdict a write: it covers every texel that it touches, or no other work item writes that texel.
+
+    `places` are those of all accesses of the texture, in their order, as `texel_places` gives them.
+    """
     writes = [place for place in places if place.access.kind is AccessKind.WRITE]
     pairs = zip(texture.accesses, places, strict=True)
     return tuple(_prove_write(facts, texture, a, place, writes) for a, place in pairs if a.kind is AccessKind.WRITE and a.checked)
 
 
-def prove_texel_races(facts: Facts, texture: Texture) -> tuple[Verdict, ...]:
+def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -> tuple[Verdict, ...]:
     """One verdict a parallel loop in which the texture is read and written: no iteration reads a texel that another one writes."""
-    places = texel_places(facts, texture)
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind not in _CONCURRENT:
             continue
-        inside = [place for place in places if _prefix(place.access, loop.dim) == (*loop.scene.time, 1, loop.dim)]
+        inside = [place for place in places if _prefix(place.access, loop.dim) == _moment(loop)]
         kinds = {place.access.kind for place in inside}
         if {AccessKind.READ, AccessKind.WRITE} <= kinds:
             verdicts.append(_prove_loop(facts, texture, loop, inside))
@@ -73,7 +74,7 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
     problem = obstacle_reason(facts.program)
     if problem is not None:
         return unknown(claim, STRUCTURE, problem, watch)
-    if any(dim.kind is ForKind.THREAD_BINDING for dim in access.scene.dims):
+    if any(_prefix(access, loop.dim) == _moment(loop) for loop in _stray_threads(facts)):
         return unknown(claim, STRUCTURE, _THREADS, watch)
     engine, undecided = STRUCTURE, None
     for meeting in _meetings(facts, place, writes, (partial,)):
@@ -92,8 +93,11 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
     kind, name, place = loop.dim.kind.value, loop.dim.var.name, loop.spot.place_of(loop.node)
     claim = f"no texel of {texture.name} that one iteration of the {kind} loop {name} writes is read by another ({place})"
     problem = obstacle_reason(facts.program)
-    if problem is not None or loop.dim.kind is ForKind.THREAD_BINDING:
-        return unknown(claim, STRUCTURE, problem if problem is not None else _THREADS, watch)
+    strays = _stray_threads(facts)
+    if problem is None and any(_prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside):
+        problem = _THREADS
+    if problem is not None:
+        return unknown(claim, STRUCTURE, problem, watch)
     engine, undecided = STRUCTURE, None
     position = len(loop.scene.dims)
     reads = [each for each in inside if each.access.kind is AccessKind.READ]
@@ -108,6 +112,27 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
                 return verdict
             undecided = undecided if undecided is not None else verdict
     return undecided if undecided is not None else proved(claim, engine, watch)
+
+
+def _moment(loop: Loop) -> tuple[int | Dim, ...]:
+    """The moment at which the body of a loop is run."""
+    return (*loop.scene.time, 1, loop.dim)
+
+
+def _stray_threads(facts: Facts) -> list[Loop]:
+    """The loops bound to threads that do not enclose all that the outermost loop around them does, or are inside a serial one."""
+    strays = []
+    for loop in facts.program.loops:
+        if loop.dim.kind is not ForKind.THREAD_BINDING:
+            continue
+        moment = _moment(loop)
+        outermost = loop.scene.dims[0] if loop.scene.dims else loop.dim
+        kernel = moment[: moment.index(outermost) + 1]
+        within = [access for access in facts.program.accesses if _prefix(access, outermost) == kernel]
+        whole = all(_prefix(access, loop.dim) == moment for access in within)
+        if not whole or any(dim.kind not in _CONCURRENT for dim in loop.scene.dims):
+            strays.append(loop)
+    return strays
 
 
 def _prefix(access: Access, dim: Dim) -> tuple[int | Dim, ...] | None:

@@ -26,6 +26,7 @@ from layoutproof.verify.instances import Access, AccessKind, Scene
 from layoutproof.verify.integers import compare_integers
 from layoutproof.verify.search import Search
 from layoutproof.verify.texel_images import STRUCTURE, Texture, find_textures, is_texture
+from layoutproof.verify.texel_places import texel_places
 from layoutproof.verify.texel_races import prove_texel_races, prove_texel_writes
 from layoutproof.verify.verdict import Verdict
 
@@ -59,8 +60,9 @@ def check_texels(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = N
     """The obligations of every texture that a lowered, flattened function accesses, each with its own verdict.
 
     In this order, for each texture: it is an image; its size; coordinates inside; each write covers its texel or is its only writer; no
-    texel read that another work item writes; nothing undefined stored. Then, that no two parameters are one memory. `where` is a
-    condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record.
+    texel read that another work item writes; nothing undefined stored. Then whatever nobody looks into, and that no two parameters are
+    one memory. Without textures there is nothing but a refusal of parameters that are. `where` is a condition on symbols that the caller
+    vouches for. Raises LayoutproofError for a malformed layout record.
     """
     return check_texel_facts(Facts.of(func, where), limits)
 
@@ -73,10 +75,13 @@ def check_texel_facts(facts: Facts, limits: DeviceLimits) -> tuple[Verdict, ...]
     for texture in textures:
         found.append(_prove_size(facts, texture, limits))
         found += _prove_inside(facts, texture)
-        found += prove_texel_writes(facts, texture)
-        found += prove_texel_races(facts, texture)
+        places = texel_places(facts, texture)
+        found += prove_texel_writes(facts, texture, places)
+        found += prove_texel_races(facts, texture, places)
         found += (_prove_defined(facts, access, undefined) for access in texture.of_kind(AccessKind.WRITE) if access.checked)
-    return (*found, *_prove_apart(facts)) if found else ()
+    if found:
+        found += _obstacles(facts)
+    return (*found, *_prove_apart(facts, bool(found)))
 
 
 def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = None) -> tuple[SizeCondition, ...]:
@@ -186,10 +191,17 @@ def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdi
     return refuted(claim, found.engine, shown, f"undef is stored{at}; {hint}", watch)
 
 
-# Parameters
+# What is around textures
 
 
-def _prove_apart(facts: Facts) -> Iterator[Verdict]:
+def _obstacles(facts: Facts) -> Iterator[Verdict]:
+    """One verdict for each thing that nobody looks into, which could reach a texture in ways of its own."""
+    for obstacle in facts.program.obstacles:
+        claim = f"textures are reached by loads and stores only ({obstacle.spot.place_of(obstacle.node)})"
+        yield unknown(claim, STRUCTURE, f"{obstacle.what} is not looked into", Stopwatch())
+
+
+def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
     """That no two parameters are one memory, where one of them is a texture or `noalias` makes them `restrict`."""
     function = facts.program.function
     watch = Stopwatch()
@@ -200,6 +212,8 @@ def _prove_apart(facts: Facts) -> Iterator[Verdict]:
             shown = {"first": first.name, "second": second.name, "data": first.data.name}
             yield refuted(claim, STRUCTURE, shown, f"{first.name} and {second.name} are both {first.data.name}, and {why}", watch)
             return
+    if not textured:
+        return
     written = {access.data for access in facts.program.accesses if access.kind is AccessKind.WRITE}
     if len(function.buffers) > 1 and not function.noalias and written & {buffer.data for buffer in function.buffers}:
         yield unknown(claim, STRUCTURE, "parameters may overlap: the function does not assume noalias", watch)

@@ -28,7 +28,7 @@ def run_to_dict(report: RunReport) -> dict[str, Any]:
     """
     steps, lowering = ([step.to_dict() for step in part] for part in (report.steps, report.lowering))
     if report.refused is not None:
-        (lowering if report.refused.primitive == "lower" else steps).append(report.refused.to_dict())
+        (lowering if report.refused.primitive in ("lower", "build") else steps).append(report.refused.to_dict())
     return {
         "program": report.program,
         "verdict": report.status.value,
@@ -44,10 +44,13 @@ def run_to_dict(report: RunReport) -> dict[str, Any]:
 def _build_to_dict(built: BuildReport) -> dict[str, Any]:
     return {
         "target": built.target,
+        "device": built.device,
         "command": built.command,
         "source": built.source_path,
         "index_bits": built.index_bits,
         "self_check": built.self_check,
+        "licences": list(built.licences),
+        "obligations": [verdict.to_dict() for verdict in built.verdicts],
         "notes": list(built.notes),
     }
 
@@ -143,7 +146,8 @@ def refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
     arguments = ", ".join(f"{name}={value!r}" for name, value in refused.arguments.items())
     name = f"{refused.primitive}({arguments})" if refused.primitive != "lower" else "lowering"
     status = worst(v.status for v in refused.verdicts)
-    yield f"  {_word(status, markup)} {escape(name) if markup else name}: not applied"
+    what = "not built" if refused.primitive == "build" else "not applied"
+    yield f"  {_word(status, markup)} {escape(name) if markup else name}: {what}"
     yield from _not_proved(refused.verdicts, markup)
 
 
@@ -183,9 +187,13 @@ def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
 
 def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
     """How the kernel was built, in one line, and what is to be said of that."""
-    compiler = Path(built.command.split(" ", 1)[0]).name
-    how = f"{compiler}{' (from the cache)' if built.reused else ''}, {built.index_bits}-bit indices"
-    for text in (f"built with {how}; self-check {built.self_check}", *(f"note: {note}" for note in built.notes)):
+    if built.verdicts:
+        yield f"  {_word(worst(v.status for v in built.verdicts), markup)} its textures can be images: {_obligations(built.verdicts)}"
+    if built.device is not None:
+        how = f"for {built.device}"
+    else:
+        how = f"with {Path(built.command.split(' ', 1)[0]).name}{' (from the cache)' if built.reused else ''}"
+    for text in (f"built {how}, {built.index_bits}-bit indices; self-check {built.self_check}", *(f"note: {note}" for note in built.notes)):
         yield f"  {escape(text) if markup else text}"
 
 

@@ -10,6 +10,7 @@ from layoutproof.lowering.caching.decompose import DecomposePadding
 from layoutproof.lowering.caching.double_buffer import InjectDoubleBuffer
 from layoutproof.lowering.caching.einsum import PadEinsum
 from layoutproof.lowering.caching.reindex import Reindex
+from layoutproof.lowering.caching.sink import SinkAllocation
 from layoutproof.lowering.methods import Methods
 from layoutproof.lowering.step import Step
 
@@ -32,6 +33,10 @@ class CachingMethods(Methods):
     def compact_buffer(self, buffer: str) -> Step:
         """Shrink a temporary to the box of it that is touched."""
         return self.apply(self.made(CompactBuffer, buffer=buffer))
+
+    def sink_allocation(self, buffer: str, block: str, loop: str | int) -> Step:
+        """Allocate a temporary anew in each iteration of a loop around all of its uses."""
+        return self.apply(self.made(SinkAllocation, buffer=buffer, block=block, loop=loop))
 
     def inject_double_buffer(self, block: str, buffer: str, loop: str | int) -> Step:
         """Give a temporary a first axis of 2, which iterations of a loop around the block take in turns."""

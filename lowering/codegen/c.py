@@ -22,6 +22,7 @@ from layoutproof.lowering.codegen.c_helpers import helper_text
 from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_requirements import is_expressible, write_requirement
 from layoutproof.lowering.codegen.c_stmt import Statements, describe
+from layoutproof.lowering.codegen.c_stream import write_tile
 from layoutproof.lowering.codegen.c_types import CType, half_name, int_literal, is_half, storage_type, value_type
 from layoutproof.lowering.codegen.fragments import Binding, Fragment
 from layoutproof.lowering.codegen.names import Names, entry_name
@@ -42,6 +43,8 @@ ERRORS: Mapping[int, tuple[str, str]] = {
 
 _MACROS: Mapping[str, str] = {
     "LP_PARALLEL_FOR": "omp parallel for",
+    "LP_PARALLEL": "omp parallel",
+    "LP_FOR": "omp for nowait",
     "LP_SIMD": "omp simd",
     "LP_ATOMIC_WRITE": "omp atomic write",
 }
@@ -103,7 +106,7 @@ class _Emission:
         self.expressions = Expressions(memory, Integers(index_type))
         self.parameters = tuple(replace(p, c_name=self.names.declare(p.name)) for p in parameters_of(func, memory, bounds))
         self.body = Writer(depth=1)
-        self.statements = Statements(self.expressions, self.body, self.names, func.noalias)
+        self.statements = Statements(self.expressions, self.body, self.names, func.noalias, tiles=write_tile)
         self._declare()
         self._check_arguments()
         start = Writer(depth=1)
@@ -198,7 +201,7 @@ class _Emission:
         yield " *"
         width = max((len(p.c_name) for p in self.parameters), default=0)
         for parameter in self.parameters:
-            yield f" *   {parameter.c_name:<{width}}  {inside_comment(_about(parameter, notes))}"
+            yield f" *   {parameter.c_name:<{width}}  {inside_comment(describe_parameter(parameter, notes))}"
         yield " *"
         overlap = " and do not overlap where one of them is written" if self.func.noalias else ""
         yield f" * Buffers are row-major{overlap}."
@@ -265,7 +268,8 @@ def _limits(parameter: Parameter) -> Iterator[str]:
         yield f"{parameter.c_name} > {int_literal(parameter.bounds.high, ctype)}"
 
 
-def _about(parameter: Parameter, notes: Mapping[str, str]) -> str:
+def describe_parameter(parameter: Parameter, notes: Mapping[str, str]) -> str:
+    """A parameter for a comment: its type, what is done with it, and the remark on it."""
     if parameter.buffer is None:
         return f"{parameter.dtype}, {'an extent' if parameter.is_symbol else 'a scalar'}"
     roles = [word for word, holds in (("read", parameter.reads), ("written", parameter.writes)) if holds]

@@ -6,6 +6,7 @@ Runs over the whole function and reports all that it finds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
@@ -20,13 +21,34 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.storage import MemoryMap, find_memory, pointer_source
 
-TARGET = "the C target"
-_SCOPES = ("", "global", "local")
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a target takes. `textures` is the memory scope of its images, if it has them: accesses of those are checked elsewhere."""
+
+    name: str
+    threads: bool = False
+    assumptions: bool = False
+    textures: str | None = None
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The memory scopes that it has."""
+        return ("", "global", "local", *((self.textures,) if self.textures is not None else ()))
+
+
+C = Target("the C target")
 
 
 def check_c(func: PrimFunc) -> MemoryMap:
     """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP403) with everything that cannot."""
-    problems = [*_check_parameters(func), *(d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(node))]
+    return check_target(func, C)
+
+
+def check_target(func: PrimFunc, target: Target) -> MemoryMap:
+    """The memory of a function that a target takes. Raises LayoutproofError (LP401 to LP403) with everything that it does not."""
+    found = (d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(target, node))
+    problems = [*_check_parameters(target, func), *found]
     if problems:
         raise LayoutproofError(dict.fromkeys(problems))
     memory = find_memory(func)
@@ -36,34 +58,40 @@ def check_c(func: PrimFunc) -> MemoryMap:
     return memory
 
 
-def _check_parameters(func: PrimFunc) -> Iterator[Diagnostic]:
+def _check_parameters(target: Target, func: PrimFunc) -> Iterator[Diagnostic]:
     mapped = dict(func.buffer_map)
     owners: dict[str, Buffer] = {}
     for param in func.params:
         buffer = mapped.get(param)
         if buffer is None:
             if param.dtype.kind is Kind.HANDLE or param.dtype.lanes > 1:
-                yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot take the parameter {param.name} of type {param.dtype}", param.span)
+                yield Diagnostic(
+                    codes.UNSUPPORTED, f"{target.name} cannot take the parameter {param.name} of type {param.dtype}", param.span
+                )
             continue
-        yield from _check_declaration(buffer)
+        yield from _check_declaration(target, buffer)
         if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value != 0:
             offset = f"the parameter {buffer.name} starts at element {buffer.elem_offset.value} of its memory"
-            yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} takes parameters from their first element on; {offset}", buffer.span)
+            yield Diagnostic(codes.UNSUPPORTED, f"{target.name} takes parameters from their first element on; {offset}", buffer.span)
         other = owners.setdefault(buffer.data.name, buffer)
         if other is not buffer:
             shared = f"the parameters {other.name} and {buffer.name} have one data variable, {buffer.data.name}"
             yield Diagnostic(codes.UNSUPPORTED, shared, buffer.span)
 
 
-def _check_declaration(buffer: Buffer) -> Iterator[Diagnostic]:
+def _check_declaration(target: Target, buffer: Buffer) -> Iterator[Diagnostic]:
     if buffer.dtype.kind is Kind.HANDLE:
-        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span)
-    if buffer.scope not in _SCOPES:
-        help_text = "the OpenCL target takes textures" if "texture" in buffer.scope else None
-        message = f"{TARGET} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
+        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span)
+    if buffer.scope not in target.scopes:
+        help_text = _texture_help(target) if "texture" in buffer.scope else None
+        message = f"{target.name} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
     if buffer.strides and not _is_compact(buffer):
-        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} takes row-major buffers; {buffer.name} has strides of its own", buffer.span)
+        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} takes row-major buffers; {buffer.name} has strides of its own", buffer.span)
+
+
+def _texture_help(target: Target) -> str:
+    return "the OpenCL target takes textures" if target.textures is None else f"the scope of textures is {target.textures!r}"
 
 
 def _is_compact(buffer: Buffer) -> bool:
@@ -80,14 +108,14 @@ def _is_compact(buffer: Buffer) -> bool:
     return True
 
 
-def _check_access(node: BufferLoad | BufferStore) -> Iterator[Diagnostic]:
+def _check_access(target: Target, node: BufferLoad | BufferStore) -> Iterator[Diagnostic]:
     buffer = node.buffer
-    yield from _check_declaration(buffer)
-    if buffer.rank > 1:
+    yield from _check_declaration(target, buffer)
+    if buffer.rank > 1 and buffer.scope != target.textures:
         separators = f" and axis separators {list(buffer.axis_separators)}" if buffer.axis_separators else ""
         yield Diagnostic(
             codes.RANK,
-            f"{TARGET} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}{separators}",
+            f"{target.name} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}{separators}",
             node.span,
             help="flatten the buffers first (flatten_buffer)"
             + ("; without separators a buffer flattens to one axis: remove them with set_axis_separators" if separators else ""),
@@ -99,50 +127,53 @@ def _check_declared(node: BufferLoad | BufferStore, memory: MemoryMap) -> Iterat
         yield Diagnostic(codes.UNSUPPORTED, f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}", node.span)
 
 
-def _check_block(node: Block) -> Iterator[Diagnostic]:
+def _check_block(target: Target, node: Block) -> Iterator[Diagnostic]:
     yield Diagnostic(
-        codes.NOT_LOWERED, f"{TARGET} takes loops, not blocks: {node.name}", node.span, help="lower the blocks first (lower_blocks)"
+        codes.NOT_LOWERED, f"{target.name} takes loops, not blocks: {node.name}", node.span, help="lower the blocks first (lower_blocks)"
     )
 
 
-def _check_loop(node: For) -> Iterator[Diagnostic]:
-    if node.kind is ForKind.THREAD_BINDING:
-        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no hardware threads; loop {node.var.name} is bound to {node.thread}", node.span)
+def _check_loop(target: Target, node: For) -> Iterator[Diagnostic]:
+    if node.kind is ForKind.THREAD_BINDING and not target.threads:
+        yield Diagnostic(
+            codes.UNSUPPORTED, f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}", node.span
+        )
 
 
-def _check_undef(node: Undef) -> Iterator[Diagnostic]:
+def _check_undef(target: Target, node: Undef) -> Iterator[Diagnostic]:
     yield Diagnostic(
-        codes.NOT_LOWERED, f"{TARGET} has no undefined values", node.span, help="remove the stores of undef first (remove_store_undef)"
+        codes.NOT_LOWERED, f"{target.name} has no undefined values", node.span, help="remove the stores of undef first (remove_store_undef)"
     )
 
 
-def _check_assume(node: Assume) -> Iterator[Diagnostic]:
-    yield Diagnostic(codes.NOT_LOWERED, f"{TARGET} does not take assumptions", node.span, help="remove them first (remove_assume)")
+def _check_assume(target: Target, node: Assume) -> Iterator[Diagnostic]:
+    if not target.assumptions:
+        yield Diagnostic(codes.NOT_LOWERED, f"{target.name} does not take assumptions", node.span, help="remove them first (remove_assume)")
 
 
-def _check_opaque(node: OpaqueCall) -> Iterator[Diagnostic]:
-    yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} does not know the function {node.function}", node.span)
+def _check_opaque(target: Target, node: OpaqueCall) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.UNSUPPORTED, f"{target.name} does not know the function {node.function}", node.span)
 
 
-def _check_let(node: Let) -> Iterator[Diagnostic]:
+def _check_let(target: Target, node: Let) -> Iterator[Diagnostic]:
     if node.var.dtype.kind is Kind.HANDLE and pointer_source(node.value) is None:
-        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot tell which memory the pointer {node.var.name} is of", node.span)
+        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} cannot tell which memory the pointer {node.var.name} is of", node.span)
 
 
-def _check_string(node: StringImm) -> Iterator[Diagnostic]:
-    yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} has no texts: {node.value!r}", node.span)
+def _check_string(target: Target, node: StringImm) -> Iterator[Diagnostic]:
+    yield Diagnostic(codes.UNSUPPORTED, f"{target.name} has no texts: {node.value!r}", node.span)
 
 
-def _check_evaluate(node: Evaluate) -> Iterator[Diagnostic]:
+def _check_evaluate(target: Target, node: Evaluate) -> Iterator[Diagnostic]:
     if node.value.dtype.kind is Kind.HANDLE and isinstance(node.value, Var):
-        yield Diagnostic(codes.UNSUPPORTED, f"{TARGET} cannot evaluate the pointer {node.value.name}", node.span)
+        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} cannot evaluate the pointer {node.value.name}", node.span)
 
 
-def _nothing(_: Node) -> Iterator[Diagnostic]:
+def _nothing(target: Target, node: Node) -> Iterator[Diagnostic]:
     return iter(())
 
 
-_CHECKS: Mapping[type[Node], Callable[[Any], Iterator[Diagnostic]]] = {
+_CHECKS: Mapping[type[Node], Callable[[Target, Any], Iterator[Diagnostic]]] = {
     BufferLoad: _check_access,
     BufferStore: _check_access,
     Block: _check_block,
@@ -153,6 +184,6 @@ _CHECKS: Mapping[type[Node], Callable[[Any], Iterator[Diagnostic]]] = {
     StringImm: _check_string,
     Let: _check_let,
     Evaluate: _check_evaluate,
-    Allocate: lambda node: _check_declaration(node.buffer),
-    DeclBuffer: lambda node: _check_declaration(node.buffer),
+    Allocate: lambda target, node: _check_declaration(target, node.buffer),
+    DeclBuffer: lambda target, node: _check_declaration(target, node.buffer),
 }

@@ -80,6 +80,7 @@ class Expressions:
     variables: dict[str, Fragment] = field(default_factory=dict)
     index_names: set[str] = field(default_factory=set)
     pointers: dict[str, str] = field(default_factory=dict)
+    target: str = "the C target"
 
     @property
     def helpers(self) -> set[str]:
@@ -92,10 +93,14 @@ class Expressions:
 
     def emit(self, expr: Expr, mode: Mode = VALUE) -> Fragment:
         """One lane of `expr`. Raises LayoutproofError (LP402) for an expression that has no place in lowered code."""
-        emitter = _EMITTERS.get(type(expr))
+        emitter = self.emitters().get(type(expr))
         if emitter is None:
-            raise error(codes.NOT_LOWERED, f"the C target has no {type(expr).__name__} expressions", expr.span)
+            raise error(codes.NOT_LOWERED, f"{self.target} has no {type(expr).__name__} expressions", expr.span)
         return emitter(self, expr, mode)
+
+    def emitters(self) -> Mapping[type[Expr], Callable[[Any, Any, Mode], Fragment]]:
+        """How each type of expression is written."""
+        return EMITTERS
 
     def emit_index(self, expr: Expr, lane: Fragment | None = None) -> Fragment:
         """`expr` as an index: a signed integer."""
@@ -200,6 +205,12 @@ class Expressions:
         dtype = expr.base.dtype
         index = mode.index and dtype.kind is Kind.INT
         one = stride.range == interval.point(1)
+        if mode.lane.range == interval.point(0):
+            return base
+        if mode.lane.range.is_point and stride.range.is_point:
+            number = stride.range.low * mode.lane.range.low
+            if interval.point(number).within(interval.of_type(dtype)):
+                return self.integers.sum(base, self.constant(IntImm(number, dtype), mode), dtype, index)
         offset = mode.lane if one else self.integers.product(stride, mode.lane, dtype, index)
         return self.integers.sum(base, offset, dtype, index)
 
@@ -323,7 +334,7 @@ def _to_float(value: Fragment, source: DType, target: DType, helpers: set[str]) 
     return call(name, CType.F32, call(odd, CType.F64, value))
 
 
-_EMITTERS: Mapping[type[Expr], Callable[[Expressions, Any, Mode], Fragment]] = {
+EMITTERS: Mapping[type[Expr], Callable[[Expressions, Any, Mode], Fragment]] = {
     IntImm: Expressions.constant,
     FloatImm: Expressions.floating,
     Var: Expressions.variable,
@@ -340,4 +351,4 @@ _EMITTERS: Mapping[type[Expr], Callable[[Expressions, Any, Mode], Fragment]] = {
     Call: Expressions.math,
     Limit: Expressions.limit,
 }
-HANDLED = frozenset(_EMITTERS)
+HANDLED = frozenset(EMITTERS)

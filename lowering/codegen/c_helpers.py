@@ -5,13 +5,15 @@ Only those that a kernel uses are written into it, each after what it needs. The
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from layoutproof.lowering.codegen.c_exact import EXACT_HELPERS
 from layoutproof.lowering.codegen.c_half import HALF_HELPERS
 from layoutproof.lowering.codegen.c_memory import MEMORY_HELPERS
+from layoutproof.lowering.codegen.c_stream_text import STREAM_HELPERS
 from layoutproof.lowering.codegen.c_template import Helper
 from layoutproof.lowering.codegen.c_types import SUFFIX, CType
+from layoutproof.lowering.codegen.c_vector_helpers import SWITCH, vector_helper
 
 
 def _floor_division(suffix: str, ctype: str) -> dict[str, Helper]:
@@ -111,22 +113,27 @@ def _all_helpers() -> dict[str, Helper]:
         found |= _choosing(SUFFIX[ctype], ctype.value)
     for suffix, ctype, f in (("f32", "float", "f"), ("f64", "double", "")):
         found |= _float_functions(suffix, ctype, f)
-    return {**found, **HALF_HELPERS, **MEMORY_HELPERS, **EXACT_HELPERS}
+    return {**found, **HALF_HELPERS, **MEMORY_HELPERS, **EXACT_HELPERS, **STREAM_HELPERS, "LP_VECTORS": SWITCH}
 
 
 HELPERS: Mapping[str, Helper] = _all_helpers()
 
 
-def helper_text(used: Iterable[str]) -> str:
+def find_helper(name: str) -> Helper:
+    """The helper of a name; those on vectors are made as they are asked for. Raises KeyError for an unknown one."""
+    return HELPERS[name] if name in HELPERS else vector_helper(name)
+
+
+def helper_text(used: Iterable[str], find: Callable[[str], Helper] = find_helper) -> str:
     """The text of the helpers named and of all that they need, each once, needed ones first. Raises KeyError for an unknown one."""
     done: dict[str, None] = {}
 
     def add(name: str) -> None:
         if name not in done:
-            for needed in HELPERS[name].needs:
+            for needed in find(name).needs:
                 add(needed)
             done[name] = None
 
     for name in sorted(used):
         add(name)
-    return "\n\n".join(HELPERS[name].text for name in done)
+    return "\n\n".join(find(name).text for name in done)

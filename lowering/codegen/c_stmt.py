@@ -19,10 +19,12 @@ from layoutproof.lowering.codegen.c_expr import Expressions, Mode
 from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_memory import access_name
 from layoutproof.lowering.codegen.c_types import CType, half_name, is_half, storage_type, value_type, variable_type
+from layoutproof.lowering.codegen.c_vector import vector_fill, vector_store
 from layoutproof.lowering.codegen.fragments import Binding, Fragment, call
 from layoutproof.lowering.codegen.names import Names
 from layoutproof.lowering.codegen.storage import Memory, MemoryMap, pointer_source
 from layoutproof.lowering.codegen.writer import Writer, comment
+from layoutproof.lowering.loops.stream import is_streamed
 
 STACK_BYTES = 4096  # an allocation of constant size up to this stands on the stack
 STACK_TOTAL = 65536  # all of them that are alive at one time
@@ -50,16 +52,23 @@ class Statements:
     noalias: bool
     macros: set[str] = field(default_factory=set)
     may_fail: bool = False
+    tiles: Callable[[Statements, For], bool] | None = None  # writes a loop that is marked as a tile, if it is one
+    streamed: bool = False  # whether something was written past the cache that no fence follows yet
+    open_loops: list[For] = field(default_factory=list)
     _parallel: int = 0  # how many parallel loops are open
     _lanes: int = 0  # how many vectorized ones; threads may not be started inside of them
     _on_stack: int = 0
 
     def emit(self, stmt: Stmt) -> None:
         """Write one statement. Raises LayoutproofError (LP402) for one that has no place in lowered code."""
-        emitter = _EMITTERS.get(type(stmt))
+        emitter = self.emitters().get(type(stmt))
         if emitter is None:
-            raise error(codes.NOT_LOWERED, f"the C target has no {type(stmt).__name__} statements", stmt.span)
+            raise error(codes.NOT_LOWERED, f"{self.expressions.target} has no {type(stmt).__name__} statements", stmt.span)
         emitter(self, stmt)
+
+    def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], None]]:
+        """How each type of statement is written."""
+        return EMITTERS
 
     def _body(self, head: str, body: Stmt, tail: str = "}") -> None:
         with self.writer.nested(head, tail), self.names.block():
@@ -69,18 +78,43 @@ class Statements:
 
     def loop(self, stmt: For) -> None:
         """A loop; its bounds are evaluated once."""
+        if self._starts_streaming_threads(stmt):
+            self._macro("LP_PARALLEL")
+            with self.writer.nested(""):
+                self.loop_around(stmt, lambda: self.emit(stmt.body), "LP_FOR")
+                self._end_streams()  # each thread ends its own
+            return
+        if self.tiles is None or not is_streamed(stmt) or not self.tiles(self, stmt):
+            self.loop_around(stmt, lambda: self.emit(stmt.body))
+        if not self.open_loops:
+            self._end_streams()
+
+    def _starts_streaming_threads(self, stmt: For) -> bool:
+        parallel = stmt.kind is ForKind.PARALLEL and self._parallel == 0 and self._lanes == 0 and self.tiles is not None
+        return parallel and any(isinstance(node, For) and is_streamed(node) for node in walk(stmt))
+
+    def _end_streams(self) -> None:
+        if self.streamed:
+            self.writer.line("lp_stream_end();")
+            self.streamed = False
+
+    def loop_around(self, stmt: For, write: Callable[[], None], threads: str = "LP_PARALLEL_FOR") -> None:
+        """A loop with the body that `write` writes; `threads` is the macro that shares out its iterations."""
         expressions = self.expressions
         begin, count = self._bound(stmt.start, "start"), self._bound(stmt.extent, "extent")
         end = expressions.integers.index_sum(begin, count) if begin.range != interval.point(0) else count
         inside = Interval(begin.range.low, max(begin.range.low, begin.range.high + count.range.high - 1))
-        self._prefix(stmt, count)
+        self._prefix(stmt, count, threads)
         with self.names.block():
             name = self._bind(stmt, inside)
             ctype = expressions.integers.index_type.value
             parallel, lanes = stmt.kind is ForKind.PARALLEL, stmt.kind is ForKind.VECTORIZED
             self._parallel += parallel
             self._lanes += lanes
-            self._body(f"for ({ctype} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})", stmt.body)
+            self.open_loops.append(stmt)
+            with self.writer.nested(f"for ({ctype} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})"), self.names.block():
+                write()
+            self.open_loops.pop()
             self._parallel -= parallel
             self._lanes -= lanes
 
@@ -101,10 +135,10 @@ class Statements:
         self.writer.line(f"const {value.ctype.value} {name} = {value.text};")
         return Fragment(name, Binding.PRIMARY, value.ctype, value.values)
 
-    def _prefix(self, stmt: For, count: Fragment) -> None:
+    def _prefix(self, stmt: For, count: Fragment, threads: str) -> None:
         match stmt.kind:
             case ForKind.PARALLEL if self._parallel == 0 and self._lanes == 0:
-                self._macro("LP_PARALLEL_FOR")
+                self._macro(threads)
             case ForKind.VECTORIZED:
                 self._macro("LP_SIMD")
             case ForKind.UNROLLED if count.range.low == count.range.high and 1 < count.range.low <= UNROLL_LIMIT:
@@ -178,6 +212,10 @@ class Statements:
         """An array `name` with one lane of `value` in each place."""
         dtype = value.dtype
         self.writer.line(f"{variable_type(dtype.element)} {name}[{dtype.lanes}];")
+        whole = vector_fill(self.expressions, name, value)
+        if whole is not None:
+            self.writer.line(whole)
+            return
         with self.writer.nested(_lane_loop(dtype.lanes)):
             self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=_lane(dtype.lanes))).text};")
 
@@ -239,11 +277,13 @@ class Statements:
     # --- stores
 
     def store(self, stmt: BufferStore) -> None:
-        """One element, or a loop over lanes; lanes that could read what others write are collected first."""
+        """One element, a whole vector, or a loop over lanes; lanes that could read what others write are collected first."""
         lanes = stmt.value.dtype.lanes
         if lanes == 1:
             self._store_lane(stmt, None, self.expressions.emit(stmt.value))
-        elif self._independent(stmt):
+        elif (whole := vector_store(self.expressions, stmt)) is not None:
+            self.writer.line(whole)
+        elif self.is_independent(stmt):
             with self.writer.nested(_lane_loop(lanes)):
                 lane = _lane(lanes)
                 self._store_lane(stmt, lane, self.expressions.emit(stmt.value, Mode(lane=lane)))
@@ -289,7 +329,7 @@ class Statements:
         self.expressions.helpers.add(name)
         return call(name, CType.I32, value)
 
-    def _independent(self, stmt: BufferStore) -> bool:
+    def is_independent(self, stmt: BufferStore) -> bool:
         """Whether no lane of the value or the index reads memory that the store may write."""
         loads = [load for part in (stmt.value, *stmt.indices) for load in loads_in(part)]
         target = self.expressions.memory.of(stmt.buffer)
@@ -333,7 +373,7 @@ def describe_extent(extent: Expr) -> str:
     return str(found.range.low) if found.range.low == found.range.high else found.text
 
 
-_EMITTERS: Mapping[type[Stmt], Callable[[Statements, Any], None]] = {
+EMITTERS: Mapping[type[Stmt], Callable[[Statements, Any], None]] = {
     For: Statements.loop,
     IfThenElse: Statements.branch,
     Let: Statements.let,
@@ -344,4 +384,4 @@ _EMITTERS: Mapping[type[Stmt], Callable[[Statements, Any], None]] = {
     Evaluate: Statements.evaluate,
     AttrStmt: Statements.attribute,
 }
-HANDLED = frozenset(_EMITTERS)
+HANDLED = frozenset(EMITTERS)

@@ -8,6 +8,7 @@ RANK = "LP401"
 NOT_LOWERED = "LP402"
 UNSUPPORTED = "LP403"
 TOO_DEEP = "LP404"
+TEXEL = "LP405"
 NO_COMPILER = "LP410"
 COMPILER_FAILED = "LP411"
 NOT_LOADED = "LP412"
@@ -24,12 +25,16 @@ SELF_CHECK = "LP428"
 NOT_AN_ARRAY = "LP429"
 PAD_FILLING = "LP430"
 ASSUMPTION = "LP431"
+OTHER_MEMORY = "LP432"
 
 MEANINGS: Mapping[str, str] = {
-    RANK: "A target addresses memory with as many indices as it has axes; C has one. A buffer with more is flattened first.",
+    RANK: "A target addresses memory with as many indices as it has axes: C has one, an image of OpenCL two or three. A buffer is "
+    "flattened to as many first; axis separators say which of its axes go together.",
     NOT_LOWERED: "Blocks, assumptions and undefined values are for proofs; they are lowered before code is generated.",
     UNSUPPORTED: "The target has no such type, memory, thread or function. The message says which, and what takes it instead.",
     TOO_DEEP: "The program's expressions or statements are nested deeper than code generation can follow.",
+    TEXEL: "An image is written a texel at a time. A texel of four channels is four elements of a buffer: they are stored together, by a "
+    "vector of 4 lanes or by an innermost loop over them.",
     NO_COMPILER: "Kernels are compiled by a C compiler. CC names one, else cc, gcc, clang and the ziglang package are tried.",
     COMPILER_FAILED: "The C compiler did not accept the generated source, or is no C compiler. Its message, the command and the source's "
     "path are given; generated source that a sound compiler refuses is an error of layoutproof.",
@@ -46,6 +51,7 @@ MEANINGS: Mapping[str, str] = {
     SELF_CHECK: "Every kernel is compared with the reference interpreter when it is built. This one differs: the C compiler or "
     "layoutproof is at fault. Nothing was returned.",
     NOT_AN_ARRAY: "A kernel takes numpy arrays, and anything that offers the array interface or DLPack.",
+    OTHER_MEMORY: "An array is in the memory of another device, where the processor does not see it; nothing is copied silently.",
     ASSUMPTION: "The kernel's proofs rest on assumptions on its symbols: those that the program states, extents of at least 0, and index "
     "arithmetic of symbols alone that fits its type. They are checked at every call; for these symbols one does not hold.",
     PAD_FILLING: "Before a call, padding is filled as its contract says; this contract's value cannot be computed there.",

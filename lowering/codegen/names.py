@@ -36,17 +36,18 @@ def sanitise(name: str) -> str:
     return text
 
 
-def entry_name(name: str) -> str:
+def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
     """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library has that name."""
     text = sanitise(name)
-    return f"{text}_kernel" if text in RESERVED or python_keyword.iskeyword(name) else text
+    return f"{text}_kernel" if text in reserved or python_keyword.iskeyword(name) else text
 
 
 class Names:
-    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed."""
+    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed, a reserved one always."""
 
-    def __init__(self, taken: tuple[str, ...] = ()) -> None:
+    def __init__(self, taken: tuple[str, ...] = (), reserved: frozenset[str] = RESERVED) -> None:
         self._blocks: list[set[str]] = [set(taken)]
+        self._reserved = reserved
 
     @contextmanager
     def block(self) -> Iterator[None]:
@@ -59,7 +60,7 @@ class Names:
         """A free identifier like `wanted`, taken in the innermost block."""
         base = sanitise(wanted)
         name, number = base, 0
-        while name in RESERVED or any(name in block for block in self._blocks):
+        while name in self._reserved or any(name in block for block in self._blocks):
             number += 1
             name = f"{base}_{number}"
         self._blocks[-1].add(name)

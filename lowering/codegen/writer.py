@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 WIDTH = 120
@@ -43,10 +43,11 @@ def comment(text: str) -> str:
 
 
 class Writer:
-    """Collects lines at a current depth of nesting."""
+    """Collects lines at a current depth of nesting. `spell` writes each in the words of the language, where it is not C."""
 
-    def __init__(self, indent: str = "    ", depth: int = 0) -> None:
+    def __init__(self, indent: str = "    ", depth: int = 0, spell: Callable[[str], str] = str) -> None:
         self._lines: list[str] = []
+        self._spell = spell
         self._indent = indent
         self._depth = depth
 
@@ -55,7 +56,7 @@ class Writer:
         if not text or text.startswith("#"):
             self._lines.append(text)
             return
-        first, *rest = wrapped(text, max(WIDTH - len(self._indent) * self._depth, WIDTH // 2))
+        first, *rest = wrapped(self._spell(text), max(WIDTH - len(self._indent) * self._depth, WIDTH // 2))
         self._lines.append(self._indent * self._depth + first)
         self._lines += [self._indent * (self._depth + 2) + part for part in rest]
 

@@ -57,6 +57,7 @@ class TransformBlockLayout(Pass):
     """
 
     primitive: ClassVar[str] = "transform_block_layout"
+    moves_iterations: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     index_map: str = field(metadata=option(ArgumentKind.INDEX_MAP))
 

@@ -41,6 +41,7 @@ class MergeAdjacentLoops(Pass):
     """
 
     primitive: ClassVar[str] = "merge_adjacent_loops"
+    moves_iterations: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
 

@@ -9,15 +9,16 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout, block_map_text
-from layoutproof.lowering.loops.broken import with_broken_order
 from layoutproof.lowering.loops.extents import ReduceLoopExtents
 from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.kinds import Parallel, Vectorize
 from layoutproof.lowering.loops.merge import MergeAdjacentLoops
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
+from layoutproof.lowering.loops.partition import Partition
 from layoutproof.lowering.loops.reorder import Reorder
 from layoutproof.lowering.loops.sequential import SequentialBufferAccess
 from layoutproof.lowering.loops.split import Split
+from layoutproof.lowering.loops.stream import Stream
 from layoutproof.lowering.loops.unroll import Unroll
 from layoutproof.lowering.methods import Methods
 from layoutproof.lowering.step import Step
@@ -53,17 +54,21 @@ class LoopMethods(Methods):
         """Mark a loop as one that the compiler writes out; with `expand`, write it out here."""
         return self.apply(self.made(Unroll, block=block, loop=loop, expand=expand))
 
+    def stream(self, block: str, loop: str | int) -> Step:
+        """Mark a loop and those in it as one tile, which a target that can writes past the cache."""
+        return self.apply(self.made(Stream, block=block, loop=loop))
+
+    def partition(self, block: str, loop: str | int, at: int) -> Step:
+        """Cut a loop in two, the iterations before number `at` and the rest; blocks in the second are called `<block>_rest`."""
+        return self.apply(self.made(Partition, block=block, loop=loop, at=at))
+
     def merge_adjacent_loops(self, block: str, loop: str | int) -> Step:
         """Merge a loop with the one that stands right behind it and runs as often.
 
         Refused where an access would come before another one of the same cell that it comes after now, and that makes a difference; the
         help names the two.
         """
-        transform = self.made(MergeAdjacentLoops, block=block, loop=loop)
-        try:
-            return self.apply(transform)
-        except IllegalTransform as problem:
-            raise with_broken_order(problem, transform.propose(self.func) if problem.verdicts else None) from problem
+        return self.apply(self.made(MergeAdjacentLoops, block=block, loop=loop))
 
     def reduce_loop_extents(self, block: str = ROOT) -> Step:
         """Shrink the loops around a block, or all of them, to the iterations that the guard in them lets through."""
@@ -80,11 +85,7 @@ class LoopMethods(Methods):
 
         Where the dataflow forbids that order, the refusal's help names two accesses that would change places.
         """
-        transform = self.made(SequentialBufferAccess, block=block, buffer=buffer)
-        try:
-            return self.apply(transform)
-        except IllegalTransform as problem:
-            raise with_broken_order(problem, transform.propose(self.func) if problem.verdicts else None) from problem
+        return self.apply(self.made(SequentialBufferAccess, block=block, buffer=buffer))
 
     def remove_branching_through_overcompute(self, block: str, guards: Sequence[int] | None = None, wrap: bool = False) -> Step:
         """Drop guards of a block whose missing iterations are invisible; the step's text and the trace say which.

@@ -26,6 +26,7 @@ class Reorder(Pass):
     """
 
     primitive: ClassVar[str] = "reorder"
+    moves_iterations: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     loops: tuple[LoopName, ...] = field(metadata=option(ArgumentKind.LOOPS))
 

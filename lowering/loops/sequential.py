@@ -52,6 +52,7 @@ class SequentialBufferAccess(Pass):
     """
 
     primitive: ClassVar[str] = "sequential_buffer_access"
+    moves_iterations: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     buffer: str = field(metadata=option(ArgumentKind.NAME))
 

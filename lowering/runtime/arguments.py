@@ -1,25 +1,16 @@
-"""Which argument of a call belongs to which parameter, and scalars on their way to C."""
+"""Which argument of a call belongs to which parameter, and what numbers scalar parameters take."""
 
 from __future__ import annotations
 
-import ctypes
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.signature import Parameter
-
-_CTYPES: Mapping[str, Any] = {
-    "bool": ctypes.c_int8, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-    "float32": ctypes.c_float, "float64": ctypes.c_double, "float16": ctypes.c_uint16, "bfloat16": ctypes.c_uint16,
-}  # fmt: skip
 
 
 class Signature:
@@ -65,14 +56,6 @@ class Signature:
         return error(
             codes.ARGUMENTS, f"{self.name} was given {what}", help=f"it takes its inputs ({inputs}) or all parameters ({everything})"
         )
-
-    @staticmethod
-    def c_scalar(parameter: Parameter, value: int | float) -> Any:
-        """A checked scalar as ctypes passes it; half-precision floats as their bits."""
-        dtype = parameter.dtype
-        if dtype.is_float and dtype.bits == 16:
-            return ctypes.c_uint16(int(np.array(value, dtype=numpy_dtype(dtype)).view(np.uint16)))
-        return _CTYPES[str(dtype)](value)
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

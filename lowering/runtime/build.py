@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.codegen.c import emit_c
+from layoutproof.lowering.codegen.c import CSource, emit_c
 from layoutproof.lowering.codegen.signature import Bounds
 from layoutproof.lowering.runtime.assumptions import Assumption, contract_of
+from layoutproof.lowering.runtime.c_launcher import CLauncher
 from layoutproof.lowering.runtime.cache import build
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.native import find_compiler
 from layoutproof.lowering.runtime.selfcheck import self_check
+
+
+class CKernel(Kernel):
+    """A kernel of the C target: its text has a header, and its function can be called from C."""
+
+    def __init__(
+        self,
+        name: str,
+        source: CSource,
+        library: ctypes.CDLL,
+        layouts: Mapping[str, Layout],
+        report: BuildReport,
+        noalias: bool,
+        assumptions: tuple[Assumption, ...] = (),
+    ) -> None:
+        super().__init__(name, source, CLauncher(name, source, library), layouts, report, noalias, assumptions)
+        self._c_source = source
+        self._library = library
+
+    @property
+    def library(self) -> ctypes.CDLL:
+        """The loaded library."""
+        return self._library
+
+    @property
+    def source(self) -> CSource:
+        """The generated C."""
+        return self._c_source
 
 
 def build_c(
@@ -25,7 +55,7 @@ def build_c(
     bounds: Bounds | None = None,
     index_bits: int | None = None,
     assumptions: tuple[Assumption, ...] = (),
-) -> Kernel:
+) -> CKernel:
     """The kernel of a lowered, flattened function.
 
     `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one where it does
@@ -60,7 +90,7 @@ def build_c(
         self_check="off",
         notes=tuple(notes),
     )
-    kernel = Kernel(func.name, source, built.library, known, report, func.noalias, assumptions)
+    kernel = CKernel(func.name, source, built.library, known, report, func.noalias, assumptions)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel, fast=fast))
     return kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,21 +9,24 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import error
+from layoutproof.ir.distance import allowed_ulps
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.c import ERRORS, CSource
 from layoutproof.lowering.codegen.signature import Parameter
 from layoutproof.lowering.runtime.arguments import Signature, scalar_value
-from layoutproof.lowering.runtime.arrays import Array, as_array, check_array, check_overlap, lane_shape, poison, split_lanes
+from layoutproof.lowering.runtime.arrays import Array, as_array, check_apart, check_array, check_overlap, lane_shape, poison, split_lanes
 from layoutproof.lowering.runtime.assumptions import Assumption, check_requirements
+from layoutproof.lowering.runtime.launcher import Launcher, Source
 from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
 from layoutproof.lowering.runtime.symbols import Symbols, extent_text
+from layoutproof.verify.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,7 +58,11 @@ class BufferInfo:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """How a kernel was built: command, files, and what was checked."""
+    """How a kernel was built: command, files, and what was checked.
+
+    `device` is where it runs, None for the processor itself; `licences` are what that device takes of its own accord, whatever the
+    proofs allow: in a run there, results may differ by what they say. `verdicts` are what was proved for this target alone.
+    """
 
     target: str
     command: str
@@ -68,6 +74,9 @@ class BuildReport:
     fast: bool
     self_check: str
     notes: tuple[str, ...]
+    device: str | None = None
+    licences: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
 
 class Kernel:
@@ -80,25 +89,28 @@ class Kernel:
     def __init__(
         self,
         name: str,
-        source: CSource,
-        library: ctypes.CDLL,
+        source: Source,
+        launcher: Launcher,
         layouts: Mapping[str, Layout],
         report: BuildReport,
         noalias: bool,
         assumptions: tuple[Assumption, ...] = (),
     ) -> None:
         self.name = name
-        self.source = source
         self.report = report
         self.assumptions = assumptions
-        self._library = library
+        self.launcher = launcher
+        self._source = source
         self._noalias = noalias
         self._signature = Signature(name, source.parameters)
         self._arrays = [p for p in source.parameters if p.buffer is not None]
         self._packers = {p.name: Packer(layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
-        self._function = getattr(library, source.entry)
-        self._function.restype = ctypes.c_int
         self._bounds = {p.name: p.bounds for p in source.parameters if p.bounds is not None}
+
+    @property
+    def source(self) -> Source:
+        """The generated text, with its parameters."""
+        return self._source
 
     @property
     def buffers(self) -> dict[str, BufferInfo]:
@@ -113,6 +125,10 @@ class Kernel:
             composed = step.index_map if composed is None else step.index_map.compose(composed)
         logical, physical = (_numbers(shape) for shape in (layout.logical_shape, parameter.buffer.shape))
         return BufferInfo(parameter.name, parameter.dtype, logical, physical, composed, layout.steps, parameter.writes)
+
+    def allowed_ulps(self, func: PrimFunc, symbols: Mapping[str, int]) -> int:
+        """How far results of this kernel may lie from the interpreter's on `func`, which computes the same, for these symbols."""
+        return allowed_ulps(func)
 
     def physical_shape(self, name: str, symbols: Mapping[str, int]) -> tuple[int, ...]:
         """The physical shape of a parameter for known symbols. Raises KeyError for an unknown parameter."""
@@ -174,6 +190,7 @@ class Kernel:
         for name, array in arrays.items():
             parameter = self._signature.by_name[name]
             symbols.check(name, kind, self._extents(parameter, kind), split_lanes(name, array, parameter.dtype))
+        self.launcher.check(symbols)
         return arrays
 
     def _extents(self, parameter: Parameter, kind: str) -> Sequence[Any]:
@@ -181,7 +198,7 @@ class Kernel:
         return parameter.buffer.shape if kind == "physical" else self._packers[parameter.name].layout.logical_shape
 
     def _physical(self, parameter: Parameter, logical: Array | None, symbols: Symbols) -> Array:
-        """The array that is handed to C: the user's own where nothing is re-laid, else a new one."""
+        """The array that is handed to the target: the user's own where nothing is re-laid, else a new one."""
         packer = self._packers[parameter.name]
         if logical is not None:
             return packer.pack(logical, symbols.values) if packer.layout.steps else logical
@@ -206,17 +223,15 @@ class Kernel:
     def _run(self, arrays: Mapping[str, Array], given: Mapping[str, object], symbols: Symbols) -> None:
         if self._noalias:
             check_overlap([(p.name, arrays[p.name], p.writes) for p in self._arrays])
-        code = int(self._function(*(self._pass(p, arrays, given, symbols) for p in self.source.parameters)))
-        if code != 0:
-            meaning = ERRORS.get(code, ("", "an unknown failure"))[1]
-            raise error(codes.DID_NOT_RUN, f"{self.name} did not run: {meaning} (code {code})")
+        elif self.launcher.copies:
+            check_apart([(p.name, arrays[p.name], p.writes) for p in self._arrays])
+        scalars = [p for p in self.source.parameters if p.buffer is None]
+        self.launcher.launch(arrays, {p.name: self._scalar(p, given, symbols) for p in scalars})
 
-    def _pass(self, parameter: Parameter, arrays: Mapping[str, Array], given: Mapping[str, object], symbols: Symbols) -> Any:
-        if parameter.buffer is not None:
-            return ctypes.c_void_p(arrays[parameter.name].ctypes.data)
+    def _scalar(self, parameter: Parameter, given: Mapping[str, object], symbols: Symbols) -> int | float:
         if parameter.name in given:
-            return self._signature.c_scalar(parameter, scalar_value(parameter, given[parameter.name]))
-        return self._signature.c_scalar(parameter, symbols.value(parameter.name, self.name))
+            return scalar_value(parameter, given[parameter.name])
+        return symbols.value(parameter.name, self.name)
 
 
 def _plain(parameter: Parameter) -> Layout:

@@ -11,12 +11,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import FLAGS
 
@@ -31,6 +32,10 @@ _SHARED = ("-shared", "-fPIC")
 # process that loads the library.
 _FAST = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
 _ZIG = ("-fno-sanitize=undefined",)
+
+# What compilers, assemblers and linkers say where there is no room for their files.
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large", "File size limit exceeded")
+_ASKING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,14 @@ def _split(named: str) -> tuple[str, ...]:
         raise error(codes.NO_COMPILER, f"the environment variable CC cannot be read as a command: {named} ({problem})") from problem
 
 
-@lru_cache(maxsize=32)
 def _examine(command: tuple[str, ...], path: str) -> Compiler:
     """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the command."""
+    with _ASKING:  # threads that build at once ask once all the same
+        return _asked(command, path)
+
+
+@lru_cache(maxsize=32)
+def _asked(command: tuple[str, ...], path: str) -> Compiler:
     said = _run([*command, "--version"])
     program = shutil.which(command[0], path=path) or command[0]
     identity = f"{said.stdout}{said.stderr}\n{' '.join(command)}\n{_stamp(program)}"
@@ -108,11 +118,32 @@ def _stamp(program: str) -> str:
 
 
 def _works(command: tuple[str, ...], flag: str) -> bool:
-    """Whether the compiler builds a library with `flag`."""
-    with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
-        source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
-        source.write_text("int layoutproof_probe(void) { return 0; }\n", encoding="ascii")
-        return _run([*command, flag, *_SHARED, "-o", str(library), str(source)]).returncode == 0
+    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) where there is no room to find out."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
+            source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
+            source.write_text("int layoutproof_probe(void) { return 0; }\n", encoding="ascii")
+            done = _run([*command, flag, *_SHARED, "-o", str(library), str(source)])
+    except OSError as problem:
+        raise _no_room(str(problem)) from problem
+    if done.returncode != 0:
+        _check_room(done)
+    return done.returncode == 0
+
+
+def _check_room(done: subprocess.CompletedProcess[str]) -> None:
+    """Raise LayoutproofError (LP413) where a compiler failed for want of room, which says nothing of its flags or of the source."""
+    for line in (done.stderr + done.stdout).splitlines():
+        if any(words.lower() in line.lower() for words in _NO_ROOM):
+            raise _no_room(line.strip())
+
+
+def _no_room(why: str) -> LayoutproofError:
+    return error(
+        codes.NOWHERE_TO_BUILD,
+        f"the compiler's files cannot be written: {why}",
+        help="make room for temporary files, or set TMPDIR to a folder with some",
+    )
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -152,11 +183,13 @@ def machine() -> str:
 def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequence[str]) -> str:
     """Build `library` from `source`; gives the command as one would type it.
 
-    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails.
+    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails, LP413 where it
+    fails for want of room.
     """
     command = compiler.invocation(source, library, flags)
     done = _run(command)
     if done.returncode != 0 or not library.is_file():
+        _check_room(done)
         said = (done.stderr + done.stdout).strip()
         raise error(
             codes.COMPILER_FAILED,

@@ -7,6 +7,7 @@ in a moment, or not on made-up data, is not, and the report says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice, product
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.distance import allowed_ulps, ulps_apart
+from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.slicing import count_instances
 from layoutproof.ir.interval import Interval
@@ -30,6 +31,7 @@ from layoutproof.ir.visit import free_variables, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.signature import Parameter
 from layoutproof.lowering.runtime.arrays import Array, lane_shape
+from layoutproof.lowering.runtime.guarded import GuardedArrays
 from layoutproof.lowering.runtime.spotcheck import MOST_BYTES, MOST_INSTANCES, chosen_cells, is_safe_on_any_data, slices
 
 if TYPE_CHECKING:
@@ -38,10 +40,51 @@ if TYPE_CHECKING:
 LIMIT = 100_000
 """Statement instances up to which a function is interpreted in full."""
 
+_APART = (5, 3, 7, 2, 11, 4, 6)  # tried first: with one number for all symbols, one taken for another would not show
 _EXTENTS = (5, 3, 2, 1)  # tried for symbols, the largest first
 _MORE_EXTENTS = (4, 8, 6, 1, 3, 5, 16, 7, 2, 12, 32, 64, 128, 0)  # where an assumption rules those out
 _MOST_TRIES = 2_000
 _PERIOD = 1_000_003  # a prime, so that neighbours in no layout have the same values
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Whose kernel it is, who compiled it, and by how many ulp results may differ."""
+
+    func: PrimFunc
+    compiler: str
+    ulps: int
+
+    @property
+    def closeness(self) -> str:
+        """In words."""
+        return "bit for bit" if self.ulps == 0 else f"within {self.ulps} ulp"
+
+    def require_equal(self, parameter: Parameter, places: npt.NDArray[Any], actual: Array, wanted: Array) -> None:
+        """Fail at the first of `places` where the values differ."""
+        wrong = np.flatnonzero(ulps_apart(actual, wanted).reshape(-1) > self.ulps)
+        if wrong.size:
+            first = int(wrong[0])
+            index = [int(axis) for axis in places[first // (actual.size // len(places))]]
+            raise error(
+                codes.SELF_CHECK,
+                f"the kernel of {self.func.name} and the reference interpreter disagree: {parameter.name}{index} is "
+                f"{actual.reshape(-1)[first]!r}, the program's value is {wanted.reshape(-1)[first]!r}",
+                help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+            )
+
+    def refuse_trespass(self, name: str, place: int) -> None:
+        """Fail for what was written beside an array."""
+        where = f"{place} bytes behind its end" if place >= 0 else f"{-place} bytes before its beginning"
+        raise error(
+            codes.SELF_CHECK,
+            f"the kernel of {self.func.name} writes outside of {name}, {where}",
+            help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
+        )
+
+
+def _comparison(func: PrimFunc, kernel: Kernel, symbols: Mapping[str, int]) -> _Comparison:
+    return _Comparison(func, kernel.launcher.compiler, kernel.allowed_ulps(func, symbols))
 
 
 def self_check(func: PrimFunc, kernel: Kernel, *, fast: bool) -> str:
@@ -54,9 +97,9 @@ def self_check(func: PrimFunc, kernel: Kernel, *, fast: bool) -> str:
         for symbols in _sizes(kernel, bounds):
             count, size = count_instances(func, symbols), memory_bytes(func, symbols)
             if size <= MOST_BYTES and count <= LIMIT:
-                return _check_all(func, kernel, symbols)
+                return _check_all(_comparison(func, kernel, symbols), kernel, symbols)
             if not bounds and size <= MOST_BYTES:
-                return _check_some(func, kernel, count)
+                return _check_some(_comparison(func, kernel, {}), kernel, count)
             why = f"not done: {count} statement instances" if size <= MOST_BYTES else f"not done: too large, {_megabytes(size)} of arrays"
         return why
     except Fault as fault:
@@ -73,7 +116,8 @@ def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str,
     def within(numbers: Iterable[int]) -> dict[str, int]:
         return {name: min(max(n, limits.low), limits.high) for (name, limits), n in zip(bounds.items(), numbers, strict=False)}
 
-    alike = [within([extent] * len(bounds)) for extent in _EXTENTS]
+    apart = [within(_APART[number % len(_APART)] for number in range(first, first + len(bounds))) for first in (0, 1)]
+    alike = [*(apart if len(bounds) > 1 else []), *(within([extent] * len(bounds)) for extent in _EXTENTS)]
     good = [symbols for symbols in alike if _meets(kernel, symbols)]
     mixed = islice((within(numbers) for numbers in product(_MORE_EXTENTS, repeat=len(bounds))), _MOST_TRIES)
     yield from good if good else islice((symbols for symbols in mixed if _meets(kernel, symbols)), len(_EXTENTS))
@@ -99,22 +143,27 @@ def _megabytes(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MB"
 
 
-def _check_all(func: PrimFunc, kernel: Kernel, symbols: Mapping[str, int]) -> str:
+def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
     """Every cell that has a value in the program."""
+    func = comparison.func
     arguments = _made_up(kernel, symbols)
     expected = run(func, {**arguments, **symbols})
-    arrays = _run_kernel(kernel, arguments, symbols)
+    arrays = _run_kernel(comparison, kernel, arguments, symbols)
     for parameter in kernel.source.parameters:
         if parameter.writes:
             actual, name = arrays[parameter.name], parameter.name
             defined = (expected.states[name] == DEFINED).reshape(actual.shape)
-            _compare(func, parameter, np.argwhere(defined), actual[defined], expected.arrays[name].reshape(actual.shape)[defined])
+            wanted = expected.arrays[name].reshape(actual.shape)
+            comparison.require_equal(parameter, np.argwhere(defined), actual[defined], wanted[defined])
+            untouchable = (expected.states[name] == FORBIDDEN).reshape(actual.shape)
+            comparison.require_equal(parameter, np.argwhere(untouchable), actual[untouchable], arguments[name][untouchable])
     where = ", ".join(f"{name} = {value}" for name, value in symbols.items())
-    return f"equal to the interpreter{' for ' + where if where else ''}, {_closeness(func)}"
+    return f"equal to the interpreter{' for ' + where if where else ''}, {comparison.closeness}"
 
 
-def _check_some(func: PrimFunc, kernel: Kernel, count: int) -> str:
+def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     """Chosen cells of the outputs of a large function."""
+    func = comparison.func
     outputs = [p for p in kernel.source.parameters if p.writes]
     shapes = {p.name: kernel.physical_shape(p.name, {}) for p in kernel.source.parameters if p.buffer is not None}
     if count > MOST_INSTANCES or not is_safe_on_any_data(func):
@@ -124,22 +173,22 @@ def _check_some(func: PrimFunc, kernel: Kernel, count: int) -> str:
     expected = slices(func, arguments, cells)
     if expected is None:
         return "not done: chosen cells depend on undefined values"
-    arrays = _run_kernel(kernel, arguments, {})
+    arrays = _run_kernel(comparison, kernel, arguments, {})
     for parameter in outputs:
         places = np.array(cells[parameter.name], dtype=np.int64).reshape(len(cells[parameter.name]), len(shapes[parameter.name]))
         actual = arrays[parameter.name][tuple(places.T)]
-        _compare(func, parameter, places, actual, expected[parameter.name].reshape(actual.shape))
-    return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {_closeness(func)}"
+        comparison.require_equal(parameter, places, actual, expected[parameter.name].reshape(actual.shape))
+    return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {comparison.closeness}"
 
 
-def _run_kernel(kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int]) -> dict[str, Any]:
-    arrays = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
+def _run_kernel(comparison: _Comparison, kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int]) -> dict[str, Any]:
+    guarded = GuardedArrays(arguments)
+    arrays = guarded.arrays
     kernel.raw(**arrays, **{name: value for name, value in symbols.items() if name not in arrays})
+    trespass = guarded.trespassed()
+    if trespass is not None:
+        comparison.refuse_trespass(*trespass)
     return arrays
-
-
-def _closeness(func: PrimFunc) -> str:
-    return "bit for bit" if allowed_ulps(func) == 0 else f"within {allowed_ulps(func)} ulp"
 
 
 def _made_up(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
@@ -162,17 +211,3 @@ def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType
     whole = generator.integers(low, high, size=count)
     values = whole / 4 + generator.random(count) if dtype.is_float else whole
     return np.resize(np.asarray(values).astype(numpy_dtype(dtype)), shape)
-
-
-def _compare(func: PrimFunc, parameter: Parameter, places: npt.NDArray[Any], actual: Array, wanted: Array) -> None:
-    """Fail at the first of `places` where the values differ."""
-    wrong = np.flatnonzero(ulps_apart(actual, wanted).reshape(-1) > allowed_ulps(func))
-    if wrong.size:
-        first = int(wrong[0])
-        index = [int(axis) for axis in places[first // (actual.size // len(places))]]
-        raise error(
-            codes.SELF_CHECK,
-            f"the kernel of {func.name} and the reference interpreter disagree: {parameter.name}{index} is "
-            f"{actual.reshape(-1)[first]!r}, the program's value is {wanted.reshape(-1)[first]!r}",
-            help="the C compiler or layoutproof is at fault: please report it with the program; check=False builds all the same",
-        )

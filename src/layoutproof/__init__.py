@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script import load, loads
+    from layoutproof.lowering.relayout.relayout import relayout
     from layoutproof.lowering.schedule import IllegalTransform, Schedule
     from layoutproof.verify.maps import check_map
     from layoutproof.verify.verdict import Status, Verdict
@@ -29,6 +30,7 @@ __all__ = [
     "check_map",
     "load",
     "loads",
+    "relayout",
     "undef",
 ]
 
@@ -43,6 +45,7 @@ _HOME: dict[str, str] = {
     "check_map": "layoutproof.verify.maps",
     "load": "layoutproof.ir.script",
     "loads": "layoutproof.ir.script",
+    "relayout": "layoutproof.lowering.relayout.relayout",
     "undef": "layoutproof.ir.intrinsics",
 }
 

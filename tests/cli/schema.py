@@ -59,7 +59,19 @@ RUN = closed(
     steps=listed(STEP),
     certificate={"type": "null"},
     lowering=listed(STEP),
-    build=nullable(closed(target=TEXT, command=TEXT, source=nullable(TEXT), index_bits=WHOLE, self_check=TEXT, notes=listed(TEXT))),
+    build=nullable(
+        closed(
+            target=TEXT,
+            device=nullable(TEXT),
+            command=TEXT,
+            source=nullable(TEXT),
+            index_bits=WHOLE,
+            self_check=TEXT,
+            licences=listed(TEXT),
+            obligations=listed(VERDICT),
+            notes=listed(TEXT),
+        )
+    ),
     fault=nullable(closed(kind=TEXT, message=TEXT)),
     run=nullable(
         closed(
@@ -74,6 +86,38 @@ RUN = closed(
                 closed(buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, arbitrary=COUNT, first=FIRST)
             ),
             padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
+        )
+    ),
+)
+
+SHAPE = listed({"anyOf": [COUNT, {"type": "string", "minLength": 1}]})
+C_NAMES = {"c_name": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "c_type": TEXT}
+C_BUFFER = closed(
+    name=TEXT,
+    kind={"const": "buffer"},
+    type=TEXT,
+    shape=SHAPE,
+    reads={"type": "boolean"},
+    writes={"type": "boolean"},
+    logical_shape=SHAPE,
+    layout=listed(closed(index_map={"type": "string", "pattern": "^lambda"}, padding=nullable(TEXT))),
+    **C_NAMES,
+)
+C_SCALAR = closed(name=TEXT, kind={"enum": ["extent", "scalar"]}, type=TEXT, least=nullable(WHOLE), largest=nullable(WHOLE), **C_NAMES)
+
+BUILD = closed(
+    **{key: value for key, value in RUN["properties"].items() if key not in ("fault", "run")},
+    target={"const": "c"},
+    files={"type": "array", "items": TEXT, "maxItems": 2},
+    interface=nullable(
+        closed(
+            entry=TEXT,
+            parameters=listed({"anyOf": [C_BUFFER, C_SCALAR]}),
+            results={"type": "object", "additionalProperties": TEXT, "required": ["0", "1", "2", "3"]},
+            index_bits={"enum": [32, 64]},
+            flags=listed(TEXT),
+            openmp={"type": "boolean"},
+            assumptions=listed(closed(text=TEXT, duty=TEXT)),
         )
     ),
 )
@@ -104,4 +148,23 @@ RECHECK = closed(
         )
     ),
     engines=listed(closed(engine=TEXT, version=TEXT, asked=COUNT, confirmed=COUNT, unknown=COUNT, contradicted=COUNT)),
+)
+
+DEVICES = listed(
+    closed(
+        platform=TEXT,
+        device=TEXT,
+        version={"type": "string", "pattern": "^OpenCL [0-9]+\\.[0-9]+"},
+        driver=TEXT,
+        default={"type": "boolean"},
+        images={"type": "boolean"},
+        largest_image=nullable(closed(width=COUNT, height=COUNT, layers=COUNT)),
+        read_write_images={"type": "boolean"},
+        fp16={"type": "boolean"},
+        fp64={"type": "boolean"},
+        subnormals={"type": "boolean"},
+        correct_division={"type": "boolean"},
+        memory=COUNT,
+        largest_buffer=COUNT,
+    )
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -227,8 +228,8 @@ def test_a_kernel_that_differs_is_refuted(call: Caller, golden: Golden, trace: P
     trace.write_text(json.dumps(PADDED))
     true_build = Schedule.build
 
-    def wrong_build(schedule: Schedule, target: str) -> object:
-        kernel = true_build(schedule, target)
+    def wrong_build(schedule: Schedule, target: str, **options: Any) -> object:
+        kernel = true_build(schedule, target, **options)
 
         class Wrong:
             """A kernel that adds one to the fourth cell, and forgets the last padding cell."""

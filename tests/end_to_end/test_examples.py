@@ -25,6 +25,23 @@ SAID = {
         "output: (1, 56, 56, 70) of float32",
         "raw and logical calls agree; the padding is zero",
     ],
+    "row_sum_lanes.py": [
+        "without a contract: refuted",
+        "steps, each proved",
+        "sink_allocation",
+        "licences taken: []",
+        "with the branch: the sums of a loop, bit for bit",
+        "without it: the sums of a loop, bit for bit",
+        "lp_add_f32x8(lp_load_f32x8(&B_local[i_1 * 8])",
+    ],
+    "matmul_tiles.py": [
+        'C_local = T.alloc_buffer((1, 1, 6, 16), "float32", scope="local")',
+        "31 steps",
+        "licences: []",
+        "lp_mul_f32x8(lp_set_f32x8(A[j_0_i_0_fused % 17 * 384 + p * 6 + i_1])",
+        "the product is that of the loops, bit for bit",
+        "certificate: proved",
+    ],
 }
 
 WHOLE = ("walkthrough.py",)

@@ -307,8 +307,8 @@ def test_malformed_functions_are_no_schedule() -> None:
 
 
 def test_unknown_targets_are_named() -> None:
-    """There is one target so far; another is an error, not a guess."""
-    with pytest.raises(LayoutproofError, match="there is no target 'cuda'"):
+    """There are two targets; another is an error, not a guess."""
+    with pytest.raises(LayoutproofError, match='there is no target \'cuda\'; there are "c" and "opencl"'):
         Schedule(copy()).build("cuda")
 
 
@@ -384,7 +384,7 @@ def sample(each: type[Pass]) -> Pass:
     options |= {"flags": ("if_else_stmt",)}
     options |= {"expand": True, "scalarize": True, "target": "opencl"}
     options |= {"scope": "local", "padding": (2, 1)}
-    options |= {"places": (0, 1)}
+    options |= {"places": (0, 1), "at": 3}
     return each(**{f.name: options[f.name] for f in each.options()})
 
 

@@ -75,3 +75,14 @@ def test_between_two_stores() -> None:
     found = broken_order(Reorder("root", ("j", "i")).propose(func))
     assert found is not None
     assert found.startswith("the load of A[") and " came before the store to A[" in found
+
+
+@pytest.mark.parametrize(
+    "trace", [["sequential_buffer_access", {"block": "root", "buffer": "A"}], ["reorder", {"block": "root", "loops": ["f", "i"]}]]
+)
+def test_a_trace_is_told_too(trace: list[object]) -> None:
+    """A refusal while a trace is replayed has the help that the schedule's method gives."""
+    case = REFUSED["cumulative_by_its_input"]
+    with pytest.raises(IllegalTransform) as caught:
+        Schedule.replay(case.program(case.sizes), [trace])
+    assert "came before" in str(caught.value.diagnostics[0].help)

@@ -158,7 +158,7 @@ class Broken:
         raise BufferError("no such device")
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, 0)
+        return (1, 0)
 
 
 @pytest.mark.parametrize("wrap", [Interface, Capsule])

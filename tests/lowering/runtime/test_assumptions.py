@@ -11,7 +11,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.assumptions import Duty
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build import CKernel, build_c
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule import Schedule
 
@@ -30,7 +30,7 @@ def copy_of(assumed: str = "n >= 1", attributes: str = "", scalars: str = "", va
 """)
 
 
-def re_laid(func: PrimFunc) -> Kernel:
+def re_laid(func: PrimFunc) -> CKernel:
     """The kernel with A in rows of four whose padding is zero."""
     schedule = Schedule(func)
     schedule.transform_layout("copy", "A", lambda i, j: [i, j // 4, j % 4], pad_value=0.0)
@@ -50,7 +50,7 @@ def refused(kernel: Kernel, *arrays: np.ndarray, raw: bool = False, **scalars: i
     return caught.value.diagnostics[0].message
 
 
-def c_answer(kernel: Kernel, *symbols: int) -> int:
+def c_answer(kernel: CKernel, *symbols: int) -> int:
     """What the C function itself says to symbols, with one small buffer for every array; refusals come before any access."""
     function = getattr(ctypes.CDLL(kernel.report.library_path), kernel.source.entry)
     cells = [np.zeros(64, dtype=np.float32) for p in kernel.source.parameters if p.buffer is not None]

@@ -190,6 +190,12 @@ def if_short(drawing: Drawing) -> bool:
     return isinstance(loop.extent, IntImm) and loop.extent.value <= 4 and drawing.rng.random() < 0.5
 
 
+def a_place(drawing: Drawing) -> int:
+    """A number of iterations that a loop has, seldom one that it has not."""
+    loop = find_loop(drawing.func, drawing.chosen["block"], drawing.chosen["loop"])
+    return drawing.rng.randint(1, max(1, loop.extent.value - 1 if isinstance(loop.extent, IntImm) else 3))
+
+
 def seldom(drawing: Drawing) -> bool:
     """A switch that mostly is off."""
     return drawing.rng.random() < 0.15
@@ -211,6 +217,7 @@ OPTIONS: Mapping[str, Callable[[Drawing], Any]] = {
     "padding": paddings,
     "wrap": seldom,
     "expand": if_short,
+    "at": a_place,
 }
 
 WEIGHTS: Mapping[str, float] = {
@@ -230,6 +237,8 @@ WEIGHTS: Mapping[str, float] = {
     "vectorize_loop": 0.1,
     "rewrite_ramp_as_pointer_cast": 0.05,
     "vector_type_rewrite": 0.05,
+    "stream": 0.3,
+    "partition": 0.5,
 }
 
 

@@ -1,0 +1,238 @@
+"""Which loop nests are tiles: one store, every index a sum of steps of the loops, the written cells contiguous runs apart from each other.
+
+What is found here decides what is written; a nest that is not shown to be a tile is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, IntImm, Var, binary, const
+from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt
+from layoutproof.ir.visit import free_variables, loads_in
+from layoutproof.lowering.codegen.c_stmt import Statements
+from layoutproof.lowering.codegen.c_stream_guard import read_where
+from layoutproof.lowering.codegen.c_stream_terms import Polynomial, Steps, added, expression, number, polynomial, steps_of
+
+CAPACITY = 40 * 1024
+"""The largest tile in bytes; it stands on the stack, and is meant to stay in the cache that is nearest."""
+SHORTEST = 32
+"""The shortest run in bytes that is worth going past the cache."""
+LINE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop of a tile. `size` is its largest number of iterations; `is_free` says that these do not depend on the tile's other loops."""
+
+    loop: For
+    size: int
+    is_free: bool
+
+    @property
+    def var(self) -> Var:
+        """The loop's variable."""
+        return self.loop.var
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it always runs as often."""
+        return isinstance(self.loop.extent, IntImm)
+
+    @property
+    def plain(self) -> For:
+        """The loop as one that runs in order and is no tile."""
+        return replace(self.loop, kind=ForKind.SERIAL, annotations=Attributes())
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A nest whose `store` writes runs of `run_length` elements, one for each iteration of the `outer` axes.
+
+    `target` says where cells lie in what is written, `local` where in the tile, `source` where in what is read; `load` is what is read
+    where `condition` holds, and None with `source` where the value is something else.
+    """
+
+    store: BufferStore
+    axes: tuple[Axis, ...]
+    outer: tuple[Axis, ...]
+    run_length: Expr
+    target: Steps
+    local: Steps
+    capacity: int
+    width: int
+    load: BufferLoad | None
+    source: Steps | None
+    condition: Expr
+
+
+def find_tile(statements: Statements, stmt: For) -> Tile | None:
+    """The tile that a nest is. None where it is not shown to be one."""
+    loops, body = _nest(stmt)
+    if not isinstance(body, BufferStore) or body.value.dtype.lanes > 1 or not statements.is_independent(body):
+        return None
+    memory = statements.expressions.memory.of(body.buffer)
+    variables = {loop.var for loop in loops}
+    target = steps_of(body.indices[-1], variables) if body.indices else None
+    if memory is None or memory.mixed or target is None or set(target.by_loop) != variables:
+        return None
+    axes = [_axis(statements, loop, variables) for loop in loops]
+    if any(axis is None for axis in axes):
+        return None
+    return _laid_out(statements, body, tuple(axis for axis in axes if axis is not None), target)
+
+
+def _nest(stmt: Stmt) -> tuple[list[For], Stmt]:
+    loops: list[For] = []
+    while isinstance(stmt, For):
+        loops.append(stmt)
+        stmt = stmt.body
+    return loops, stmt
+
+
+def _axis(statements: Statements, loop: For, variables: set[Var]) -> Axis | None:
+    if loop.start != const(0, loop.var.dtype) or any(True for _ in loads_in(loop.extent)):
+        return None
+    inside = variables & set(free_variables(loop.extent))
+    if not inside:
+        size = statements.expressions.emit_index(loop.extent).range.high
+    else:
+        full = _rest_of(loop)
+        size = full[0] if full is not None else 0
+    return Axis(loop, size, not inside) if 0 < size <= CAPACITY else None
+
+
+def _rest_of(loop: For) -> tuple[int, Polynomial] | None:
+    """`(q, rest)` of a loop that runs `min(q, rest)` times, which may be written `max(min(q, rest), 0)`."""
+    extent = loop.extent
+    if isinstance(extent, Binary) and extent.op is BinaryOp.MAX and const(0, extent.dtype) in (extent.lhs, extent.rhs):
+        extent = extent.rhs if extent.lhs == const(0, extent.dtype) else extent.lhs
+    if isinstance(extent, Binary) and extent.op is BinaryOp.MIN:
+        for known, rest in ((extent.lhs, extent.rhs), (extent.rhs, extent.lhs)):
+            if isinstance(known, IntImm):
+                return known.value, polynomial(rest)
+    return None
+
+
+def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...], target: Steps) -> Tile | None:
+    width = store.buffer.dtype.element.bytes
+    found = _run(axes, target)
+    if found is None:
+        return None
+    run, length, capacity = found
+    outer = tuple(axis for axis in axes if axis not in run)
+    if any(not axis.is_free for axis in outer) or capacity * width < SHORTEST or not _apart(axes, outer, run, target, capacity):
+        return None
+    per_line = max(LINE // width, 1)
+    stride = -(-capacity // per_line) * per_line if outer else capacity
+    local: dict[Var, Polynomial] = {axis.var: target.by_loop[axis.var] for axis in run}
+    total = stride
+    for axis in reversed(outer):
+        local[axis.var] = {(): total}
+        total *= axis.size
+    if total * width > CAPACITY:
+        return None
+    load, condition = read_where(store.value) or (None, TRUE)
+    source = None
+    if load is not None and _is_plain(statements, load, store):
+        source = steps_of(load.indices[-1], {axis.var for axis in axes})
+    return Tile(store, axes, outer, length, target, Steps({}, local), total, width, load if source is not None else None, source, condition)
+
+
+def _is_plain(statements: Statements, load: BufferLoad, store: BufferStore) -> bool:
+    """Whether a load gives the bytes that are stored."""
+    memory = statements.expressions.memory.of(load.buffer)
+    offsets = (load.buffer.elem_offset, store.buffer.elem_offset)
+    plain = all(offset == const(0, offset.dtype) for offset in offsets)
+    return memory is not None and not memory.mixed and plain and load.buffer.dtype == store.buffer.dtype and bool(load.indices)
+
+
+def _run(axes: Sequence[Axis], target: Steps) -> tuple[tuple[Axis, ...], Expr, int] | None:
+    """The axes that make one contiguous run, innermost first; its length, and its largest length. None where no axis steps by one."""
+    run: list[Axis] = []
+    length: Expr = const(1)
+    size = 1
+    while True:
+        following = next((axis for axis in axes if axis not in run and target.of(axis.var) == size), None)
+        if following is None or not isinstance(length, IntImm):
+            break
+        if following.is_free:
+            run.append(following)
+            length, size = _times(following.loop.extent, size), size * following.size
+            continue
+        outer = _counted_by(following, axes, target, size)
+        if outer is None:
+            break
+        axis, rest = outer
+        run += [following, axis]
+        length, size = _cut(following, axis, rest, size)
+    return (tuple(run), length, size) if run else None
+
+
+def _times(extent: Expr, factor: int) -> Expr:
+    if isinstance(extent, IntImm):
+        return const(extent.value * factor, extent.dtype)
+    return extent * const(factor, extent.dtype) if factor != 1 else extent
+
+
+def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> tuple[Axis, Polynomial] | None:
+    """The axis `a` and `X` where the inner one runs `min(q, X - q*a)` times: together they count to X, the last q cut short."""
+    found = _rest_of(inner.loop)
+    if found is None:
+        return None
+    whole, rest = found
+    for axis in axes:
+        if axis.is_free and target.of(axis.var) == whole * size and size == 1:
+            total = added(rest, {(axis.var,): whole})
+            if not any(v in {other.var for other in axes} for monomial in total for term in monomial for v in free_variables(term)):
+                return axis, total
+    return None
+
+
+def _cut(inner: Axis, outer: Axis, rest: Polynomial, size: int) -> tuple[Expr, int]:
+    """The length of the run that a whole count makes, and its largest."""
+    whole = _times(outer.loop.extent, inner.size)
+    known = number(rest)
+    if known is not None and isinstance(whole, IntImm):
+        least = min(known, whole.value)
+        return const(least, whole.dtype), least * size
+    bound = expression(rest)
+    return binary(BinaryOp.MIN, whole, bound), min(inner.size * outer.size, known if known is not None else inner.size * outer.size) * size
+
+
+def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], target: Steps, length: int) -> bool:
+    """Whether writing run after run leaves what the nest leaves: no two of its iterations write one cell, or it writes in this order."""
+    steps = [target.of(axis.var) for axis in outer]
+    if all(step is not None and step > 0 for step in steps):
+        reach = length - 1
+        for step, axis in sorted(zip((s for s in steps if s is not None), outer, strict=True), key=lambda pair: pair[0]):
+            if step <= reach:
+                break
+            reach += step * (axis.size - 1)
+        else:
+            return True
+    return tuple(axes[: len(outer)]) == tuple(outer)
+
+
+def dense_prefix(axes: Sequence[Axis], steps: Steps) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The axes along which what is read is contiguous, innermost first, and the others as they stand."""
+    run: list[Axis] = []
+    size = 1
+    while True:
+        following = next((axis for axis in axes if axis not in run and steps.of(axis.var) == size), None)
+        if following is None or (run and not run[-1].is_constant):
+            break
+        run.append(following)
+        size *= following.size
+    return tuple(run), tuple(axis for axis in axes if axis not in run)
+
+
+def contiguous(tile: Tile, source: Steps) -> bool:
+    """Whether each run lies in what is read as it lies in what is written."""
+    inside = [axis for axis in tile.axes if axis not in tile.outer]
+    straight = tile.condition == TRUE and all(source.of(axis.var) == tile.target.of(axis.var) for axis in inside)
+    return straight and prod(axis.size for axis in inside) > 1

@@ -1,0 +1,198 @@
+"""The OpenCL devices of this machine: what each can do, and the one that a name, the environment or nobody asks for.
+
+pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.lowering.runtime.opencl import codes
+
+if TYPE_CHECKING:
+    import pyopencl
+
+VARIABLE = "LAYOUTPROOF_OPENCL_DEVICE"
+"""The environment variable that names the device where a call does not."""
+
+INSTALL = "pip install 'layoutproof[opencl]'"
+
+_POCL = "Portable Computing Language"
+
+# Bits of CL_DEVICE_..._FP_CONFIG.
+_SUBNORMALS, _CORRECT_DIVISION = 1 << 0, 1 << 7
+
+_READ_WRITE = "__opencl_c_read_write_images"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLimits:
+    """The largest image of a device in texels, and the most layers of an array of images."""
+
+    width: int
+    height: int
+    layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device of one platform.
+
+    `images` is None where it has none. `subnormals` and `correct_division` are those of float32: where they are missing, the device
+    takes numbers below the normal ones for zero, and its `/` and `sqrt` are some units in the last place off. Sizes are in bytes.
+    """
+
+    platform: str
+    name: str
+    version: str
+    driver: str
+    images: ImageLimits | None
+    read_write_images: bool
+    fp16: bool
+    fp64: bool
+    subnormals: bool
+    correct_division: bool
+    extensions: frozenset[str]
+    memory: int
+    largest_buffer: int
+    largest_group: int
+    group_sizes: tuple[int, ...]
+    is_pocl: bool
+    handle: pyopencl.Device = field(repr=False, compare=False)
+
+    @property
+    def title(self) -> str:
+        """The device and its platform."""
+        return f"{self.name} ({self.platform})"
+
+    @property
+    def version_number(self) -> tuple[int, int]:
+        """The version of OpenCL, such as (3, 0), which drivers must say in this form: `OpenCL 3.0 ...`."""
+        major, _, minor = self.version.split(" ")[1].partition(".")
+        return int(major), int(minor)
+
+
+def devices() -> tuple[Device, ...]:
+    """Every device of every platform, in the order in which the system lists them.
+
+    Raises LayoutproofError (LP440) where pyopencl is not there or does not load. A platform without devices is passed over.
+    """
+    cl = _pyopencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError:
+        # What the loader says where it knows no platform.
+        return ()
+    return tuple(_examined(cl, platform, handle) for platform in platforms for handle in _handles(cl, platform))
+
+
+def find_device(name: str | None = None) -> Device:
+    """The device whose name or platform contains `name`, else the one that `$LAYOUTPROOF_OPENCL_DEVICE` names, else pocl, else the first.
+
+    Raises LayoutproofError: LP440 where pyopencl is missing, LP441 where there is no device, LP442 where the name fits none or several.
+    """
+    found = devices()
+    if not found:
+        raise error(
+            codes.NO_DEVICE,
+            "there is no OpenCL device on this machine",
+            help=f"{INSTALL} installs pocl, which runs on the processor; a graphics card needs its vendor's driver",
+        )
+    if name is not None:
+        return _named(name, found, f"the OpenCL device {name!r}")
+    wanted = os.environ.get(VARIABLE, "").strip()
+    if wanted:
+        return _named(wanted, found, f"the OpenCL device that the environment variable {VARIABLE} names, {wanted!r},")
+    return next((device for device in found if device.is_pocl), found[0])
+
+
+def _named(name: str, found: Sequence[Device], what: str) -> Device:
+    """The one device that fits; several of one name on one platform are alike, and the first is as good as any."""
+    wanted = name.strip().casefold()
+    exact = [d for d in found if wanted in (d.name.casefold(), d.title.casefold())]
+    fitting = exact if exact else [d for d in found if wanted and (wanted in d.title.casefold() or (wanted == "pocl" and d.is_pocl))]
+    titles = list(dict.fromkeys(d.title for d in fitting))
+    if len(titles) == 1:
+        return fitting[0]
+    there = "; ".join(dict.fromkeys(d.title for d in found))
+    if titles:
+        raise error(codes.WHICH_DEVICE, f"{what} could be any of {len(titles)}: {'; '.join(titles)}", help="say more of its name")
+    raise error(codes.WHICH_DEVICE, f"{what} is not there", help=f"there are: {there}")
+
+
+def _pyopencl() -> Any:
+    try:
+        import pyopencl
+    except ModuleNotFoundError as problem:
+        if problem.name != "pyopencl":
+            raise _does_not_load(problem) from problem
+        raise error(codes.NO_PYOPENCL, "the OpenCL target needs the package pyopencl, which is not installed", help=INSTALL) from problem
+    except (ImportError, OSError) as problem:
+        raise _does_not_load(problem) from problem
+    return pyopencl
+
+
+def _does_not_load(problem: Exception) -> LayoutproofError:
+    return error(codes.NO_PYOPENCL, f"the package pyopencl does not load: {problem}", help=f"{INSTALL} in a fresh environment")
+
+
+def _handles(cl: Any, platform: Any) -> Iterator[Any]:
+    try:
+        yield from platform.get_devices()
+    except cl.Error as problem:
+        # A platform whose hardware is not there says so in this way; any other failure is told.
+        if problem.code != cl.status_code.DEVICE_NOT_FOUND:
+            raise error(codes.NO_DEVICE, f"the OpenCL platform {platform.name} does not list its devices: {problem}") from problem
+
+
+def _examined(cl: Any, platform: Any, handle: Any) -> Device:
+    try:
+        return _device(cl, platform, handle)
+    except cl.Error as problem:
+        message = f"a device of the OpenCL platform {platform.name} does not say what it can do: {problem}"
+        raise error(codes.NO_DEVICE, message, help="its driver is at fault: another version of it, or none, would do") from problem
+
+
+def _device(cl: Any, platform: Any, handle: Any) -> Device:
+    extensions = frozenset(handle.extensions.split())
+    version = str(handle.version).strip()
+    single = int(handle.single_fp_config)
+    limits = None
+    if handle.image_support:
+        limits = ImageLimits(int(handle.image2d_max_width), int(handle.image2d_max_height), int(handle.image_max_array_size))
+    return Device(
+        platform=str(platform.name).strip(),
+        name=str(handle.name).strip(),
+        version=version,
+        driver=str(handle.driver_version).strip(),
+        images=limits,
+        read_write_images=limits is not None and _has_read_write(cl, handle, version),
+        fp16="cl_khr_fp16" in extensions,
+        # Drivers of OpenCL 1.1 do not know the question after doubles that later ones answer.
+        fp64="cl_khr_fp64" in extensions or (not version.startswith("OpenCL 1.") and bool(handle.double_fp_config)),
+        subnormals=bool(single & _SUBNORMALS),
+        correct_division=bool(single & _CORRECT_DIVISION),
+        extensions=extensions,
+        memory=int(handle.global_mem_size),
+        largest_buffer=int(handle.max_mem_alloc_size),
+        largest_group=int(handle.max_work_group_size),
+        group_sizes=tuple(int(size) for size in handle.max_work_item_sizes),
+        is_pocl=_POCL in str(platform.name),
+        handle=handle,
+    )
+
+
+def _has_read_write(cl: Any, handle: Any, version: str) -> bool:
+    """Images that one kernel reads and writes: a part of OpenCL 2, an option of OpenCL 3."""
+    if version.startswith("OpenCL 2"):
+        return True
+    if version.startswith("OpenCL 1"):
+        return False
+    try:
+        return any(feature.name == _READ_WRITE for feature in handle.opencl_c_features)
+    except cl.Error:
+        return False

@@ -1,0 +1,40 @@
+"""Random programs over textures give on a device what the interpreter gives, bit for bit."""
+
+import numpy as np
+import pytest
+from tests.lowering.codegen.opencl.random_textures import TextureProgram
+from tests.lowering.codegen.programs import assert_same
+from tests.lowering.runtime.opencl.sources import default_device
+from tests.lowering.small_operators import inputs_of
+
+from layoutproof.ir.interp import run
+from layoutproof.ir.script import loads
+from layoutproof.lowering.codegen.opencl.emit import emit_opencl
+from layoutproof.lowering.flatten import FlattenBuffer
+from layoutproof.lowering.runtime.opencl.load import load_opencl
+
+
+def compare(seed: int) -> None:
+    """Run one program both ways. Nothing is proved of its textures first: only the text is tried."""
+    func = loads(TextureProgram(seed).text, f"random_{seed}.py")
+    given = inputs_of(func, seed)
+    expected = run(func, given).arrays
+    lowered = FlattenBuffer().propose(func).new
+    found = {name: np.array(array) for name, array in given.items()}
+    load_opencl(lowered, emit_opencl(lowered), {}, default_device(), check=False).raw(**found)
+    for name, array in expected.items():
+        assert_same(found[name], np.asarray(array), f"seed {seed}, {name}")
+
+
+@pytest.mark.parametrize("first", range(0, 32, 8))
+def test_random_textures(first: int) -> None:
+    """Eight programs, of all types of channels, with images and buffers read and written in many ways."""
+    for seed in range(first, first + 8):
+        compare(seed)
+
+
+@pytest.mark.campaign
+def test_many_random_textures() -> None:
+    """A thousand more."""
+    for seed in range(1000, 2000):
+        compare(seed)
