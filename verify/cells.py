@@ -154,10 +154,10 @@ def _groups(flat: Sequence[Expr], shape: Sequence[Expr]) -> list[list[Expr]] | N
     rest = list(shape)
     for extent in flat:
         wanted, product, group = Polynomial.of(extent), Polynomial.of(const(1)), list[Expr]()
-        while rest and (not group or product != wanted):
+        while rest and product != wanted:
             group.append(rest.pop(0))
             product = product.times(Polynomial.of(group[-1]))
-        # Axes of extent 1 belong to what stands before them.
+        # Axes of extent 1 belong to what stands before them; a flat one may be left without any.
         while rest and product == wanted and Polynomial.of(rest[0]).constant == 1:
             group.append(rest.pop(0))
         if product != wanted:

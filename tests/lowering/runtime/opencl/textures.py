@@ -12,7 +12,7 @@ from tests.lowering.codegen.programs import Array
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.distance import allowed_ulps, ulps_apart
-from layoutproof.ir.expr import IntImm, const
+from layoutproof.ir.expr import IntImm
 from layoutproof.ir.interp import run
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
@@ -69,7 +69,7 @@ def flattenings(func: PrimFunc) -> Iterator[Flattening]:
             yield Flattening(buffer.name, f"lambda {last}: [{last}//7, AXIS_SEPARATOR, {last}%7]", None, "R", 2)
             if not is_output:
                 yield Flattening(buffer.name, f"lambda {last}: [{last}//8, AXIS_SEPARATOR, {last}%8]", None, "RGBA", 2)
-        if len(outer) > 1 and (single or not is_output) and buffer.shape[-1] != const(1):
+        if len(outer) > 1 and (single or not is_output):
             first, *middle = outer
             rest = ", ".join(middle)
             blocked = f"{rest}, AXIS_SEPARATOR, {last}" if is_output else f"{last}//4, {rest}, AXIS_SEPARATOR, {last}%4"
