@@ -14,7 +14,7 @@ BESIDE := $(foreach folder,tests benchmarks examples,$(if $(wildcard $(folder)/*
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
-	@echo 'make test      the tests (some six minutes on two cores)'
+	@echo 'make test      the tests (some nine minutes on two cores)'
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
