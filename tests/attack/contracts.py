@@ -130,6 +130,9 @@ _ARITHMETIC: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
     BinaryOp.FLOORMOD: lambda a, b: a % b,
     BinaryOp.MIN: lambda a, b: a if a < b else b,
     BinaryOp.MAX: lambda a, b: a if a > b else b,
+    BinaryOp.BITAND: lambda a, b: a & b,
+    BinaryOp.BITOR: lambda a, b: a | b,
+    BinaryOp.BITXOR: lambda a, b: a ^ b,
 }
 
 
