@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from layoutproof.ir.diagnostic import LayoutproofError
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
@@ -22,6 +23,7 @@ __all__ = [
     "AXIS_SEPARATOR",
     "IllegalTransform",
     "IndexMap",
+    "LayoutproofError",
     "PrimFunc",
     "Schedule",
     "Status",
@@ -38,6 +40,7 @@ _HOME: dict[str, str] = {
     "AXIS_SEPARATOR": "layoutproof.ir.index_map",
     "IllegalTransform": "layoutproof.lowering.schedule",
     "IndexMap": "layoutproof.ir.index_map",
+    "LayoutproofError": "layoutproof.ir.diagnostic",
     "PrimFunc": "layoutproof.ir.primfunc",
     "Schedule": "layoutproof.lowering.schedule",
     "Status": "layoutproof.verify.verdict",
