@@ -5,12 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 CODE := cli ir lowering verify
-BESIDE := $(foreach folder,tests benchmarks examples,$(if $(wildcard $(folder)/*.py),$(folder)))
+BESIDE := $(foreach folder,tests benchmarks examples docs,$(if $(wildcard $(folder)/*.py),$(folder)))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench campaign oclgrind proofs recheck clean distclean
+.PHONY: help demo test lint format bench docs campaign browser oclgrind proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
@@ -18,7 +18,9 @@ help:
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
+	@echo 'make docs      the documentation as a site, in docs/_build/html'
 	@echo 'make campaign  the long random runs that make test leaves out'
+	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
 	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
 	@echo 'make proofs    write the lemmas under proofs/ anew; make recheck checks everything there with two solvers'
 	@echo 'make clean     remove caches and build outputs; make distclean removes the virtual environment too'
@@ -33,6 +35,9 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.campaign_maps
 	@$(BIN)/python -m tests.attack.campaign --fresh
+
+browser: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -m browser tests/browser
 
 oclgrind: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.lowering.runtime.opencl.under_oclgrind
@@ -59,9 +64,13 @@ recheck: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.ready-docs
+	@$(BIN)/python -m sphinx --nitpicky --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo 'docs/_build/html/index.html'
+
 clean:
-	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache htmlcov .coverage .coverage.*
-	find $(CODE) src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf build dist docs/_build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .grimp_cache htmlcov .coverage .coverage.*
+	find $(CODE) src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean
 	rm -rf $(VENV)
@@ -95,4 +104,9 @@ $(VENV)/.ready: pyproject.toml
 $(VENV)/.ready-dev: pyproject.toml
 	$(make_environment)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.ready $(VENV)/.ready-docs $@
+
+$(VENV)/.ready-docs: pyproject.toml
+	$(make_environment)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $(VENV)/.ready $@

@@ -8,9 +8,21 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import bench_kernels, bench_maps, bench_programs, bench_relayout, bench_running, bench_schedules, plot
+from benchmarks import (
+    bench_gate,
+    bench_kernels,
+    bench_maps,
+    bench_programs,
+    bench_relayout,
+    bench_running,
+    bench_schedules,
+    bench_start,
+    plot,
+)
 
 RESULTS = Path(__file__).resolve().parent / "results.md"
+SCHEDULES = 100
+"""How many schedules of an autotuner are checked here, cold and warm: `python -m benchmarks.bench_gate` takes more."""
 
 
 def _processor() -> str:
@@ -34,6 +46,10 @@ def main() -> None:
         bench_programs.table(),
         "## Schedules, each step proved",
         bench_schedules.table(),
+        f"## A log of {SCHEDULES} candidates",
+        bench_gate.measured_table(SCHEDULES),
+        "## Starting",
+        bench_start.table(),
         "## Running",
         bench_running.table(),
         "## Kernels",

@@ -19,6 +19,26 @@ SOLVERS = "LP512"
 CERTIFICATE_OF_MANY = "LP513"
 OTHER_TARGET = "LP516"
 OUTPUT_PAIR = "LP517"
+GATE_FILE = "LP555"
+GATE_RAISED = "LP556"
+NOTHING_PROVED = "LP557"
+NO_PROGRAM = "LP558"
+TRACES_OF_SEVERAL = "LP559"
+TIMEOUT = "LP525"
+WORKER_MEMORY = "LP526"
+WORKER_DIED = "LP527"
+JUDGE_FAILED = "LP528"
+SHARD = "LP529"
+NO_CLUSTER = "LP530"
+CLUSTER_ADDRESS = "LP531"
+OTHER_TOOL = "LP532"
+NO_SUCH_CODE = "LP550"
+SPOOL = "LP535"
+SELECTION = "LP536"
+BASELINE = "LP537"
+JOB_SUMMARY = "LP538"
+NO_CACHE = "LP520"
+CACHE_REFUSED = "LP521"
 
 MEANINGS: Mapping[str, str] = {
     FILE_ACCESS: "The system refused access to a file.",
@@ -34,6 +54,26 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_TO_CHECK: "No file was named that holds a certificate, lemmas, a rewrite with its expected verdict, or a schedule.",
     SOLVERS: "Checking again takes two solvers, and those that are named must be installed.",
     CERTIFICATE_OF_MANY: "A certificate tells of one schedule; a file of schedules, one a line, has none.",
+    GATE_FILE: "A file of gates is Python with functions decorated with @layoutproof.gate, and it must be possible to load it.",
+    GATE_RAISED: "The function of a gate, or its file, raised an exception that is none of layoutproof's.",
+    NOTHING_PROVED: "A schedule without a step proves nothing, so that a gate that returns one would always be open.",
+    NO_PROGRAM: "Schedules stand beside the program that they schedule, under the same name, or the program is named with --trace.",
+    TRACES_OF_SEVERAL: "--trace gives the schedules of one program, so exactly one program is named with it.",
     OUTPUT_PAIR: "A target writes two files, told apart by their endings: .c and .h, or .cl and .json.",
+    TIMEOUT: "Checking an item took longer than --timeout allows; its worker was ended, and nothing is known of the item.",
+    WORKER_MEMORY: "The worker process that checked an item took more memory than --memory allows and was ended.",
+    WORKER_DIED: "A worker process crashed, was killed, or could not be started; its item was tried twice.",
+    JUDGE_FAILED: "Checking an item raised an exception that neither the item nor its files should be able to raise.",
+    SHARD: "A part of a run is written I/N: the I-th of N parts, I from 1 to N.",
+    NO_CLUSTER: "Checking on a fleet needs the package distributed, which the extra layoutproof[cluster] brings.",
+    CLUSTER_ADDRESS: "No Dask scheduler answers at the address, or it has no workers that can check anything.",
+    OTHER_TOOL: "A worker of the fleet has another version of layoutproof or of a solver than this machine.",
     OTHER_TARGET: "A device, or a profile of one, is named for a target that runs on the processor alone.",
+    NO_SUCH_CODE: "No message has the code that was asked for.",
+    SPOOL: "The outcomes of a run are kept in a temporary file, and the disk has no place for it.",
+    SELECTION: "--select and --ignore take codes of findings, such as LP216, or the beginning that several have: LP2, LP21.",
+    BASELINE: "A baseline is a file that --write-baseline wrote: JSON with one finding a line, by the hash of what was to be proved.",
+    JOB_SUMMARY: "GITHUB_STEP_SUMMARY names a file that cannot be written to; GitHub's runners name one that can.",
+    NO_CACHE: "There is no proof cache at the place, so there is nothing to check again.",
+    CACHE_REFUSED: "The proof cache cannot be read or not be changed; what `check` would go on without is an error of the command `cache`.",
 }

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from layoutproof.cli.options import format_option, output_option
-from layoutproof.cli.output import check_writable, emit, show
-from layoutproof.cli.render.device_table import devices_to_list, render_devices
-from layoutproof.lowering.runtime.opencl.devices import devices, find_device
 
 
 @click.command("devices")
@@ -22,14 +18,6 @@ def devices_command(device: str | None, output_format: str, output: Path | None)
 
     The one marked is used unless another is named: by `--device`, or by the environment variable LAYOUTPROOF_OPENCL_DEVICE.
     """
-    if output is not None:
-        check_writable(output)
-    chosen = find_device(device)
-    found = devices() if device is None else (chosen,)
-    if output_format == "json":
-        emit(json.dumps(devices_to_list(found, chosen), indent=2) + "\n", output)
-    elif output is not None:
-        emit(render_devices(found, chosen), output)
-    else:
-        show(render_devices(found, chosen, markup=True))
-    return 0
+    from layoutproof.cli.device_list import list_devices
+
+    return list_devices(device, output_format, output)

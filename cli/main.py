@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 import click
 
@@ -23,17 +24,28 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
-# Name: module and attribute. A command is loaded when it is called: `map` needs no compiler's driver, `run` no drawing.
+class _Entry(NamedTuple):
+    """Where a command stands, and what the list of commands says of it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+# A command's file is loaded when the command is called or asked for help; its own imports stand inside its function. So help loads no
+# solver, and `map` no compiler's driver.
 _COMMANDS = {
-    "build": ("layoutproof.cli.build", "build_command"),
-    "check": ("layoutproof.cli.check", "check_command"),
-    "demo": ("layoutproof.cli.demo", "demo"),
-    "devices": ("layoutproof.cli.devices", "devices_command"),
-    "draw": ("layoutproof.cli.draw", "draw"),
-    "map": ("layoutproof.cli.map", "map_command"),
-    "pad-values": ("layoutproof.cli.pad_values", "pad_values"),
-    "recheck": ("layoutproof.cli.recheck", "recheck_command"),
-    "run": ("layoutproof.cli.run", "run"),
+    "build": _Entry("layoutproof.cli.build", "build_command", "Prove and lower a program, and write it as C or OpenCL."),
+    "cache": _Entry("layoutproof.cli.cache", "cache", "What the proof cache holds: look, clear, check again."),
+    "check": _Entry("layoutproof.cli.check", "check_command", "Prove schedules, gates and rewrites, one or thousands."),
+    "demo": _Entry("layoutproof.cli.demo", "demo", "The whole story on a real convolution, in a minute."),
+    "devices": _Entry("layoutproof.cli.devices", "devices_command", "List the OpenCL devices and what they can do."),
+    "draw": _Entry("layoutproof.cli.draw", "draw", "Draw a layout: cells, what they hold, padding."),
+    "explain": _Entry("layoutproof.cli.explain", "explain_command", "What a message's code means, with an example."),
+    "map": _Entry("layoutproof.cli.map", "map_command", "Is an index map injective? Its shape, padding, inverse."),
+    "pad-values": _Entry("layoutproof.cli.pad_values", "pad_values", "Which pad values would make guards unnecessary."),
+    "recheck": _Entry("layoutproof.cli.recheck", "recheck_command", "Check certificates again, with other solvers."),
+    "run": _Entry("layoutproof.cli.run", "run", "Prove, lower, compile and run a program, and compare."),
 }
 
 
@@ -48,9 +60,24 @@ class _Commands(click.Group):
         """The command of a name, None where there is none."""
         if cmd_name not in _COMMANDS:
             return None
-        module, attribute = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(module), attribute)
+        entry = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(entry.module), entry.attribute)
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with. For a name that is none, click.UsageError with the one that is like it."""
+        name = args[0]
+        if name in _COMMANDS or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        near = "".join(f" Did you mean '{other}'?" for other in get_close_matches(name, _COMMANDS, n=1))
+        raise click.UsageError(f"No such command '{name}'.{near}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, none of them loaded."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

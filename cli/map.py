@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from layoutproof.cli.options import format_option, output_option, read_index_map
-from layoutproof.cli.output import check_writable, emit, exit_code, show
-from layoutproof.cli.render.text import render_map
-from layoutproof.ir.map_text import parse_shape
-from layoutproof.verify.maps import Box, check_map
+from layoutproof.cli.options import format_option, output_option
 
 
 @click.command("map")
@@ -30,16 +25,6 @@ def map_command(
     MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups) or two layouts
     ('NHWC->NCHW4c'). The exit code depends on injectivity alone: a padded map is a fine map.
     """
-    if output is not None:
-        check_writable(output)
-    logical = parse_shape(shape)
-    wanted = parse_shape(physical_shape) if physical_shape is not None else None
-    chosen: Box = "tight" if box == "tight" else "digits"
-    report = check_map(read_index_map(index_map, logical), logical, where, box=chosen, physical_shape=wanted)
-    if output_format == "json":
-        emit(json.dumps(report.to_dict(), indent=2) + "\n", output)
-    elif output is not None:
-        emit(render_map(report), output)
-    else:
-        show(render_map(report, markup=True))
-    return exit_code(report.injective.status)
+    from layoutproof.cli.mapping import tell_map
+
+    return tell_map(index_map, shape, where, box, physical_shape, output_format, output)

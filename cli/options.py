@@ -1,24 +1,12 @@
-"""Options that several commands share, and how their texts become values."""
+"""Options that several commands share. What becomes of their texts stands in `values`: this file loads fast."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-
-from layoutproof.cli import codes
-from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.visit import free_variables
-
-MAX_EXTENT = (1 << 31) - 1
-_LAYOUTS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 
 
 def file_path(text: str | Path) -> Path:
@@ -39,35 +27,6 @@ def format_option(*formats: str) -> Callable[[Any], Any]:
     return click.option(
         "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True, help="Form of the output."
     )
-
-
-def read_index_map(text: str, shape: Sequence[Expr] = ()) -> IndexMap:
-    """An index map from lambda text, which may use the names of `shape`, or from two layout strings: `NHWC->NCHW4c`.
-
-    Raises LayoutproofError.
-    """
-    layouts = _LAYOUTS.fullmatch(text)
-    return layout_map(layouts[1], layouts[2]) if layouts is not None else parse_index_map(text, symbols=names_of(shape))
-
-
-def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:
-    """The names that extents use, in order of first appearance."""
-    return tuple(dict.fromkeys(v for extent in shape for v in free_variables(extent)))
-
-
-def read_sizes(items: Sequence[str]) -> dict[str, int]:
-    """`n=5` options as a dictionary. Raises LayoutproofError for anything else, for a name given twice and for negative sizes."""
-    sizes: dict[str, int] = {}
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not equals or not name.isidentifier() or not re.fullmatch(r"[0-9]+", value):
-            raise error(codes.SIZE, f"--size {item}: expected NAME=NUMBER, such as n=5")
-        if name in sizes:
-            raise error(codes.SIZE, f"--size {item}: {name} was given already")
-        if int(value) > MAX_EXTENT:
-            raise error(codes.SIZE, f"--size {item}: sizes go up to {MAX_EXTENT}")
-        sizes[name] = int(value)
-    return sizes
 
 
 size_option = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated.")

@@ -6,17 +6,22 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING, TextIO
 
 from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.verify.verdict import Status
 
-_EXIT_CODES = {Status.PROVED: 0, Status.REFUTED: 1, Status.UNKNOWN: 3, Status.VACUOUS: 3}
-STYLES = {Status.PROVED: "bold green", Status.REFUTED: "bold red", Status.UNKNOWN: "bold yellow", Status.VACUOUS: "bold yellow"}
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from layoutproof.verify.verdict import Status
+
+# By a verdict's word, which a status is: so this file needs neither the verdicts nor rich before there is something to show.
+_EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
+STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
 
 
@@ -25,19 +30,13 @@ def exit_code(status: Status) -> int:
     return _EXIT_CODES[status]
 
 
-class _Console(Console):
-    """Rich's console, which leaves it to the command to say what a closed pipe means: rich would exit with 1, which is `refuted` here."""
-
-    def on_broken_pipe(self) -> None:
-        """Raise BrokenPipeError."""
-        raise BrokenPipeError
-
-
 def console() -> Console:
     """Standard output: coloured and as wide as the terminal, or plain and of one width when it is not a terminal."""
+    from layoutproof.cli.console import PipeConsole
+
     if sys.stdout.isatty():
-        return _Console(highlight=False, emoji=False)
-    return _Console(highlight=False, emoji=False, no_color=True, width=_PLAIN_WIDTH)
+        return PipeConsole(highlight=False, emoji=False)
+    return PipeConsole(highlight=False, emoji=False, no_color=True, width=_PLAIN_WIDTH)
 
 
 def show(text: str) -> None:
@@ -78,6 +77,30 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
     finally:
         # After a failure, or Ctrl-C, nothing half-written stays behind; after success the names are gone already.
         for part, _ in parts:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+
+    For what is too long to be made in memory. Raises LayoutproofError where it cannot be written.
+    """
+    check_writable(path)
+    part: Path | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        part = Path(temporary)
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(part, 0o666 & ~_umask())
+        os.replace(part, path)
+    except OSError as problem:
+        raise _cannot_write(path, problem) from problem
+    finally:
+        if part is not None:
             part.unlink(missing_ok=True)
 
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from layoutproof.cli.options import file_path, format_option, output_option
-from layoutproof.cli.output import check_writable, emit, exit_code
-from layoutproof.cli.run import choose_function
-from layoutproof.lowering.padding.report import PadValueReport
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.trace import load_trace
-from layoutproof.verify.verdict import Status
 
 
 @click.command("pad-values")
@@ -32,17 +25,6 @@ def pad_values(
     Tried are no contract, undef, the identities of the reductions seen, zero, one and the ends of the type; each answer is proved, with
     the licences that it needs. The exit code is 0 where some candidate removes a guard.
     """
-    if output is not None:
-        check_writable(output)
-    schedule = Schedule.replay(choose_function(program, function), load_trace(trace_path))
-    report = schedule.pad_value_search(block, buffer)
-    emit(json.dumps(report.to_dict(), indent=2) + "\n" if output_format == "json" else f"{report}\n", output)
-    return exit_code(_status(report))
+    from layoutproof.cli.pad_value_search import search_pad_values
 
-
-def _status(report: PadValueReport) -> Status:
-    """Whether there is a value; where there is none, whether that is known."""
-    if report.best is not None:
-        return Status.PROVED
-    outcomes = [outcome.status for row in report.rows for outcome in row.outcomes.values()]
-    return Status.REFUTED if outcomes and set(outcomes) == {Status.REFUTED} else Status.UNKNOWN
+    return search_pad_values(program, trace_path, block, buffer, function, output_format, output)

@@ -77,10 +77,12 @@ class Picture:
         return not any(level.elided for level in self.levels)
 
 
-def lay_out(shape: Sequence[int], separators: tuple[int, ...] = (), max_cells: int = MAX_CELLS) -> Picture:
-    """Place the cells of a physical box of extents `shape` (each at least 1), showing at most about `max_cells` of them."""
+def lay_out(shape: Sequence[int], separators: tuple[int, ...] = (), max_cells: int = MAX_CELLS, longest: int = _MAX_SHOWN) -> Picture:
+    """Place the cells of a physical box of extents `shape` (each at least 1), showing at most about `max_cells` of them, and at most
+    `longest` indices of an axis.
+    """
     directions = _directions(len(shape), separators)
-    shown = _shown(shape, directions, max_cells)
+    shown = _shown(shape, directions, max_cells, longest)
     size = {True: 1.0, False: 1.0}
     depth = {True: 0, False: 0}
     levels: list[Level] = []
@@ -108,9 +110,9 @@ def _directions(rank: int, separators: tuple[int, ...]) -> dict[int, bool]:
     return {axis: (rank - 1 - axis) % 2 == 0 for axis in range(rank)}
 
 
-def _shown(shape: Sequence[int], directions: Mapping[int, bool], max_cells: int) -> list[tuple[int, ...]]:
+def _shown(shape: Sequence[int], directions: Mapping[int, bool], max_cells: int, longest: int) -> list[tuple[int, ...]]:
     """For each axis the indices shown: all, or some from the beginning and some from the end; at least two of each while that fits."""
-    counts = [min(extent, _MAX_SHOWN) for extent in shape]
+    counts = [min(extent, longest) for extent in shape]
     across = max(_MAX_ACROSS, isqrt(max_cells) * 3 // 2)
     for horizontal in (True, False):
         _shorten(counts, [axis for axis in range(len(shape)) if directions[axis] is horizontal], across)

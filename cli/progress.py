@@ -6,9 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 Advance = Callable[[str], None]
 
 
@@ -21,6 +18,10 @@ def stages(count: int) -> Iterator[Advance]:
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         yield _silent
         return
+    # Rich takes long to load, and only who watches needs it.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=count, completed=-1)

@@ -67,6 +67,14 @@ VECTOR_TARGET = "LP383"
 HOIST_FLAG = "LP387"
 LET_INSIDE = "LP388"
 HOIST_COPIES = "LP389"
+PAD_VALUE = "LP373"
+BRANCH_NEEDED = "LP374"
+GATE_FORM = "LP345"
+GATE_RESULT = "LP346"
+CACHE_DAMAGED = "LP366"
+CACHE_UNUSABLE = "LP367"
+CACHE_FOREIGN = "LP368"
+CACHE_ENTRY = "LP369"
 
 MEANINGS: Mapping[str, str] = {
     NO_BUFFER: "The function has no buffer of that name, neither as a parameter nor in its body.",
@@ -88,7 +96,7 @@ MEANINGS: Mapping[str, str] = {
     POINTER_USE: "The buffer's memory is used by its address, where a change of layout cannot be followed.",
     VECTOR_INDEX: "A vector access reaches neighbours in the old layout; in the new one they need not be neighbours.",
     FIXED_INTERFACE: "The schedule was made with a fixed interface, so the layout of a parameter may not change.",
-    NOT_PROVED: "A step was not proved, so it was not applied. The report has the claim, and the counterexample where there is one.",
+    NOT_PROVED: "What textures ask of a kernel was not proved, so it is not built. The report has the claim and the counterexample.",
     SEPARATORS: "Axis separators are increasing indices of axes before the last.",
     PAD_REFERENCE: "A pad value may load elements of the buffer, not padding: what padding holds may not depend on other padding.",
     RECORD_MAP: "A layout record must state maps that are injective and stay in their boxes; a program that is read may claim anything.",
@@ -131,5 +139,13 @@ MEANINGS: Mapping[str, str] = {
     HOIST_COPIES: "A condition with two arms copies its loop; so many of them would make the program too large.",
     NOT_ADJACENT: "Two loops become one where the second stands right behind the first, runs as often, and counts in the same type.",
     BLOCK_MAP: "A block runs over another space where its variables are its loops, and new ones are functions of old ones of one kind.",
+    PAD_VALUE: "With this value in the padding a branch cannot go: the iterations that it kept away change what is seen.",
+    BRANCH_NEEDED: "A branch cannot go: what it keeps away changes what is seen, and no padding holds a stated value that makes up for it.",
+    GATE_FORM: "A gate is a function that takes the arguments of each of its cases, by name or in order, and nothing else.",
+    GATE_RESULT: "A gate returns what it proved: a schedule, the report of a map, or a list of such.",
     PARTITION: "A loop is cut between its iterations, and nothing in it happens once for all of them.",
+    CACHE_DAMAGED: "The proof cache was not what was written there. It was moved away under a name that says so, and a new one was begun.",
+    CACHE_UNUSABLE: "The proof cache cannot be read or written, so the run goes on without it: results are the same, and take longer.",
+    CACHE_FOREIGN: "What stands at the proof cache's place is something else. It was left as it is.",
+    CACHE_ENTRY: "An entry of the proof cache is not what was written there. It was set aside, and what it said is proved again.",
 }

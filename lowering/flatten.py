@@ -228,6 +228,8 @@ def product(factors: Sequence[Expr]) -> Expr:
             result = factor
         else:
             result = binary(BinaryOp.MUL, with_type(result, INT64), with_type(factor, INT64))
+    if number > INT64.max_int:
+        raise error(codes.INDEX_TYPE, f"a flat extent is {number}, which is more than an index of 64 bits reaches")
     if result is None or number == 0:
         wide = any(f.dtype == INT64 for f in factors) or number > INT32.max_int
         return const(number, INT64 if wide else INT32)

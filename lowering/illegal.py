@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.verdict import Status, Verdict, worst
+
+_WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
+
+
+def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Verdicts by status, those that are alike in the order that they had."""
+    return sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.status))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStep:
+    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was and stayed."""
+
+    primitive: str
+    arguments: Mapping[str, Any]
+    func: PrimFunc
 
 
 class IllegalTransform(LayoutproofError):
     """A transform that was refused; the schedule is as it was before.
 
-    `verdicts` are those that are not proved, worst first; empty where the transform does not apply at all (no such buffer, a pad
-    value of the wrong type). The text has the place in the program and the counterexample.
+    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the transform does
+    not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the program and the counterexample.
+    `step` is what a schedule refused, None where it did not come to a schedule.
     """
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], verdicts: Iterable[Verdict] = ()) -> None:
         super().__init__(diagnostics)
-        order = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
-        self.verdicts: tuple[Verdict, ...] = tuple(sorted(verdicts, key=lambda v: order.index(v.status)))
+        self.verdicts: tuple[Verdict, ...] = tuple(worst_first(verdicts))
+        self.step: RefusedStep | None = None
 
     @property
     def verdict(self) -> Verdict | None:
@@ -37,8 +57,10 @@ def counterexample_text(verdict: Verdict) -> str | None:
     found = verdict.counterexample
     if verdict.reason is not None or found is None:
         return verdict.reason
-    if set(found) == {"first", "second", "image"}:
-        return f"{found['first']} and {found['second']} both go to {found['image']}"
+    if {"first", "second", "image"} <= set(found):
+        symbols = found.get("symbols", {})
+        given = f", for {', '.join(f'{name} = {value}' for name, value in symbols.items())}" if symbols else ""
+        return f"{found['first']} and {found['second']} both go to {found['image']}{given}"
     return ", ".join(f"{name}: {value}" for name, value in found.items())
 
 

@@ -29,12 +29,13 @@ class Pass(ABC):
     """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the schedule.
 
     Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. Where it `moves_iterations`, the
-    help of a refusal names two accesses that would change places, if there are such.
+    help of a refusal names two accesses that would change places, if there are such; where it `drops_branches`, that is about padding.
     """
 
     primitive: ClassVar[str]
     may_leave_nothing: ClassVar[bool] = False
     moves_iterations: ClassVar[bool] = False
+    drops_branches: ClassVar[bool] = False
 
     @abstractmethod
     def propose(self, func: PrimFunc) -> Rewrite:

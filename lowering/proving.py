@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.expr import Expr
+from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.source import Span
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
-from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.find import all_buffers
+from layoutproof.lowering.hints import hint_of
+from layoutproof.lowering.illegal import IllegalTransform, counterexample_text, worst_first
 from layoutproof.lowering.passes import Pass
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.verify import codes as claims
+from layoutproof.verify.claim_kinds import code_of
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -39,10 +44,10 @@ def check_step(
     if malformed:
         raise IllegalTransform(malformed)
     try:
-        verdicts = check_rewrite(rewrite, where, allowed=allowed, search=search)
+        verdicts = verdicts_of(rewrite, where, allowed, search, transform.primitive, transform.arguments())
     except LayoutproofError as problem:
         raise IllegalTransform(problem.diagnostics) from problem
-    refused = [v for v in verdicts if v.status not in accepted]
+    refused = worst_first(v for v in verdicts if v.status not in accepted)
     if refused:
         raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
     return verdicts
@@ -54,17 +59,53 @@ def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) 
     for verdict in refused:
         word = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}[verdict.status]
         message = f"{subject}: {verdict.claim} {word}: {counterexample_text(verdict)}"
-        yield Diagnostic(codes.NOT_PROVED, message, _place(verdict.claim, rewrite.new))
+        code, hint = _code(transform, rewrite, verdict)
+        place = place_of_claim(verdict.claim, rewrite.new)
+        yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)
+
+
+# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers tell that themselves.
+_SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
+
+
+def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str | None]:
+    """The code of a verdict that is not proved, and what could be done about it where that is known."""
+    code = code_of(verdict.status, verdict.claim)
+    if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
+        return code, hint_of(verdict)
+    stated = {name for name, record in layout_records(rewrite.old).items() if any(step.contract is not None for step in record.steps)}
+    filled = sorted({buffer.name for buffer in all_buffers(rewrite.old) if buffer.data.name in stated})
+    if not filled:
+        return codes.BRANCH_NEEDED, "padding can make a branch unnecessary, once transform_layout(..., pad_value=...) says what it holds"
+    return codes.PAD_VALUE, f"`layoutproof pad-values` tries other values for the padding of {', '.join(filled)}"
+
+
+def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[tuple[Span, str]]:
+    """Further lines that the claim and its reason name, where two places matter: the accesses of a race, the stores that differ."""
+    if first is None or verdict.status is not Status.REFUTED:
+        return
+    seen = {first.line}
+    for text in (verdict.claim, verdict.reason if verdict.reason is not None else ""):
+        for found in _NAMED.finditer(text):
+            place = _line(func, int(found["line"]))
+            if place is not None and place.line not in seen:
+                seen.add(place.line)
+                yield place, found["what"].strip(" ,;:")
 
 
 _LINE = re.compile(r"\bline (\d+)\b")
+_NAMED = re.compile(r"(?P<what>[^\n(]*)\(line (?P<line>\d+)\)")
 
 
-def _place(claim: str, func: PrimFunc) -> Span | None:
+def place_of_claim(claim: str, func: PrimFunc) -> Span | None:
     """The line that a claim names, in the text that the function was read from; else where the function stands."""
     found = _LINE.search(claim)
-    if func.span is None or found is None:
-        return func.span
-    source, line = func.span.source, int(found[1])
+    return _line(func, int(found[1])) if found is not None else func.span
+
+
+def _line(func: PrimFunc, line: int) -> Span | None:
+    if func.span is None:
+        return None
+    source = func.span.source
     text = source.line(line)
     return Span(source, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))

@@ -7,6 +7,7 @@ true of a proposal is asked of `layoutproof.verify` alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -29,8 +30,9 @@ from layoutproof.lowering.cleanup.methods import CleanupMethods
 from layoutproof.lowering.conventions import check_records
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.illegal import IllegalTransform, refusing
+from layoutproof.lowering.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.licensed import licences_here
 from layoutproof.lowering.loops.broken import with_broken_order
 from layoutproof.lowering.loops.methods import LoopMethods
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
@@ -46,7 +48,7 @@ from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.vectors.methods import VectorMethods
-from layoutproof.verify.values.licences import ALL, Licences
+from layoutproof.verify.values.licences import Licences
 from layoutproof.verify.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -76,10 +78,10 @@ class BufferName:
 
 class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
     """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
-    that proofs may use, the fewest that suffice.
+    that proofs may use, the fewest that suffice: all, unless that is said here or by the gate that makes the schedule.
     """
 
-    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences = ALL) -> None:
+    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
         """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are not proved, and
         for an interface that is neither "free" nor "fixed".
         """
@@ -88,7 +90,8 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         self.original = require_wellformed(func)
         check_records(func)
         self.interface = interface
-        self.allowed = allowed
+        # A gate, or the run that asks it, may bound the licences.
+        self.allowed = licences_here() if allowed is None else allowed & licences_here()
         self._steps: list[Step] = []
         self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None
 
@@ -123,6 +126,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             offered = self._with_wrapping_offered(problem, transform)
             if transform.moves_iterations and problem.verdicts:
                 offered = with_broken_order(problem, transform.propose(self.func))
+            offered.step = RefusedStep(transform.primitive, transform.arguments(), self.func)
             if offered is problem:
                 raise
             raise offered from problem
@@ -130,6 +134,12 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
     def attempt(self, transform: Pass) -> Step:
         """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
         return self._keep(self._proved(transform, search=False))
+
+    def fork(self) -> Schedule:
+        """A schedule in the same state; what is applied to either from now on does not concern the other."""
+        twin = copy(self)
+        twin._steps = list(self._steps)
+        return twin
 
     def undo(self) -> None:
         """Take the last step back. Raises LayoutproofError where there is none."""

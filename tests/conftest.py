@@ -4,6 +4,7 @@ The default profile draws the same cases on every run, so that a red run can be 
 """
 
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,14 @@ class Golden:
             )
             lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
             pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_proof_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Proofs are kept in a place of the run's own: none that was there before makes a test pass, and the user's stays as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path_factory.mktemp("proof-cache") / "proofs.sqlite"))
+        yield
 
 
 @pytest.fixture

@@ -14,6 +14,9 @@ FACE = ROOT / PACKAGE_DIR["layoutproof"]
 MATERIAL = frozenset({"data", "golden", "programs"})
 """Folders of files that are read as text; a Python file in them is not code of ours."""
 
+SHIPPED = frozenset({".json", ".html", ".css", ".js", ".md"})
+"""Files beside the code that it reads."""
+
 
 def code_files() -> list[Path]:
     """Every Python file that is shipped, each once: the rooms in their top-level folders, and the face's own files."""
@@ -26,15 +29,15 @@ def files_of_tests() -> list[Path]:
 
 
 def all_files() -> list[Path]:
-    """Shipped code, tests, benchmarks and examples."""
-    beside = [path for folder in ("benchmarks", "examples") for path in _python_below(ROOT / folder)]
+    """Shipped code, tests, benchmarks, examples and what makes the documentation."""
+    beside = [path for folder in ("benchmarks", "examples", "docs") for path in _python_below(ROOT / folder)]
     return sorted([*code_files(), *files_of_tests(), *beside])
 
 
 def material_files() -> list[Path]:
     """Every file that is shipped without being code."""
     return sorted(
-        path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file() and (_is_material(path) or path.suffix == ".json")
+        path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file() and (_is_material(path) or path.suffix in SHIPPED)
     )
 
 

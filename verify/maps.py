@@ -16,7 +16,7 @@ import numpy as np
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32, INT64, DType
-from layoutproof.ir.expr import FALSE, Expr, Var
+from layoutproof.ir.expr import FALSE, TRUE, Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.answer import Answer, Collision
@@ -58,7 +58,7 @@ def check_map(
     problem = make_problem(index_map, shape, where)
     sizes = physical_box(problem, box, physical_shape)
     parts = make_parts(problem, sizes)
-    if problem.symbols and condition_is_satisfiable(problem, RLIMIT) is False:
+    if (problem.symbols or problem.where != TRUE) and condition_is_satisfiable(problem, RLIMIT) is False:
         return _vacuous(problem, sizes, start)
     try:
         try:

@@ -221,7 +221,15 @@ def prove_injective_by_z3(problem: Problem, axes: tuple[int, ...], inputs: tuple
 
 
 def condition_is_satisfiable(problem: Problem, rlimit: int) -> bool | None:
-    """Whether symbols exist that satisfy the side condition with every extent at least 1; None where that is not known."""
+    """Whether symbols exist that satisfy the side condition with every extent at least 1; None where that is not known.
+
+    Without symbols it is the condition's own value.
+    """
+    if not problem.symbols:
+        try:
+            return bool(evaluate(problem.where, {}))
+        except Trap:
+            return None
     if next(instances(problem, 1, None), None) is not None:
         return True
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layoutproof.ir.buffer import Range
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.stmt import IterVar
 from layoutproof.ir.visit import free_variables
@@ -34,7 +35,14 @@ def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequen
     extent = last - low + Affine({}, 1)
     if low == start and extent == affine_of(domain.extent):
         return iter_var
+    if not (_is_sayable(low, dtype) and _is_sayable(extent, dtype)):
+        return iter_var
     return replace(iter_var, domain=Range(expression_of(low, dtype), expression_of(extent, dtype)))
+
+
+def _is_sayable(part: Affine, dtype: DType) -> bool:
+    """Whether every number in it has a place in the type; the ends of a fused symbolic loop may have none."""
+    return all(abs(number) <= dtype.max_int for number in (part.constant, *part.terms.values()))
 
 
 def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:

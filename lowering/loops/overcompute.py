@@ -36,6 +36,7 @@ class RemoveBranchingThroughOvercompute(Pass):
     """
 
     primitive: ClassVar[str] = "remove_branching_through_overcompute"
+    drops_branches: ClassVar[bool] = True
     block: str = field(metadata=option(ArgumentKind.NAME))
     guards: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
     wrap: bool = field(default=False, metadata=option(ArgumentKind.FLAG))

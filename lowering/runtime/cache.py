@@ -24,7 +24,7 @@ import platformdirs
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.lock import Hold, locked
+from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.native import Compiler, compile_library, machine
 
 _VERSION = "2"  # of this folder's layout

@@ -69,7 +69,7 @@ class _Comparison:
             raise error(
                 codes.SELF_CHECK,
                 f"the kernel of {self.func.name} and the reference interpreter disagree: {parameter.name}{index} is "
-                f"{actual.reshape(-1)[first]!r}, the program's value is {wanted.reshape(-1)[first]!r}",
+                f"{actual.reshape(-1)[first]!s}, the program's value is {wanted.reshape(-1)[first]!s}",
                 help=f"{self.compiler} or layoutproof is at fault: please report it with the program; check=False builds all the same",
             )
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script import load, loads
+    from layoutproof.lowering.gates import gate
     from layoutproof.lowering.relayout.relayout import relayout
     from layoutproof.lowering.schedule import IllegalTransform, Schedule
     from layoutproof.verify.maps import check_map
@@ -30,6 +31,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "check_map",
+    "gate",
     "load",
     "loads",
     "relayout",
@@ -46,6 +48,7 @@ _HOME: dict[str, str] = {
     "Status": "layoutproof.verify.verdict",
     "Verdict": "layoutproof.verify.verdict",
     "check_map": "layoutproof.verify.maps",
+    "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script",
     "loads": "layoutproof.ir.script",
     "relayout": "layoutproof.lowering.relayout.relayout",

@@ -122,14 +122,33 @@ BUILD = closed(
     ),
 )
 
+POSITION = {"path": TEXT, "line": COUNT, "column": COUNT, "end_line": COUNT, "end_column": COUNT, "text": TEXT}
+STATUS: Schema = {"enum": ["proved", "refuted", "unknown", "vacuous"]}
+FINDING = closed(
+    code={"type": "string", "pattern": "^LP[0-9]{3}$"},
+    message=TEXT,
+    status=nullable(STATUS),
+    severity={"enum": ["error", "warning", "note"]},
+    place=nullable(closed(**POSITION)),
+    related=listed(closed(**POSITION, message=TEXT)),
+    help=nullable(TEXT),
+    obligation=nullable({"type": "string", "pattern": "^[0-9a-f]{64}$"}),
+    counterexample=nullable({"type": "object"}),
+    drawing=listed(TEXT),
+    fate={"enum": ["fails", "allowed", "ignored", "known"]},
+)
 CHECK = closed(
     program=TEXT,
-    verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},
+    verdict=nullable(STATUS),
     steps=listed(STEP),
     certificate=nullable(TEXT),
-)
-BAD_LINE = closed(
-    program=TEXT, verdict={"type": "null"}, steps={"type": "array", "maxItems": 0}, certificate={"type": "null"}, line=COUNT, error=TEXT
+    kind={"enum": ["gate", "trace", "rewrite"]},
+    name=TEXT,
+    place=nullable(closed(**POSITION)),
+    findings=listed(FINDING),
+    notes=listed(TEXT),
+    seconds={"type": "number", "minimum": 0},
+    cached={"type": "boolean"},
 )
 
 RECHECK = closed(

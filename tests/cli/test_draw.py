@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import Caller
 
-from layoutproof.cli.draw import picture_of
+from layoutproof.cli.map_picture import picture_of
 from layoutproof.cli.picture import lay_out
 from layoutproof.verify.maps import check_map
 

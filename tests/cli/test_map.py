@@ -13,7 +13,7 @@ from tests.cli.calling import DATA, Caller, steady
 from tests.cli.schema import MAP
 from tests.conftest import Golden
 
-from layoutproof.cli.draw import picture_of
+from layoutproof.cli.map_picture import picture_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
 from layoutproof.verify.maps import check_map
@@ -144,7 +144,7 @@ def with_unknowns() -> MapReport:
 
 def test_what_is_not_known(call: Caller, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extent without closed form is a question mark and, in JSON, null; what is unknown has its reason; the exit code is 3."""
-    monkeypatch.setattr("layoutproof.cli.map.check_map", lambda *_, **__: with_unknowns())
+    monkeypatch.setattr("layoutproof.cli.mapping.check_map", lambda *_, **__: with_unknowns())
     outcome = call("map", "lambda i: [i]", "--shape", "n")
     assert outcome.code == 3
     golden("cli_map/unknown.txt", steady(outcome.out))

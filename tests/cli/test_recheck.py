@@ -13,7 +13,7 @@ from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
 from layoutproof.cli import own_proofs
-from layoutproof.cli import recheck as command
+from layoutproof.cli import rechecking as command
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.verdict import Status

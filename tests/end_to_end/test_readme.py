@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.calling import Caller, steady
+from tests.cli.calling import Caller
+from tests.pages import agrees, blocks, like_a_checkout, links, run_command, run_script, sessions, with_printed
 from tests.tree import ROOT
 
 PAGE = ROOT / "README.md"
@@ -20,8 +18,8 @@ REFUTED = "layoutproof check proofs/refuted/order_interchanged.py"
 # Continuous integration runs these, after the tests.
 LONG = ("layoutproof recheck proofs/",)
 COMMANDS = re.findall(r"^ {4}(layoutproof .*?)(?: {2,}.*)?$", README, re.MULTILINE)
-SESSIONS = re.findall(r"^```console\n\$ (.*)\n((?:.*\n)*?)```$", README, re.MULTILINE)
-PYTHON = re.findall(r"^```python\n((?:.*\n)*?)```$", README, re.MULTILINE)
+SESSIONS = {session.command: session for block in blocks(README) if block.language == "console" for session in sessions(block)}
+PYTHON = [block.text for block in blocks(README) if block.language == "python"]
 
 
 @pytest.fixture
@@ -33,23 +31,19 @@ def call(capsys: pytest.CaptureFixture[str]) -> Caller:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that looks like the repository to whoever follows the README; what they write stays in it."""
-    for name in ("examples", "proofs"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return like_a_checkout(tmp_path, monkeypatch)
 
 
 def told(text: str) -> Iterator[str]:
-    """Every command in a text that starts like one of ours."""
+    """Every command that stands within a line of text."""
     yield from (part for part in re.findall(r"`(layoutproof [^`]*)`", text))
 
 
 def test_what_the_readme_holds() -> None:
     """The patterns above find what is there: nothing in a block goes unlooked at."""
-    assert README.count("```") == 2 * (len(SESSIONS) + len(PYTHON))
+    assert len(list(blocks(README))) == len(SESSIONS) + len(PYTHON)
     assert README.count("    layoutproof ") == len(COMMANDS)
     assert set(LONG) <= set(COMMANDS) and (ROOT / ".ci" / "run").read_text().count("make recheck") == 1
-    assert list(told(README)) == []
 
 
 def test_commands_run(call: Caller, checkout: Path, request: pytest.FixtureRequest) -> None:
@@ -57,32 +51,29 @@ def test_commands_run(call: Caller, checkout: Path, request: pytest.FixtureReque
 
     With --update-golden, what the README shows is written anew.
     """
-    shown = dict(SESSIONS)
     update = bool(request.config.getoption("--update-golden"))
     for command in re.findall(r"^(?: {4}|\$ )(layoutproof .*?)(?: {2,}.*)?$", README, re.MULTILINE):
         if command in LONG:
             continue
-        outcome = call(*shlex.split(command)[1:])
-        assert outcome.code == (1 if command == REFUTED else 0), outcome.err
-        if command in shown and update:
-            text = PAGE.read_text(encoding="utf-8")
-            PAGE.write_text(text.replace(shown[command], re.sub(r"\b\d+(\.\d+)? ms\b", "10 ms", outcome.out)), encoding="utf-8")
-        elif command in shown:
-            assert steady(outcome.out) == steady(shown[command])
+        printed = run_command(command, 1 if command == REFUTED else 0, call)
+        if command in SESSIONS and not agrees(SESSIONS[command].shown, printed):
+            assert update, f"$ {command}\nprints\n{printed}"
+            PAGE.write_text(with_printed(PAGE.read_text(encoding="utf-8"), SESSIONS[command], printed), encoding="utf-8")
+    for command in told(README):
+        run_command(command, 0, call)
 
 
 @pytest.mark.parametrize("block", PYTHON)
 def test_python_runs(checkout: Path, block: str) -> None:
     """Each block of Python is a script that runs from the repository's folder."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", block], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    run_script(block)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     """Every link to a file of ours names one that is there."""
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+    for target, _ in links(path):
         assert (path.parent / target).exists(), target
 
 

@@ -17,6 +17,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.pad_value import PadText
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.verify import codes as claims
 from layoutproof.verify.verdict import Status
 
 QUARTERS = "lambda i: [i//4, i%4]"
@@ -146,7 +147,7 @@ REFUSALS: dict[str, Refusal] = {
     "vector_index": Refusal(codes.VECTOR_INDEX, vector, TransformLayout("copy", "B", QUARTERS)),
     "strides": Refusal(codes.STRIDES, strided, TransformLayout("one", "A", "lambda i, j: [j, i]")),
     "fixed_interface": Refusal(codes.FIXED_INTERFACE, copy, TransformLayout("copy", "B", QUARTERS), "fixed"),
-    "out_of_bounds": Refusal(codes.NOT_PROVED, shifted, TransformLayout("shift", "B", "lambda i: [i//2, i%2]")),
+    "out_of_bounds": Refusal(claims.OUTSIDE, shifted, TransformLayout("shift", "B", "lambda i: [i//2, i%2]")),
 }
 
 

@@ -206,3 +206,13 @@ def test_bad_questions_are_refused(text: str, shape: Any, where: str | None) -> 
     """What is no question, or has an answer past 64 bits, gets a diagnostic, never another exception."""
     with pytest.raises(LayoutproofError):
         check_map(text, shape, where)
+
+
+SIDES = [("1 == 2", "vacuous"), ("4 % 3 == 2", "vacuous"), ("False", "vacuous"), ("1 == 1", "proved")]
+
+
+@pytest.mark.parametrize(("where", "status"), SIDES)
+def test_a_side_condition_without_symbols(where: str, status: str) -> None:
+    """A side condition that is false holds of nothing, whether or not the shape has names: nothing but vacuous follows."""
+    assert check_map("lambda i: [i]", (4,), where).injective.status.value == status
+    assert check_map("lambda i: [i//2]", (4,), where).injective.status.value == ("vacuous" if status == "vacuous" else "refuted")

@@ -104,6 +104,7 @@ def test_the_command_line_goes_on(
     broken: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`layoutproof check` says unknown, leaves no certificate and no traceback, and does the next file as ever."""
+    monkeypatch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path / "proofs.sqlite"))
     call = Caller(capsys)
     path, certificate = tmp_path / "doubled.py", tmp_path / "doubled.lpcert.json"
     path.write_text(PLAIN)

@@ -89,12 +89,13 @@ def recheck(
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
     command: Sequence[str] = COMMAND,
+    read: Callable[[Path], Reading] = read_file,
 ) -> Report:
     """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of each: first
-    of the files, then of the answers.
+    of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
     """
     with watched(len(paths)) as told:
-        readings = in_processes(read_file, paths, jobs, _died, lambda reading: told(reading.path))
+        readings = in_processes(read, paths, jobs, _died, lambda reading: told(reading.path))
     asked = _ask_all(readings, engines, jobs, seconds, watched, command)
     disagreements = tuple(
         f"{claim}: {asked[query.text].said()}, expected {query.expected}"

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import islpy as isl
-
 from layoutproof.ir.expr import FALSE, Expr, Not, Var, logical_or
 from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Several, Unsaid, is_recording, record
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.pairing import Points, Relation
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited
 

@@ -14,17 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-import islpy as isl
-
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import integer, value
-
-_D = isl.dim_type
-_COLUMNS = (_D.cst, _D.param, _D.set, _D.div)
 
 # Of a piece with more existential variables, a comparison takes seconds: it stays as it is.
 _MOST_HIDDEN = 12
 
-R = TypeVar("R", isl.Map, isl.Set, isl.UnionMap, isl.UnionSet)
+R = TypeVar("R", "isl.Map", "isl.Set", "isl.UnionMap", "isl.UnionSet")
 _Row = list[int]
 
 
@@ -54,9 +50,9 @@ def coalesced(relation: R) -> R:
 def _alike(points: isl.Set) -> isl.Set:
     """The set with what its pieces say of remainders said in one form."""
     pieces = points.get_basic_sets()
-    if sum(piece.dim(_D.div) > 1 for piece in pieces) < 2:
+    if sum(piece.dim(isl.dim_type.div) > 1 for piece in pieces) < 2:
         return points
-    told = [_in_remainders(piece) if 1 < piece.dim(_D.div) <= _MOST_HIDDEN else None for piece in pieces]
+    told = [_in_remainders(piece) if 1 < piece.dim(isl.dim_type.div) <= _MOST_HIDDEN else None for piece in pieces]
     if all(each is None for each in told):
         return points
     result = isl.Set.empty(points.get_space())
@@ -69,9 +65,10 @@ def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
     """The piece with each variable that an equality defines over no other one said as a remainder; None where all are, or where isl does
     not know what another one is.
     """
-    equalities = _rows(piece.equalities_matrix(*_COLUMNS))
-    hidden = piece.dim(_D.div)
-    first = 1 + piece.dim(_D.param) + piece.dim(_D.set)
+    columns = (isl.dim_type.cst, isl.dim_type.param, isl.dim_type.set, isl.dim_type.div)
+    equalities = _rows(piece.equalities_matrix(*columns))
+    hidden = piece.dim(isl.dim_type.div)
+    first = 1 + piece.dim(isl.dim_type.param) + piece.dim(isl.dim_type.set)
     strides = {k: row for row in equalities if (k := _only(row[first:])) is not None}
     if all(_is_plain(piece, position) for position in strides):
         return None
@@ -84,7 +81,7 @@ def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
             return None
     for row in equalities:
         told = told.intersect(sums.of(row).zero_basic_set())
-    for row in _rows(piece.inequalities_matrix(*_COLUMNS)):
+    for row in _rows(piece.inequalities_matrix(*columns)):
         told = told.intersect(sums.of(row).ge_basic_set(sums.of([0])))
     return told if told.is_equal(piece) else None
 
@@ -109,7 +106,7 @@ class _Sums:
     def __init__(self, piece: isl.BasicSet) -> None:
         self._ctx = piece.get_ctx()
         self._local = isl.LocalSpace.from_space(piece.get_space())
-        self._places = [(kind, position) for kind in (_D.param, _D.set) for position in range(piece.dim(kind))]
+        self._places = [(kind, position) for kind in (isl.dim_type.param, isl.dim_type.set) for position in range(piece.dim(kind))]
         self._terms = [isl.Aff.var_on_domain(self._local, *place) for place in self._places]
 
     def of(self, row: Sequence[int]) -> isl.Aff:
@@ -138,9 +135,9 @@ class _Sums:
             inside = piece.get_div(position)
         except isl.Error:
             return False
-        kinds = {_D.param: _D.param, _D.set: _D.in_}
+        kinds = {isl.dim_type.param: isl.dim_type.param, isl.dim_type.set: isl.dim_type.in_}
         factors = [inside.get_constant_val(), *(inside.get_coefficient_val(kinds[kind], place) for kind, place in self._places)]
-        factors += [inside.get_coefficient_val(_D.div, earlier) for earlier in range(position)]
+        factors += [inside.get_coefficient_val(isl.dim_type.div, earlier) for earlier in range(position)]
         self._terms.append(self._sum(factors).floor())
         return True
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-
-import islpy as isl
+from typing import TypeAlias
 
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
@@ -20,6 +19,7 @@ from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.flow_evidence import evidence_of
 from layoutproof.verify.isl.initial import Beginning, beginning_of
 from layoutproof.verify.isl.last_write import LastWrite, preceding
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.moments import Moment, Time
 from layoutproof.verify.isl.workspace import Instances, Workspace
 from layoutproof.verify.statement import NotModelled, Read, Reduction, Statement, Statements
@@ -27,7 +27,7 @@ from layoutproof.verify.statement import NotModelled, Read, Reduction, Statement
 __all__ = ["Dataflow", "Workspace"]
 
 _END: Time = (1,)
-Reduced = tuple[isl.UnionMap, isl.UnionMap]
+Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
 
 
 @dataclass(frozen=True, slots=True)

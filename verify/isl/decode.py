@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import islpy as isl
-
 from layoutproof.ir.expr import FALSE, TRUE, CompareOp, Expr, Var, compare, const, logical_and, logical_or
 from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NamedSpace, integer
 
 # A linear form: a coefficient for each expression that is not a sum, and a constant.

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import islpy as isl
-
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
     Binary,
@@ -34,6 +32,7 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.isl.extremes import bounds_of
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NamedSpace, integer, value
 
 MAX_BITS = 24

@@ -9,13 +9,11 @@ what the checks here are made of. With the existential variables as outputs of t
 
 from __future__ import annotations
 
-import islpy as isl
-
 from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NoAnswer, integer, is_internal, value
 
 _FORMS = ("lexopt", "lifted", "compute_divs", "remove_redundancies", "detect_equalities", "coordinates")
-_D = isl.dim_type
 
 
 def greatest(relation: isl.Map) -> isl.Map:
@@ -29,7 +27,7 @@ def least(relation: isl.Map) -> isl.Map:
 
 
 def _extreme(relation: isl.Map, last: bool) -> isl.Map:
-    if relation.dim(_D.out) == 0:
+    if relation.dim(isl.dim_type.out) == 0:
         return relation
     for form in _FORMS:
         try:
@@ -61,7 +59,7 @@ def _attempt(relation: isl.Map, last: bool, form: str) -> isl.Map:
 
 def _own(relation: isl.Map) -> isl.Map:
     """A relation that nobody else has: what isl searches or fails in, it may leave changed, wherever else that is used."""
-    return relation.set_tuple_name(_D.out, "own").reset_tuple_id(_D.out)
+    return relation.set_tuple_name(isl.dim_type.out, "own").reset_tuple_id(isl.dim_type.out)
 
 
 def _of(relation: isl.Map, last: bool) -> isl.Map:
@@ -71,14 +69,14 @@ def _of(relation: isl.Map, last: bool) -> isl.Map:
 
 def _lifted(relation: isl.Map, last: bool) -> isl.Map:
     """Existential variables as further outputs: the best of all is the best of the outputs that come before."""
-    columns = (_D.cst, _D.param, _D.in_, _D.out, _D.div)
+    columns = (isl.dim_type.cst, isl.dim_type.param, isl.dim_type.in_, isl.dim_type.out, isl.dim_type.div)
     found: list[isl.Map] = []
     for piece in relation.get_basic_maps():
-        count, hidden = piece.dim(_D.out), piece.dim(_D.div)
+        count, hidden = piece.dim(isl.dim_type.out), piece.dim(isl.dim_type.div)
         rows = piece.equalities_matrix(*columns), piece.inequalities_matrix(*columns)
-        wide = isl.BasicMap.from_constraint_matrices(piece.get_space().add_dims(_D.out, hidden), *rows, *columns)
+        wide = isl.BasicMap.from_constraint_matrices(piece.get_space().add_dims(isl.dim_type.out, hidden), *rows, *columns)
         best = wide.lexmax() if last else wide.lexmin()
-        found.append(best.project_out(_D.out, count, hidden))
+        found.append(best.project_out(isl.dim_type.out, count, hidden))
     if not found:
         return relation
     whole = found[0]
@@ -89,11 +87,11 @@ def _lifted(relation: isl.Map, last: bool) -> isl.Map:
 
 def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
     """One coordinate after the other."""
-    count = relation.dim(_D.out)
+    count = relation.dim(isl.dim_type.out)
     for axis in range(count):
-        one = relation.project_out(_D.out, axis + 1, count - axis - 1).project_out(_D.out, 0, axis)
+        one = relation.project_out(isl.dim_type.out, axis + 1, count - axis - 1).project_out(isl.dim_type.out, 0, axis)
         best = _of(one, last)
-        relation = relation.intersect(best.insert_dims(_D.out, 0, axis).add_dims(_D.out, count - axis - 1))
+        relation = relation.intersect(best.insert_dims(isl.dim_type.out, 0, axis).add_dims(isl.dim_type.out, count - axis - 1))
     return relation
 
 

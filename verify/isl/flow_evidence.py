@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import islpy as isl
-
 from layoutproof.ir.expr import Expr, Not, Var, const, equal, logical_and, logical_or
 from layoutproof.ir.subst import substitute
 from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Unsaid
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.last_write import LastWrite
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.moments import Moment
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited
 

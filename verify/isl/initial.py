@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import islpy as isl
-
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.extremes import least
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.moments import Moment, Time
 from layoutproof.verify.isl.workspace import Instances, Workspace
 from layoutproof.verify.statement import Reduction

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import islpy as isl
-
 from layoutproof.verify.instances import Dim
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.extremes import greatest
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.moments import Moment, suffixes
 from layoutproof.verify.statement import NotModelled
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import islpy as isl
-
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.evidence import Covered, NoInstance, Setting, Unsaid, Witness, is_recording, record
 from layoutproof.verify.instances import Dim, Guard, Scene, Unknown, ranges_of
@@ -19,6 +17,7 @@ from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.extremes import point_of
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, integer, limited, new_context, value
 from layoutproof.verify.isl.witness import choose_witnesses
 from layoutproof.verify.search import Cover, Search, no_answer, nothing

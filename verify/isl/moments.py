@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import islpy as isl
-
 from layoutproof.verify.instances import Dim
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NamedSpace
 
 Time = tuple[int | Dim, ...]

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import islpy as isl
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutproof.ir.expr import CompareOp, Expr, IntImm, Var, compare
 from layoutproof.ir.node import Node
@@ -18,12 +16,16 @@ from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.extremes import bounds_of
+from layoutproof.verify.isl.library import Late, isl
 from layoutproof.verify.isl.space import NoAnswer, map_from_affs
 
-Points: TypeAlias = isl.Set
-Link: TypeAlias = isl.Map
-Relation: TypeAlias = isl.UnionMap
-Sources: TypeAlias = isl.UnionSet
+Points: TypeAlias = "isl.Set"
+Link: TypeAlias = "isl.Map"
+Sources: TypeAlias = "isl.UnionSet"
+if TYPE_CHECKING:
+    Relation: TypeAlias = isl.UnionMap
+else:
+    Relation = Late(lambda: isl.UnionMap)  # relations are made by the class's name, and that must not load it at once
 
 
 # Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import islpy as isl
-
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.extremes import extreme_of, function_of, point_of
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, map_from_affs
 
 

@@ -6,14 +6,18 @@ that an answer does not depend on the machine.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import islpy as isl
+from layoutproof.verify.effort import scaled
+from layoutproof.verify.isl.library import isl
 
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62
 _EXCEEDED = "maximal number of operations exceeded"
+# Without operations left isl gives objects that hold nothing, which islpy then takes for another type than the one that is asked for.
+_NULL = re.compile(r"incompatible function arguments.*islpy\._isl", re.DOTALL)
 # The limit of a context that must not be used any more.
 _SPENT = 1
 
@@ -64,7 +68,7 @@ def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = 
     Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left objects of the
     context half changed, so that they would answer wrongly: the context is spent, and every later block in it raises BudgetExceeded.
     """
-    ctx = new_context() if context is None else context
+    ctx, operations = new_context() if context is None else context, scaled(operations)
     if ctx.get_max_operations() == _SPENT:
         raise BudgetExceeded(operations)
     ctx.reset_operations()
@@ -79,6 +83,11 @@ def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = 
         if is_internal(problem):
             raise NoAnswer(f"isl failed: {problem}") from problem
         raise
+    except TypeError as problem:
+        left = _SPENT
+        if _NULL.search(str(problem)) is None:
+            raise
+        raise BudgetExceeded(operations) from problem
     except BudgetExceeded:
         left = _SPENT
         raise

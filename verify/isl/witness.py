@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import islpy as isl
+from typing import TypeAlias
 
 from layoutproof.verify.evidence import Unsaid, Witness
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.extremes import function_of, least
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import NamedSpace
 
 # A cover: its number, the names of all its dimensions, its points.
-Reaching = tuple[int, tuple[str, ...], isl.Set]
+Reaching: TypeAlias = "tuple[int, tuple[str, ...], isl.Set]"
 
 
 def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reaching]) -> list[Witness]:

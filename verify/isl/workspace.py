@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import islpy as isl
-
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval
 from layoutproof.verify.instances import Dim, Guard, Scene, ranges_of
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
+from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, NamedSpace, limited, map_from_affs, new_context
 from layoutproof.verify.statement import NotModelled
 

@@ -16,6 +16,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import count_instances
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify.effort import scaled
 from layoutproof.verify.replay.counterexample import Counterexample
 from layoutproof.verify.replay.explain import explain
 from layoutproof.verify.replay.inputs import SEED, Hints, Palette, numbers_to_try, samples
@@ -38,7 +39,6 @@ class Budget:
     minimising_runs: int = 200
 
 
-DEFAULT = Budget()
 _FIRST_LOOK = 3  # samples for every choice of sizes, before any is looked at closely
 _CLOSE_LOOKS = 6
 _SHARE = 40  # sizes of which so many can be run are tried before larger ones
@@ -48,13 +48,18 @@ _PATIENCE = 150  # samples that say nothing, one after the other from the first
 _SLICED_RUNS = 12
 
 
+def _at_this_effort() -> Budget:
+    usual = Budget()
+    return Budget(scaled(usual.instances), scaled(usual.runs), scaled(usual.minimising_runs))
+
+
 def find_counterexample(
     rewrite: Rewrite,
     *,
     where: Expr | None = None,
     hints: Hints = (),
     licences: Licences = frozenset(),
-    budget: Budget = DEFAULT,
+    budget: Budget | None = None,
 ) -> Counterexample | None:
     """An input that satisfies the old program's assumptions and on which only the new program faults, or ends with other values.
 
@@ -62,6 +67,7 @@ def find_counterexample(
     names that begin with the buffer's. `licences` leave executions out (see `strictness`). None where nothing was found: that says
     nothing. The same rewrite gives the same answer each time.
     """
+    budget = _at_this_effort() if budget is None else budget
     try:
         licences = relevant(licences, rewrite.old, rewrite.new)
         pair = Pair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
@@ -183,12 +189,13 @@ def replays(
     *,
     where: Expr | None = None,
     licences: Licences = frozenset(),
-    budget: Budget = DEFAULT,
+    budget: Budget | None = None,
 ) -> bool:
     """Whether a counterexample, as `Counterexample.to_dict` wrote it, still shows a failure of the rewrite.
 
     Raises LayoutproofError for a dictionary that does not hold one.
     """
+    budget = _at_this_effort() if budget is None else budget
     sample = Counterexample.sample_of(rewrite, counterexample)
     try:
         strictness = Strictness.of(licences, rewrite.old, rewrite.new)

@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from layoutproof.verify.effort import scaled
+
 DEFAULT_RLIMIT = 5_000_000
 SEED = 0
 
@@ -85,7 +87,7 @@ class Query:
 
     def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None) -> Outcome:
         """Ask once, with at most `rlimit` units of work. The same query gives the same outcome every time."""
-        z3 = self.z3
+        z3, rlimit = self.z3, scaled(rlimit)
         solver = z3.SolverFor(logic, ctx=self.ctx) if logic is not None else z3.Solver(ctx=self.ctx)
         solver.set("random_seed", SEED)
         solver.set("rlimit", rlimit)

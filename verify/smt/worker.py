@@ -47,10 +47,15 @@ class WorkerAnswer:
 
 
 class Worker:
-    """A client of one worker process. `command` starts it; it is started when first asked, and again after it died."""
+    """A client of one worker process. `command` starts it; it is started when first asked, and again after it died.
+
+    `cut_short` counts the questions that the clock, a crash or nonsense ended: what was concluded meanwhile may come out otherwise
+    another time.
+    """
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self.command = tuple(command)
+        self.cut_short = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._number = 0
@@ -69,6 +74,7 @@ class Worker:
                 reply = self._exchange(process, request, seconds + (START_SECONDS if fresh else 0.0))
                 answer = _read(reply, self._number, units)
             except _Failed as failure:
+                self.cut_short += 1
                 return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units)
             finally:
                 # Whatever stopped the exchange, an interrupt too: the process is no longer in step with us.

@@ -13,7 +13,7 @@ What each one means (source: the seed `layout-transformation-padding-roadmap`, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import combinations
 
@@ -33,6 +33,22 @@ IEEE: Licences = frozenset()
 """No licence: bit for bit, all NaNs alike."""
 ALL: Licences = frozenset(Licence)
 """Every licence: exact reals."""
+
+
+PRESETS: Mapping[str, Licences] = {"ieee": IEEE, "finite": frozenset({Licence.NNAN, Licence.NINF, Licence.NSZ}), "reals": ALL}
+"""Sets of licences that have a name."""
+
+
+def parse_licences(text: str) -> Licences:
+    """A preset, or licences by name, between blanks or commas. Raises ValueError, saying what is wrong, for other words."""
+    if text in PRESETS:
+        return PRESETS[text]
+    words = text.replace(",", " ").split()
+    unknown = next((word for word in words if word not in set(Licence)), None)
+    if not words or unknown is not None:
+        wrong = "it is empty" if unknown is None else f"{unknown!r} is none"
+        raise ValueError(f"{wrong} of {', '.join(PRESETS)}, or licences ({', '.join(Licence)})")
+    return frozenset(Licence(word) for word in words)
 
 
 def smallest_first(allowed: Licences) -> Iterator[Licences]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.effort import scaled
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.answer import ValueAnswer
 from layoutproof.verify.values.budget import DEFAULT, QUICK, ValueBudget
@@ -105,7 +106,7 @@ class ValueProver:
         prover that is for a check it is for a part of that one, with units of its own: what hung for one is not asked for the other.
         """
         prover = ValueProver(self.allowed, self.budget if budget is None else budget)
-        prover._limit = prover.budget.check
+        prover._limit = scaled(prover.budget.check)
         prover._remembered = self._remembered
         if self._limit is not None:
             prover._hung = self._hung

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.dtype import BFLOAT16
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.effort import scaled
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer
@@ -58,9 +59,9 @@ class Solving:
             return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this check is spent")
         if engine in self._avoided or engine in self.hung:
             return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} gave no answer before", wall=True)
-        if self.spent >= self.budget.question:
+        if self.spent >= scaled(self.budget.question):
             return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this question is spent")
-        said = self.worker.ask(engine, text, logic, units=self.budget.units_of(engine), seconds=self.budget.seconds)
+        said = self.worker.ask(engine, text, logic, units=scaled(self.budget.units_of(engine)), seconds=self.budget.seconds)
         self.spent += self.budget.cost_of(engine, said.spent)
         if said.hung:
             self.hung.add(engine)

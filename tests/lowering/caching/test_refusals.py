@@ -22,6 +22,7 @@ from layoutproof.lowering.caching.reindex import Reindex
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.registry import PASSES
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.verify import codes as claims
 
 
 @dataclass(frozen=True)
@@ -183,16 +184,16 @@ REFUSALS: dict[str, Refusal] = {
     "read_of_another_block": Refusal(codes.NOT_IN_BLOCK, two_stages, CacheRead("second", "A")),
     "read_through_another_view": Refusal(codes.NOT_IN_BLOCK, views, CacheRead("copy", "C")),
     "read_of_a_region_view": Refusal(codes.NOT_IN_BLOCK, matched, CacheRead("row", "A")),
-    "read_before_it_is_written": Refusal(codes.NOT_PROVED, fused, CacheRead("second", "B")),
-    "read_of_an_accumulator": Refusal(codes.NOT_PROVED, running_sum, CacheRead("sum", "B")),
+    "read_before_it_is_written": Refusal(claims.UNDEFINED_READ, fused, CacheRead("second", "B")),
+    "read_of_an_accumulator": Refusal(claims.OTHER_VALUE, running_sum, CacheRead("sum", "B")),
     "write_of_another_block": Refusal(codes.NOT_IN_BLOCK, two_stages, CacheWrite("first", "A")),
     "write_with_another_view": Refusal(codes.ALIASES, views, CacheWrite("copy", "C")),
     "write_of_a_region_view": Refusal(codes.ALIASES, matched, CacheWrite("row", "A")),
     "write_handed_over": Refusal(codes.POINTER_USE, handed_over, CacheWrite("call", "A")),
     "read_of_what_is_inside": Refusal(codes.NOT_IN_BLOCK, per_iteration, CacheRead("outer", "B")),
     "read_of_an_assumption": Refusal(codes.NOT_IN_BLOCK, assuming, CacheRead("known", "A")),
-    "write_in_place": Refusal(codes.NOT_PROVED, in_place, CacheWrite("more", "A")),
-    "write_that_is_read_too_soon": Refusal(codes.NOT_PROVED, fused, CacheWrite("first", "B")),
+    "write_in_place": Refusal(claims.UNDEFINED_READ, in_place, CacheWrite("more", "A")),
+    "write_that_is_read_too_soon": Refusal(claims.UNDEFINED_READ, fused, CacheWrite("first", "B")),
     "reindex_root": Refusal(codes.NO_ITERATORS, two_stages, Reindex("root", "B")),
     "reindex_of_another_block": Refusal(codes.NOT_IN_BLOCK, two_stages, Reindex("second", "A")),
     "reindex_of_an_assumption": Refusal(codes.NOT_IN_BLOCK, assuming, Reindex("known", "A")),

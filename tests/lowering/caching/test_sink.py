@@ -15,6 +15,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.caching.sink import SinkAllocation
 from layoutproof.lowering.registry import PASSES
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.verify import codes as claims
 
 ROWS = """def main(A: T.Buffer((6, 8), "float32"), C: T.Buffer((6,), "float32")):
     T.func_attr({"tirx.noalias": True})
@@ -126,7 +127,7 @@ def test_it_may_go_further_in() -> None:
 
 
 @pytest.mark.parametrize(("func", "step", "code", "words"), [
-    (kept, SinkAllocation("B", "root", "i"), codes.NOT_PROVED, "sink_allocation"),
+    (kept, SinkAllocation("B", "root", "i"), claims.UNDEFINED_READ, "sink_allocation"),
     (after, SinkAllocation("B", "root", "i"), codes.NOT_IN_BLOCK, "B is used outside of loop i too"),
     (after, SinkAllocation("B", "root", "k"), codes.NOT_IN_BLOCK, "loop k is not inside of the statement that allocates B"),
     (after, SinkAllocation("A", "root", "i"), codes.NOT_TEMPORARY, "A is memory of the caller"),

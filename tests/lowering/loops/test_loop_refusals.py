@@ -19,6 +19,7 @@ from layoutproof.lowering.loops.merge import MergeAdjacentLoops
 from layoutproof.lowering.loops.unroll import Unroll
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.verify import codes as claims
 
 BUFFERS = 'A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32")'
 
@@ -53,18 +54,18 @@ REFUSALS: dict[str, Refusal] = {
     ),
     "fuse_too_long": Refusal(codes.SPLIT_FACTORS, plain("for i, j in T.grid(65536, 65536):\n    B[0] = A[0]"), Fuse("root", (0, 1))),
     "fuse_restarts_a_reduction": Refusal(
-        codes.NOT_PROVED,
+        claims.OTHER_END,
         plain(
             'for r, k in T.grid(3, 5):\n    with T.sblock("sum"):\n        vk = T.axis.reduce(5, k)\n'
             "        with T.init():\n            B[0] = 0\n        B[0] = B[0] + A[vk]"
         ),
         Fuse("sum", ("r", "k")),
     ),
-    "parallel_race": Refusal(codes.NOT_PROVED, SHIFT, Parallel("root", "i")),
-    "parallel_reduction": Refusal(codes.NOT_PROVED, apart(running_sum()), Parallel("sum", "k")),
-    "parallel_may_overlap": Refusal(codes.NOT_PROVED, copy(), Parallel("copy", "i")),
+    "parallel_race": Refusal(claims.RACE, SHIFT, Parallel("root", "i")),
+    "parallel_reduction": Refusal(claims.RACE, apart(running_sum()), Parallel("sum", "k")),
+    "parallel_may_overlap": Refusal(claims.UNDECIDED, copy(), Parallel("copy", "i")),
     "parallel_thread": Refusal(codes.LOOP_KIND, THREAD, Parallel("root", "i")),
-    "vectorize_race": Refusal(codes.NOT_PROVED, SHIFT, Vectorize("root", "i")),
+    "vectorize_race": Refusal(claims.RACE, SHIFT, Vectorize("root", "i")),
     "vectorize_open": Refusal(codes.LANES, OPEN, Vectorize("root", "i")),
     "vectorize_twice": Refusal(
         codes.LANES, plain("for i in range(4):\n    for j in T.vectorized(5):\n        B[i * 5 + j] = 1"), Vectorize("root", "i")
@@ -72,7 +73,7 @@ REFUSALS: dict[str, Refusal] = {
     "unroll_open": Refusal(codes.EXPANSION, OPEN, Unroll("root", "i", True)),
     "unroll_too_many": Refusal(codes.EXPANSION, plain("for i in range(2000):\n    B[i % 20] = i"), Unroll("root", "i", True)),
     "unroll_no_loop": Refusal(codes.NO_LOOP, GRID, Unroll("root", "k")),
-    "merge_dependence": Refusal(codes.NOT_PROVED, TWO, MergeAdjacentLoops("root", "i")),
+    "merge_dependence": Refusal(claims.OTHER_VALUE, TWO, MergeAdjacentLoops("root", "i")),
     "merge_lengths": Refusal(
         codes.NOT_ADJACENT, plain("for i in range(20):\n    B[i] = 1\nfor j in range(19):\n    A[j] = 1"), MergeAdjacentLoops("root", "i")
     ),
@@ -80,7 +81,7 @@ REFUSALS: dict[str, Refusal] = {
     "merge_behind": Refusal(codes.NOT_ADJACENT, plain("for i in range(20):\n    B[i] = 1\nA[0] = 1"), MergeAdjacentLoops("root", "i")),
     "reduce_extents_no_block": Refusal(codes.NO_BLOCK, apart(running_sum()), ReduceLoopExtents("smu")),
     "reduce_extents_undecided": Refusal(
-        codes.NOT_PROVED, plain("for i in range(20):\n    if i * i * i < 50:\n        B[i] = 1"), ReduceLoopExtents()
+        claims.UNDECIDED, plain("for i in range(20):\n    if i * i * i < 50:\n        B[i] = 1"), ReduceLoopExtents()
     ),
     "block_layout_mixed": Refusal(codes.BLOCK_MAP, apart(running_sum()), TransformBlockLayout("sum", "lambda i, k: [i*5 + k]")),
     "block_layout_not_injective": Refusal(codes.NOT_INJECTIVE, apart(copy()), TransformBlockLayout("copy", "lambda i: [i//4]")),

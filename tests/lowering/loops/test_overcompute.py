@@ -14,7 +14,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import print_func
+from layoutproof.ir.stmt import Block
 from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
 from layoutproof.lowering.loops.sites import guard_sites
@@ -216,6 +218,26 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], words: str) -> Non
     with pytest.raises(IllegalTransform) as caught:
         Schedule(program(MANY)).remove_branching_through_overcompute(**arguments)
     assert words in caught.value.diagnostics[0].message
+
+
+FUSED = """def main(A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32")):
+    n = T.int32()
+    for f in range((n + 7) // 8 * 8):
+        with T.sblock("fused"):
+            vi = T.axis.spatial(n, f % 8 * ((n + 7) // 8) + f // 8)
+            T.where(f % 8 * ((n + 7) // 8) + f // 8 < n)
+            B[vi] = A[vi]
+"""
+
+
+def test_a_domain_with_ends_past_its_type_stays() -> None:
+    """Where the type has no number for the end of a fused symbolic loop, the domain is as it was, and the step is refused by its checks."""
+    func = program(FUSED)
+    before, after = (next(n for n in walk(f.body) if isinstance(n, Block)).iter_vars for f in (func, drop(func, "fused")))
+    assert after == before
+    with pytest.raises(IllegalTransform) as caught:
+        Schedule(func).remove_branching_through_overcompute("fused")
+    assert caught.value.verdicts
 
 
 def test_a_block_without_guards_is_refused() -> None:

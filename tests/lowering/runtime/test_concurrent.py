@@ -15,9 +15,9 @@ import pytest
 from tests.lowering.runtime.test_native import copy, script
 from tests.tree import ROOT
 
-from layoutproof.lowering.runtime import lock
+from layoutproof.lowering import lock
+from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.build import build_c
-from layoutproof.lowering.runtime.lock import Hold, locked
 
 # Builds kernels 0 to KINDS - 1 over and over, in as many threads as builds, all let go at once; prints how many were compiled here.
 MANY_BUILDS = """

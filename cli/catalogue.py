@@ -1,0 +1,115 @@
+"""Every code with its documentation: the sentence in its table, and the page that stands beside the table, read when it is asked for.
+
+A table `MEANINGS` in `codes.py`, or beside the rules that it names, has one sentence for each code; importing it costs nothing. The rest is
+text: `meanings/LPnnn.md` in the table's folder says why the code matters, has an example that raises it, and says what to do. Examples are
+blocks of a console, which the tests run. Nothing here loads a solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+LAYERS: Mapping[str, str] = {
+    "1": "reading programs and maps",
+    "2": "what is proved",
+    "3": "transforms and schedules",
+    "4": "code generation and running",
+    "5": "the command line",
+}
+
+# By layer, in the order of their codes. A layer is loaded when one of its codes is asked for.
+_TABLES: Mapping[str, tuple[str, ...]] = {
+    "1": ("layoutproof.ir.codes", "layoutproof.ir.script.codes", "layoutproof.ir.wellformed"),
+    "2": ("layoutproof.verify.codes",),
+    "3": ("layoutproof.lowering.codes", "layoutproof.lowering.te.codes"),
+    "4": ("layoutproof.lowering.codegen.codes", "layoutproof.lowering.runtime.opencl.codes"),
+    "5": ("layoutproof.cli.codes",),
+}
+_EXAMPLE = "## Example"
+_REMEDY = "## What to do"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The documentation of one code, as Markdown.
+
+    `what` is one sentence or two; `why` says why it matters; `example` raises it, or says why none can be shown; `shows` is the message
+    as the example shows it; `remedy` says what to do, mostly with the example put right. A code without a page has `what` alone.
+    """
+
+    code: str
+    what: str
+    why: str = ""
+    example: str = ""
+    remedy: str = ""
+
+    @staticmethod
+    def read(code: str, what: str, page: str) -> Meaning:
+        """A page in its three parts, told apart by the headings `## Example` and `## What to do`. Raises ValueError without these."""
+        why, example_mark, rest = page.partition(f"{_EXAMPLE}\n")
+        example, remedy_mark, remedy = rest.partition(f"{_REMEDY}\n")
+        if not example_mark or not remedy_mark:
+            raise ValueError(f"the page of {code} needs the headings {_EXAMPLE!r} and {_REMEDY!r}, in this order")
+        return Meaning(code, what, why.strip(), example.strip(), remedy.strip())
+
+    @property
+    def layer(self) -> str:
+        """What the code's layer is about."""
+        return LAYERS[self.code[2]]
+
+    @property
+    def shows(self) -> str:
+        """The first line of the example's output that names the code; empty where there is none."""
+        return next((line.strip() for line in self.example.splitlines() if self.code in line), "")
+
+    def to_dict(self) -> dict[str, str]:
+        """As `layoutproof explain --format json` prints it."""
+        return {
+            "code": self.code,
+            "layer": self.layer,
+            "what": self.what,
+            "why": self.why,
+            "example": self.example,
+            "shows": self.shows,
+            "remedy": self.remedy,
+        }
+
+
+@cache
+def sentences(layer: str) -> Mapping[str, tuple[str, Path]]:
+    """By code of a layer, in order: its sentence, and where its page is (which may be missing)."""
+    found: dict[str, tuple[str, Path]] = {}
+    for name in _TABLES[layer]:
+        table = import_module(name)
+        folder = Path(str(table.__file__)).parent / "meanings"
+        found |= {code: (what, folder / f"{code}.md") for code, what in table.MEANINGS.items()}
+    return dict(sorted(found.items()))
+
+
+def all_codes() -> tuple[str, ...]:
+    """Every code there is, in order."""
+    return tuple(code for layer in _TABLES for code in sentences(layer))
+
+
+def sentence_of(code: str) -> str:
+    """What a code means, in one sentence or two. Raises KeyError for a code that there is not."""
+    return _entry(code)[0]
+
+
+def meaning_of(code: str) -> Meaning:
+    """The documentation of a code. Raises KeyError for a code that there is not."""
+    what, path = _entry(code)
+    if not path.is_file():
+        return Meaning(code, what)
+    return Meaning.read(code, what, path.read_text(encoding="utf-8"))
+
+
+def _entry(code: str) -> tuple[str, Path]:
+    layer = code[2:3]
+    if layer not in _TABLES:
+        raise KeyError(code)
+    return sentences(layer)[code]

@@ -1,0 +1,149 @@
+"""The bar of a long run on a terminal: how far it is, how fast, how long still, and what was found so far.
+
+It stands on standard error, only where that is a terminal, only after the first second, and is gone at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from layoutproof.cli.gate.outcome import Outcome
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_QUIET_SECONDS = 1.0
+_WORDS = ("refuted", "error", "unknown", "vacuous", "proved")
+_STYLES = {"refuted": "bold red", "error": "bold red", "unknown": "yellow", "vacuous": "yellow", "proved": "green"}
+# The rate is that of the last stretch: a warm cache at the beginning says nothing of what comes after.
+_STRETCH_SECONDS, _SAMPLES = 20.0, 64
+
+
+def watched(outcomes: Generator[Outcome, None, None], total: int | None = None) -> Generator[Outcome, None, None]:
+    """The same outcomes, with a bar while they come in. `total` is how many there will be, None where nobody knows.
+
+    Closing it closes `outcomes`.
+    """
+    if not sys.stderr.isatty():
+        return outcomes
+    return _with_bar(outcomes, total)
+
+
+def _with_bar(outcomes: Generator[Outcome, None, None], total: int | None) -> Generator[Outcome, None, None]:
+    tally = Tally(total)
+    display = Display(tally)
+    try:
+        for outcome in outcomes:
+            tally.add(outcome, time.monotonic())
+            display.show()
+            yield outcome
+    finally:
+        display.close()
+        outcomes.close()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has come to so far. `total`: how many outcomes there will be, None where nobody knows."""
+
+    total: int | None
+    begun: float = field(default_factory=time.monotonic)
+    done: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    _last: float = 0.0
+    _samples: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def add(self, outcome: Outcome, now: float) -> None:
+        """Count an outcome that came at `now`, in seconds of the monotonic clock."""
+        self.done += 1
+        self.verdicts["error" if outcome.verdict is None else outcome.verdict] += 1
+        self._last = now
+        if not self._samples or now - self._samples[-1][0] >= _STRETCH_SECONDS / _SAMPLES:
+            self._samples.append((now, self.done))
+        while self._samples[0][0] < now - _STRETCH_SECONDS:
+            self._samples.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Items a second of late; None before it can be told."""
+        if self.done == 0:
+            return None
+        first, before = self._samples[0] if self._samples[0][0] < self._last else (self.begun, 0)
+        return (self.done - before) / (self._last - first) if self._last > first else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds still to go at the present rate; None where that cannot be told."""
+        rate = self.rate
+        if self.total is None or rate is None or rate <= 0:
+            return None
+        return max(self.total - self.done, 0) / rate
+
+    def __str__(self) -> str:
+        """The line beside the bar, with rich's markup."""
+        parts = [f"{self.done}/{self.total}" if self.total is not None else f"{self.done}"]
+        rate, remaining = self.rate, self.remaining
+        if rate is not None:
+            parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+        if remaining is not None:
+            parts.append(f"{duration(remaining)} left")
+        counts = [f"[{_STYLES[word]}]{self.verdicts[word]} {word}[/]" for word in _WORDS if self.verdicts[word]]
+        return "  ".join([*parts, *counts])
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: `8 s`, `3:05`, `2:00:41`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02}"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+class Display:
+    """Rich's bar with a tally beside it, from a second after its making on."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        # By a clock of its own: the first outcome may take long.
+        self._timer = threading.Timer(_QUIET_SECONDS, self._begin)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _begin(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        with self._lock:
+            if self._timer.finished.is_set():
+                return  # closed meanwhile
+            columns = (BarColumn(bar_width=24), TextColumn("{task.description}"))
+            console = Console(stderr=True)
+            progress = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+            self._task = progress.add_task(str(self._tally), total=self._tally.total)
+            progress.start()
+            self._progress = progress
+        self.show()
+
+    def show(self) -> None:
+        """Show how far it is."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=self._tally.done, description=str(self._tally))
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        with self._lock:
+            if self._progress is not None:
+                self._progress.stop()

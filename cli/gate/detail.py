@@ -1,0 +1,272 @@
+"""What the HTML report shows of an item beyond its outcome: programs step by step, layouts as pictures, padding contracts, assumptions.
+
+Plain data, made where the item is judged: lists of parts, one part for each schedule, rewrite or map that the item asked about. A part has
+
+    title        what it is about
+    primitives   the names of its steps, in order
+    lines        the lines of all its programs, each once
+    stages       programs as numbers of lines: the one before, then one after each step, at last the one that was refused, if one was
+    changes      by stage but the first: how its program differs from the one before it (see `diffs`); `whole`: the last kept from the first
+    refused      whether the last stage is one that was refused
+    layouts      how each re-laid buffer is stored, with a picture (see `cells`)
+    contracts    what padding of which buffer holds, by which map
+    assumptions  what nobody proves, and who answers for it; `since` the stage that states it first (0: the program before)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from layoutproof.cli.gate.cells import Stored, picture_data
+from layoutproof.cli.gate.diffs import diff_of
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, extent_of, layout_records
+from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.lowering.find import all_buffers, find_buffer
+from layoutproof.lowering.illegal import RefusedStep
+from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.passes import Pass
+from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.scopes import assumed_of_constants, constants_of
+from layoutproof.lowering.story import program_text
+from layoutproof.lowering.trace import passes_of
+from layoutproof.verify.certificate.obligations import EVERY_CALL, THE_CALLER, THE_PROGRAM
+from layoutproof.verify.fits import call_assumptions
+from layoutproof.verify.instances import conjuncts
+from layoutproof.verify.maps import check_map
+from layoutproof.verify.report import MapReport
+
+Part = dict[str, Any]
+
+_PADDING = {Cell.PAD_VALUE: "value", Cell.PAD_UNDEF: "undef", Cell.PAD_FORBIDDEN: "forbidden"}
+_KEPT = 512  # schedules that are judged one after another often share programs
+_NO_OVERLAP = "parameters do not overlap where one of them is written"
+
+
+def detail_of(schedule: Schedule, refused: RefusedStep | None = None) -> Part:
+    """A schedule; `refused` is the step that it did not take, whose program and layout are then shown too."""
+    programs = [schedule.original, *(step.rewrite.new for step in schedule.steps)]
+    primitives = [step.transform.primitive for step in schedule.steps]
+    wheres = dict.fromkeys(step.where for step in schedule.steps if step.where is not None)
+    return _of_programs(programs, primitives, list(wheres), refused)
+
+
+def detail_of_refusal(refused: RefusedStep) -> Part:
+    """A step that was refused, where the schedule that it was for is not at hand."""
+    return _of_programs([refused.func], [], [], refused)
+
+
+def _of_programs(programs: Sequence[PrimFunc], primitives: Sequence[str], wheres: Sequence[Expr], refused: RefusedStep | None) -> Part:
+    kept = programs[-1]
+    layouts = list(_layouts(kept))
+    proposed: PrimFunc | None = None
+    if refused is not None:
+        (transform,) = passes_of([[refused.primitive, dict(refused.arguments)]])
+        proposed = _proposed(transform, kept)
+        if isinstance(transform, TransformLayout):
+            layouts = [*_refused_layout(transform, kept), *layouts]
+    part = _programs([*programs, *([proposed] if proposed is not None else [])])
+    part["whole"] = diff_of(_lines(part, 0), _lines(part, len(programs) - 1))
+    return _part(
+        programs[0].name,
+        part,
+        primitives=[*primitives, *([refused.primitive] if refused is not None else [])],
+        refused=proposed is not None,
+        layouts=layouts,
+        contracts=_contracts(layouts),
+        assumptions=_assumptions(programs, wheres),
+    )
+
+
+def detail_of_rewrite(rewrite: Rewrite, where: Expr | None = None) -> Part:
+    """Two programs that somebody wrote, under a condition on symbols that was vouched for."""
+    part = _programs([rewrite.old, rewrite.new])
+    part["whole"] = diff_of(_lines(part, 0), _lines(part, 1))
+    layouts = [*_layouts(rewrite.new), *_moved(rewrite, where)]
+    assumptions = _assumptions([rewrite.old, rewrite.new], [where] if where is not None else [])
+    return _part(rewrite.old.name, part, primitives=["rewrite"], layouts=layouts, contracts=_contracts(layouts), assumptions=assumptions)
+
+
+def detail_of_map(report: MapReport) -> Part:
+    """A map on its own."""
+    shape = tuple(extent_of(extent) for extent in report.shape)
+    text = index_map_text(report.index_map)
+    layouts = []
+    if all(extent is not None for extent in report.physical_shape):
+        box = tuple(extent_of(extent) for extent in report.physical_shape if extent is not None)
+        symbols = tuple(dict.fromkeys(v for extent in report.shape for v in free_variables(extent)))
+        stored = Stored(shape, (LayoutStep(text, box),), report.axis_separators, symbols)
+        layouts = [_layout(None, stored, report)]
+    return _part(text, _programs([]), layouts=layouts)
+
+
+def _part(title: str, programs: Mapping[str, Any], **rest: Any) -> Part:
+    blank: dict[str, Any] = {"primitives": [], "whole": [], "refused": False, "layouts": [], "contracts": [], "assumptions": []}
+    return {"title": title, **blank, **programs, **rest}
+
+
+# -- programs -----------------------------------------------------------------------------------------------------------------------
+
+
+def _programs(functions: Sequence[PrimFunc]) -> dict[str, Any]:
+    texts = [_text_of(function) for function in functions]
+    numbers: dict[str, int] = {}
+    stages = [[numbers.setdefault(line, len(numbers)) for line in text] for text in texts]
+    changes = [diff_of(old, new) for old, new in pairwise(texts)]
+    return {"lines": list(numbers), "stages": stages, "changes": changes}
+
+
+@lru_cache(maxsize=_KEPT)
+def _text_of(function: PrimFunc) -> tuple[str, ...]:
+    return tuple(program_text(function).rstrip("\n").split("\n"))
+
+
+def _lines(part: Mapping[str, Any], stage: int) -> list[str]:
+    return [part["lines"][number] for number in part["stages"][stage]]
+
+
+def _proposed(transform: Pass, func: PrimFunc) -> PrimFunc | None:
+    """The program that a refused transform would have made; None where it makes none."""
+    try:
+        return transform.propose(func).new
+    except LayoutproofError:
+        return None
+
+
+# -- layouts ------------------------------------------------------------------------------------------------------------------------
+
+
+def _layouts(func: PrimFunc) -> Iterator[dict[str, Any]]:
+    buffers: dict[str, Buffer] = {}
+    for buffer in all_buffers(func):
+        buffers.setdefault(buffer.data.name, buffer)
+    for data, record in layout_records(func).items():
+        yield _layout(buffers.get(data), _stored(func, buffers.get(data), record), name=data)
+
+
+def _stored(func: PrimFunc, buffer: Buffer | None, record: LayoutRecord, where: Expr | None = None) -> Stored:
+    symbols = constants_of(func)
+    separators: tuple[int, ...] = ()
+    if buffer is not None and buffer.rank == len(record.shape):
+        separators = buffer.axis_separators
+    elif record.steps:
+        # Flattened: the groups are those that the map said.
+        separators = parse_index_map(record.steps[-1].index_map, symbols=symbols).separators
+    used = tuple(v for v in symbols if _is_named(v.name, record))
+    return Stored(record.logical_shape, record.steps, separators, used, where if where is not None else assumed_of_constants(func))
+
+
+def _is_named(name: str, record: LayoutRecord) -> bool:
+    texts = [e for shape in (record.logical_shape, *(s.shape for s in record.steps)) for e in shape if isinstance(e, str)]
+    return any(name in text for text in (*texts, *(step.index_map for step in record.steps)))
+
+
+def _layout(
+    buffer: Buffer | None, stored: Stored, report: MapReport | None = None, *, name: str = "", refused: bool = False
+) -> dict[str, Any]:
+    steps = [
+        {"index_map": step.index_map, "shape": list(step.shape), "holds": step.contract, "padding": _PADDING[step.padding]}
+        for step in stored.steps
+    ]
+    predicate = report.padding.predicate if report is not None else None
+    return {
+        "buffer": buffer.name if buffer is not None else name,
+        "dtype": str(buffer.dtype) if buffer is not None else None,
+        "scope": buffer.scope if buffer is not None else None,
+        "refused": refused,
+        "logical_shape": list(stored.logical_shape),
+        "physical_shape": list(stored.shape),
+        "axis_separators": list(stored.separators),
+        "steps": steps,
+        "predicate": expr_text(predicate, Style.PLAIN) if predicate is not None else None,
+        "picture": picture_data(stored),
+    }
+
+
+def _refused_layout(transform: TransformLayout, func: PrimFunc) -> Iterator[dict[str, Any]]:
+    """How a buffer would have been stored; none where there is no such buffer or the map means nothing for it."""
+    try:
+        buffer = find_buffer(func, transform.buffer)
+        index_map = parse_index_map(transform.index_map, symbols=constants_of(func))
+        report = check_map(index_map, buffer.shape, assumed_of_constants(func))
+    except LayoutproofError:
+        return
+    if any(extent is None for extent in report.physical_shape):
+        return
+    box = tuple(extent_of(extent) for extent in report.physical_shape if extent is not None)
+    blank = LayoutRecord(tuple(extent_of(extent) for extent in buffer.shape))
+    before = layout_records(func).get(buffer.data.name, blank)
+    pad = transform.pad_value
+    record = before.with_step(LayoutStep(transform.index_map, box, "undef" if pad == "T.undef()" else None if pad is None else str(pad)))
+    stored = _stored(func, None, record)
+    yield _layout(buffer, stored, report, refused=True)
+
+
+def _moved(rewrite: Rewrite, where: Expr | None) -> Iterator[dict[str, Any]]:
+    """Buffers whose cells move, of which the new program has no record."""
+    known = layout_records(rewrite.new)
+    old = {buffer.data.name: buffer for buffer in reversed(all_buffers(rewrite.old))}
+    new = {buffer.data.name: buffer for buffer in reversed(all_buffers(rewrite.new))}
+    for cells in rewrite.witness.cells:
+        before, after = old.get(cells.old_data), new.get(cells.new_data)
+        if before is None or after is None or cells.new_data in known or len(cells.cells.outputs) != after.rank:
+            continue
+        step = LayoutStep(index_map_text(cells.cells), tuple(extent_of(extent) for extent in after.shape))
+        record = LayoutRecord(tuple(extent_of(extent) for extent in before.shape), (step,))
+        yield _layout(after, _stored(rewrite.new, after, record, where))
+
+
+def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What padding holds, by buffer and map; of a layout without padding, that there is none."""
+    found = []
+    for layout in layouts:
+        picture = layout["picture"]
+        for number, step in enumerate(layout["steps"]):
+            one = {"buffer": layout["buffer"], "index_map": step["index_map"], "padding": step["padding"], "holds": step["holds"]}
+            alone = len(layout["steps"]) == 1 and picture is not None and not picture["sizes"]
+            found.append({**one, "refused": layout["refused"], "step": number, "cells": picture["padding"] if alone else None})
+    return found
+
+
+# -- assumptions --------------------------------------------------------------------------------------------------------------------
+
+
+def _assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:
+    """Every condition that nobody proves, once each, as certificates name them; whoever asked first."""
+    found: dict[tuple[str, str], int] = {(text, THE_CALLER): 0 for where in wheres for text in _parts(where)}
+    for stage, function in enumerate(functions):
+        for text in _stated(function):
+            found.setdefault((text, THE_PROGRAM), stage)
+    conditions = wheres if wheres else (None,)
+    for function in dict.fromkeys(functions):
+        for text in (text for where in conditions for text in _fitting(function, where)):
+            found.setdefault((text, EVERY_CALL), 0)
+    if any(function.noalias for function in functions):
+        found.setdefault((_NO_OVERLAP, EVERY_CALL), 0)
+    return [{"text": text, "whose": whose, "since": stage} for (text, whose), stage in found.items()]
+
+
+@lru_cache(maxsize=_KEPT)
+def _stated(function: PrimFunc) -> tuple[str, ...]:
+    return tuple(expr_text(node.condition, Style.PLAIN) for node in walk(function.body) if isinstance(node, Assume))
+
+
+@lru_cache(maxsize=_KEPT)
+def _fitting(function: PrimFunc, where: Expr | None) -> tuple[str, ...]:
+    if not constants_of(function):
+        return ()
+    return tuple(f"{expr_text(expr, Style.PLAIN)} fits {expr.dtype}" for expr in call_assumptions(function, where))
+
+
+def _parts(where: Expr) -> list[str]:
+    return [expr_text(guard.as_expr, Style.PLAIN) for guard in conjuncts(where)]

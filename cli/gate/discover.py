@@ -1,0 +1,195 @@
+"""What paths name: gates, schedules of programs, rewrites. Found lazily, since a log of candidates may have millions of lines.
+
+A file of gates is Python with functions decorated by `gate`; a rewrite is a text with the functions `before` and `after`; schedules are
+JSON, one a file or one a line, and stand beside their program under its name (`conv2d.py`, `conv2d.jsonl`) unless the program is named.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.decorated import has_gates
+from layoutproof.cli.gate.items import Item
+from layoutproof.cli.gate.outcome import Kind
+from layoutproof.ir.diagnostic import LayoutproofError, error
+
+_REWRITE = {"before", "after"}
+_SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
+_TRACES = (".jsonl", ".json")
+
+
+def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str | None = None) -> Iterator[Item]:
+    """The items of `paths`, in their order, files of folders by name.
+
+    With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises LayoutproofError
+    where a path is none of these, or names nothing to check.
+    """
+    if traces:
+        if len(paths) != 1:
+            raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
+        if paths[0].is_file() and _holds_gates(paths[0]):
+            raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
+        for trace in traces:
+            yield from _schedules(trace, paths[0], function, alone=True)
+        return
+    for path in paths:
+        found = False
+        for item in _items_of(path, function):
+            found = True
+            yield item
+        if not found:
+            raise error(codes.NOTHING_TO_CHECK, f"there is nothing to check in {path}", help=_HINT)
+
+
+_HINT = "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, conv2d.py and conv2d.jsonl"
+
+
+def _items_of(path: Path, function: str | None) -> Iterator[Item]:
+    if path.is_dir():
+        for file in _files(path):
+            yield from _of_file(file, function, asked=False)
+    elif not path.exists():
+        raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
+    elif not path.is_file():
+        raise error(codes.NOTHING_TO_CHECK, f"{path} is neither a file nor a folder")
+    elif path.suffix in _TRACES:
+        program = path.with_suffix(".py")
+        if not program.exists():
+            hint = f"layoutproof check PROGRAM.py --trace {path}, or name the program {program.name}"
+            raise error(codes.NO_PROGRAM, f"{path} holds schedules, and there is no program {program}", help=hint)
+        yield from _schedules(path, program, function)
+    else:
+        yield from _of_file(path, function, asked=True)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise error(codes.FILE_ACCESS, f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The Python files below a folder, sorted; hidden folders and those of tools are passed over, and links back to where they stand."""
+    real = folder.resolve()
+    if real in seen:
+        return
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.name.startswith(".") or entry.name in _SKIPPED:
+            continue
+        if entry.is_dir():
+            yield from _files(entry, seen | {real})
+        elif entry.suffix == ".py" and entry.is_file():
+            yield entry
+
+
+def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]:
+    """The items of a Python file. One that was asked for by name holds something, or is wrong; in a folder others are passed over."""
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        text = text_of(str(path))
+    except LayoutproofError:
+        # Text of another encoding, or nothing that may be read. What may hold gates is told of among the others.
+        if asked or b"gate" in _bytes(path):
+            yield Item(Kind.GATE, str(path), str(path))
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        # Whether it was to be a program or gates, the reader of the one or the other says what is wrong.
+        if asked or "gate" in text or "def before" in text or _beside(path):
+            yield _broken(path, text)
+        return
+    gates = has_gates(tree)
+    rewrite = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} == _REWRITE
+    if asked and function is not None and (gates or rewrite):
+        what = "a file of gates" if gates else "a rewrite"
+        raise error(codes.FUNCTION, f"--function names a function of a program, and {path} is {what}")
+    if gates:
+        yield from gate_items(path)
+        return
+    if rewrite:
+        yield Item(Kind.REWRITE, str(path), str(path))
+        return
+    beside = _beside(path)
+    for trace in beside:
+        yield from _schedules(trace, path, function)
+    if asked and not beside:
+        hint = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl; {_HINT.split(';')[0]}"
+        raise error(codes.NOTHING_TO_CHECK, f"{path} has no gate, is no rewrite, and has no schedule", help=hint)
+
+
+def _holds_gates(path: Path) -> bool:
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        return has_gates(ast.parse(text_of(str(path))))
+    except (LayoutproofError, SyntaxError, ValueError, RecursionError):
+        return False  # whoever reads it as a program says what is wrong
+
+
+def _beside(path: Path) -> list[Path]:
+    """The files of schedules of a program: beside it, under the same name."""
+    return [path.with_suffix(suffix) for suffix in _TRACES if path.with_suffix(suffix).is_file()]
+
+
+def _broken(path: Path, text: str) -> Item:
+    if "gate" not in text and _beside(path):
+        return Item(Kind.TRACE, str(path), str(path), program=str(path), text="[]")
+    return Item(Kind.REWRITE if "def before" in text else Kind.GATE, str(path), str(path))
+
+
+def gate_items(path: Path) -> Iterator[Item]:
+    """The gates of a file, each case an item; of a file that cannot be loaded one item without a subject, which fails when judged."""
+    from layoutproof.cli.gate.loading import gates_in
+
+    try:
+        gates = gates_in(str(path)).values()
+    except LayoutproofError:
+        # Whoever judges it loads it again, and tells what is wrong in its place among the others.
+        yield Item(Kind.GATE, str(path), str(path))
+        return
+    for gate in gates:
+        for case in gate.cases:
+            name = f"{path}::{gate.name}" + (f"[{case.name}]" if case.name is not None else "")
+            yield Item(Kind.GATE, name, str(path), gate.line, gate.name, case.name)
+
+
+def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool = False) -> Iterator[Item]:
+    """The schedules of a file: one, or one a line that is not blank, read as they are asked for."""
+    from layoutproof.cli.gate.loading import read_program, text_of
+
+    try:
+        func = read_program(str(program), function)
+    except LayoutproofError:
+        if alone:
+            raise
+        # Told once, as one item among the others: judging it fails in the same way.
+        yield Item(Kind.TRACE, str(program), str(program), program=str(program), text="[]")
+        return
+    title = f"{program}:{func.name}"
+    if trace.suffix != ".jsonl":
+        name = f"{title} {trace}"
+        yield Item(Kind.TRACE, name, str(trace), 1, func.name, None, str(program), text_of(str(trace)))
+        return
+    found = False
+    for number, line in _lines(trace):
+        found = True
+        yield Item(Kind.TRACE, f"{title} {trace}:{number}", str(trace), number, func.name, None, str(program), line)
+    if not found:
+        raise error(codes.NOTHING_TO_CHECK, f"{trace} has no line with a schedule")
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    """The lines of a file that are not blank, with their numbers, one at a time. Raises LayoutproofError."""
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except OSError as problem:
+        raise error(codes.FILE_ACCESS, f"{path} cannot be read: {problem.strerror}") from problem

@@ -1,0 +1,127 @@
+"""Findings: what of a schedule, a rewrite or a map was not proved, with code, place, counterexample, and a hash that survives edits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.drawing import drawn
+from layoutproof.cli.gate.outcome import Fate, Finding, Place
+from layoutproof.ir.diagnostic import Diagnostic
+from layoutproof.lowering.hints import hint_of
+from layoutproof.lowering.illegal import counterexample_text
+from layoutproof.verify.claim_kinds import code_of
+from layoutproof.verify.verdict import Status, Verdict
+
+if TYPE_CHECKING:
+    from layoutproof.ir.primfunc import PrimFunc
+    from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
+    from layoutproof.lowering.schedule import Schedule
+
+_LINES = re.compile(r" ?\((in block \S+, )?line \d+\)|\bline \d+")
+_WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
+
+
+def of_refusal(problem: IllegalTransform, call: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
+    """The findings of a step that was refused: one for each claim that is not proved.
+
+    `call` is the place in a gate file that asked for the step; the place in the program is then a related one.
+    """
+    found: list[Finding] = []
+    for diagnostic, verdict in _paired(problem):
+        bare = Finding.of(diagnostic)
+        related = bare.related
+        if call is not None and bare.place is not None:
+            related = ((bare.place, "in the program"), *related)
+        found.append(
+            replace(
+                bare,
+                status=verdict.status.value,
+                place=call if call is not None else bare.place,
+                related=related,
+                obligation=_hash_of(verdict.claim, problem.step),
+                counterexample=_example(verdict),
+                drawing=drawn(verdict),
+                fate=_fate(verdict.status, allow_unknown),
+            )
+        )
+    return tuple(found)
+
+
+def _hash_of(claim: str, step: RefusedStep | None) -> str | None:
+    return obligation_of(claim, step.primitive, step.arguments, step.func) if step is not None else None
+
+
+def _paired(problem: IllegalTransform) -> Sequence[tuple[Diagnostic, Verdict]]:
+    """Each verdict with its diagnostic: one each where the checker refused; a pass that refuses by itself has one of its own."""
+    diagnostics, verdicts = problem.diagnostics, problem.verdicts
+    if len(diagnostics) == len(verdicts):
+        return list(zip(diagnostics, verdicts, strict=True))
+    return [(diagnostics[min(number, len(diagnostics) - 1)], verdict) for number, verdict in enumerate(verdicts)]
+
+
+def of_verdicts(schedule: Schedule, place: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
+    """The findings of a schedule whose steps were all kept: steps that hold only of nothing."""
+    found: list[Finding] = []
+    for step in schedule.steps:
+        for verdict in step.verdicts:
+            if verdict.status is not Status.PROVED:
+                obligation = obligation_of(verdict.claim, step.transform.primitive, step.transform.arguments(), step.rewrite.old)
+                found.append(of_verdict(verdict, str(step), place, obligation, allow_unknown))
+    return tuple(found)
+
+
+def of_verdict(verdict: Verdict, subject: str, place: Place | None, obligation: str | None, allow_unknown: bool = False) -> Finding:
+    """The finding of one verdict that is not proved, on what `subject` says."""
+    reason = counterexample_text(verdict)
+    return Finding(
+        code_of(verdict.status, verdict.claim),
+        f"{subject}: {verdict.claim} {_WORDS[verdict.status]}: {reason}",
+        verdict.status.value,
+        place=place,
+        help=hint_of(verdict),
+        obligation=obligation,
+        counterexample=_example(verdict),
+        drawing=drawn(verdict),
+        fate=_fate(verdict.status, allow_unknown),
+    )
+
+
+def nothing_proved(subject: str, place: Place | None = None) -> Finding:
+    """The finding of a schedule without a step; `subject` is the program, or the gate, that it is of."""
+    return Finding(
+        codes.NOTHING_PROVED,
+        "there is no step, so nothing was proved",
+        Status.VACUOUS.value,
+        place=place,
+        obligation=digest("no step", subject),
+    )
+
+
+def obligation_of(claim: str, primitive: str, arguments: Mapping[str, Any], before: PrimFunc) -> str:
+    """The hash of a claim about a step of a program: of the program's text as it is printed, the step and the claim, without lines.
+
+    It stays the same where the program's file is edited elsewhere, and changes with the program.
+    """
+    from layoutproof.ir.script import print_func
+
+    return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), _LINES.sub("", claim))
+
+
+def digest(*parts: str) -> str:
+    """The SHA-256 of texts, in hexadecimal."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _fate(status: Status, allow_unknown: bool) -> Fate:
+    return Fate.ALLOWED if allow_unknown and status is Status.UNKNOWN else Fate.FAILS
+
+
+def _example(verdict: Verdict) -> dict[str, Any] | None:
+    example: dict[str, Any] | None = json.loads(json.dumps(verdict.counterexample)) if verdict.counterexample is not None else None
+    return example

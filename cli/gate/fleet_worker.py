@@ -1,0 +1,226 @@
+"""What runs on the workers of a fleet: items judged by worker processes, as they are on one machine, with the same limits.
+
+A worker of Dask keeps a few such processes for as long as there is work: starting one takes as long as judging many items.
+"""
+
+from __future__ import annotations
+
+import atexit
+import platform
+import select
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from layoutproof import __version__
+from layoutproof.cli import codes
+from layoutproof.cli.gate.items import Item, Options
+from layoutproof.cli.gate.limits import Judge, Limits, ended
+from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.parcel import Parcel, Unpacked, as_at_home, unpack
+from layoutproof.cli.gate.worker import Worker
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.lowering.proof_cache.versions import ENGINES, digest_of, version_of
+
+IDLE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Items to judge one after the other, for one run. `versions`: of the machine that asks."""
+
+    run: str
+    parcels: tuple[Parcel, ...]
+    judge: Judge
+    options: Options
+    limits: Limits
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The outcomes of a task's items; where it could not be done, the code and the message of what is wrong."""
+
+    outcomes: tuple[Outcome, ...] = ()
+    code: str = ""
+    message: str = ""
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that outcomes depend on, by name, and under `digest` one hash of them and of layoutproof's sources."""
+    named = {"Python": platform.python_version(), "layoutproof": __version__, **{name: version_of(name) for name in ENGINES}}
+    return {**named, "digest": digest_of(("ir", "verify", "lowering", "cli"))}
+
+
+def difference(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """What is different about a machine's versions, in words."""
+    names = [name for name in mine if name != "digest" and theirs.get(name) != mine[name]]
+    if not names:
+        return f"another state of the sources of layoutproof {__version__}"
+    return ", ".join(f"{name} {theirs.get(name)} (here {mine[name]})" for name in names)
+
+
+def do_task(task: Task) -> Done:
+    """Judge the items of a task."""
+    if task.versions["digest"] != versions()["digest"]:
+        return Done((), codes.OTHER_TOOL, f"a worker that joined the fleet has {difference(task.versions, versions())}")
+    try:
+        return Done(tuple(_STAFF.outcomes(task)))
+    except LayoutproofError as problem:
+        return Done((), problem.diagnostics[0].code, problem.diagnostics[0].message)
+    except OSError as problem:
+        return Done((), codes.FILE_ACCESS, f"a worker of the fleet cannot keep files: {problem}")
+
+
+def end_run(run: str) -> None:
+    """End all that a run has here: nobody waits for it any more."""
+    _STAFF.end(run)
+
+
+class _Ended(Exception):
+    """The run was ended meanwhile."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """One worker process and what it was started for; `used`: when it last had something to do."""
+
+    key: tuple[str, Judge, Options, Limits]
+    worker: Worker
+    used: float = field(default_factory=time.monotonic)
+
+
+class _Staff:
+    """The worker processes of this process: idle ones, and those that a thread uses."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Place] = []
+        self._busy: list[_Place] = []
+        self._over: set[str] = set()
+        self._cleaner: threading.Timer | None = None
+
+    def outcomes(self, task: Task) -> Sequence[Outcome]:
+        """The outcomes of a task's items; none for a run that was ended. Raises LayoutproofError where no process can be started."""
+        place: _Place | None = None
+        found: list[Outcome] = []
+        try:
+            for number, parcel in enumerate(task.parcels):
+                unpacked = unpack(parcel, _folder())
+                outcome, place = self._judged(task, place, number, parcel.item, unpacked)
+                found.append(as_at_home(outcome, unpacked))
+        except _Ended:
+            return ()
+        finally:
+            if place is not None:
+                self._give_back(place)
+        return found
+
+    def _judged(self, task: Task, place: _Place | None, number: int, item: Item, unpacked: Unpacked) -> tuple[Outcome, _Place | None]:
+        """An item's outcome, and the worker to go on with."""
+        for alone in (False, True):
+            if place is None:
+                place = self._get(task, fresh=alone)
+            fresh = place.worker.served == 0
+            place.worker.give(number, item, unpacked.folder, unpacked.copies)
+            outcome = _answer(place.worker)
+            if outcome is not None:
+                if place.worker.is_spent:
+                    self._let_go(place)
+                    place.worker.no_more_items()
+                    place.worker.wait_for_end()
+                    place = None
+                return outcome, place
+            self._let_go(place)
+            ending = place.worker.wait_for_end()
+            place = None
+            if task.run in self._over:
+                raise _Ended
+            if alone or ending.why == "time" or (ending.why == "memory" and fresh):
+                return ended(item, ending, task.limits), None
+        raise AssertionError("the second trial has an outcome")
+
+    def _get(self, task: Task, *, fresh: bool) -> _Place:
+        key = (task.run, task.judge, task.options, task.limits)
+        with self._lock:
+            if task.run in self._over:
+                raise _Ended
+            for place in reversed(self._idle):
+                if place.key == key and not fresh:
+                    self._idle.remove(place)
+                    break
+            else:
+                place = _Place(key, Worker(task.judge, task.options, task.limits))
+            self._busy.append(place)
+        return place
+
+    def _let_go(self, place: _Place) -> None:
+        with self._lock:
+            self._busy.remove(place)
+
+    def _give_back(self, place: _Place) -> None:
+        with self._lock:
+            self._busy.remove(place)
+            place.used = time.monotonic()
+            self._idle.append(place)
+            if self._cleaner is None:
+                self._clean_later()
+
+    def _clean_later(self) -> None:
+        self._cleaner = threading.Timer(IDLE_SECONDS, self._clean)
+        self._cleaner.daemon = True
+        self._cleaner.start()
+
+    def _clean(self) -> None:
+        """End processes that nobody needed for a while."""
+        with self._lock:
+            old = [place for place in self._idle if place.used < time.monotonic() - IDLE_SECONDS]
+            self._idle = [place for place in self._idle if place not in old]
+            self._cleaner = None
+            if self._idle:
+                self._clean_later()
+        for place in old:
+            place.worker.close()
+
+    def end(self, run: str) -> None:
+        """End the processes of a run, those that have something to do as well."""
+        with self._lock:
+            self._over.add(run)
+            idle = [place for place in self._idle if place.key[0] == run]
+            self._idle = [place for place in self._idle if place.key[0] != run]
+            for place in self._busy:
+                if place.key[0] == run:
+                    place.worker.tell_to_end()
+        for place in idle:
+            place.worker.close()
+
+
+def _answer(worker: Worker) -> Outcome | None:
+    """What a worker says to its one item; None where it ended instead."""
+    while True:
+        select.select([worker], [worker] if worker.wants_to_write else [], [])
+        worker.flush()
+        replies, alive = worker.replies()
+        if replies:
+            return replies[0].outcome
+        if not alive:
+            return None
+
+
+@cache
+def _folder() -> Path:
+    """The folder of this process's copies."""
+    from distributed import get_worker
+
+    folder = tempfile.mkdtemp(prefix="layoutproof-", dir=get_worker().local_directory)
+    # Dask removes what a worker that was killed left there.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+_STAFF = _Staff()

@@ -1,0 +1,73 @@
+"""The proof cache as a run uses it: open once in each process, and counting what it knew."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from layoutproof.cli.gate.items import Options
+from layoutproof.ir.diagnostic import Diagnostic
+from layoutproof.lowering.proof_cache.places import place_of
+from layoutproof.lowering.proof_cache.store import ProofStore
+
+
+class Counted:
+    """A store that knows whether all that was asked of it was there."""
+
+    def __init__(self, store: ProofStore | None) -> None:
+        self.store = store
+        self.hits = 0
+        self.misses = 0
+
+    @property
+    def known_all(self) -> bool:
+        """Whether something was asked, and all of it was known."""
+        return self.hits > 0 and self.misses == 0
+
+    def get(self, table: str, key: str) -> dict[str, Any] | None:
+        """The value under a key."""
+        found = self.store.get(table, key) if self.store is not None else None
+        self.hits += found is not None
+        self.misses += found is None
+        return found
+
+    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
+        """Keep a value."""
+        if self.store is not None:
+            self.store.put(table, key, value)
+
+
+@contextmanager
+def remembered(options: Options) -> Iterator[Counted]:
+    """Look up, and keep, what is proved of steps meanwhile; budgets are those of the run."""
+    from layoutproof.lowering.remembered import remembering
+    from layoutproof.verify.effort import effort, set_effort
+
+    before = effort()
+    set_effort(options.effort)
+    store = store_of(options)
+    counted = Counted(store)
+    try:
+        # Without a cache nothing is looked up, and no key is made.
+        with remembering(counted if store is not None else None):
+            yield counted
+    finally:
+        set_effort(before)
+
+
+def store_of(options: Options) -> ProofStore | None:
+    """The proof cache of a run, open once in each process; None where it is to use none."""
+    return None if options.cache is None else _opened(str(place_of(options.cache)))
+
+
+@lru_cache(maxsize=4)
+def _opened(place: str) -> ProofStore:
+    return ProofStore.open(place, _say)
+
+
+def _say(diagnostic: Diagnostic) -> None:
+    """Tell of trouble with the cache on standard error: the run goes on without it."""
+    print(diagnostic.render(), file=sys.stderr, flush=True)

@@ -1,0 +1,173 @@
+"""Programs and gate files, read once by each process as long as they stay as they are."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.copies import place_of
+from layoutproof.cli.gate.decorated import decorated_with_gate
+from layoutproof.cli.gate.own_modules import importable, staying
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.source import Source, Span
+from layoutproof.lowering.gates import Gate, gates_of
+
+_KEPT = 64  # files
+
+
+def read_program(path: str, name: str | None) -> PrimFunc:
+    """The function of that name in a program's file; the only one where `name` is None or empty.
+
+    Raises LayoutproofError for a file that cannot be read or is no program, and, with the names there are, where none is meant.
+    """
+    return function_of(path, text_of(path), name)
+
+
+def function_of(path: str, text: str, name: str | None) -> PrimFunc:
+    """The same of a program's text, which is that of a file called `path`."""
+    functions = _module(path, text)
+    if name:
+        if name in functions:
+            return functions[name]
+        raise error(codes.FUNCTION, f"{path} has no function {name}", help=f"it has {', '.join(functions)}")
+    if len(functions) != 1:
+        help = f"it has {', '.join(functions)}"
+        raise error(codes.FUNCTION, f"{path} has {len(functions)} functions; choose one with --function", help=help)
+    return next(iter(functions.values()))
+
+
+def text_of(path: str) -> str:
+    """A file's text as it is now. Raises LayoutproofError."""
+    path = place_of(path)
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        found = None
+    # A file that was written again has another time or another inode.
+    return _text(path, *((found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()))
+
+
+@lru_cache(maxsize=_KEPT)
+def _text(path: str, *version: int) -> str:
+    from layoutproof.ir.script.reader import read_text
+
+    return read_text(path)
+
+
+@lru_cache(maxsize=_KEPT)
+def _module(path: str, text: str) -> Mapping[str, PrimFunc]:
+    from layoutproof.ir.script.reader import loads_module
+
+    return {function.name: function for function in loads_module(text, path).functions}
+
+
+def load_gates(path: str) -> Mapping[str, object]:
+    """What a gate file defines, by name: it is run, once by each process as long as its text stays the same.
+
+    Its folder can be imported from meanwhile. Raises LayoutproofError, naming the line, where it cannot be read or fails.
+    """
+    return _gates(path, Path(path).resolve(), text_of(path))
+
+
+@lru_cache(maxsize=_KEPT)
+def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
+    name = f"layoutproof_gates_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, where)
+    if spec is None or spec.loader is None:
+        raise error(codes.GATE_FILE, f"{path} is no Python file: a file of gates ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickling look a module up by its name.
+    sys.modules[name] = module
+    with running(path), importable(where.parent):
+        exec(compile(text, str(where), "exec"), module.__dict__)
+    return module.__dict__
+
+
+def gates_in(path: str) -> Mapping[str, Gate]:
+    """The gates of a file, by name, in the order of their lines.
+
+    Raises LayoutproofError, as `load_gates` does, and where a function is decorated as a gate and is none of these: defined once more under
+    its name, deleted, decorated further, or inside of something else. Nobody would miss it.
+    """
+    text = text_of(path)
+    return _gates_in(path, Path(path).resolve(), text)
+
+
+@lru_cache(maxsize=_KEPT)
+def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
+    found: dict[str, Gate] = {}
+    namespace = _gates(path, where, text)
+    for gate in gates_of(namespace):
+        if gate.name in found:
+            raise error(codes.GATE_FILE, f"{path}: two gates are called {gate.name}", help="name them apart, or make one with cases")
+        found[gate.name] = gate
+    lines = {gate.line for gate in found.values()}
+    tree = ast.parse(text)
+    decorated = list(decorated_with_gate(tree))
+    names = Counter(node.name for node in decorated)
+    # A function that another decorator has put itself in front of stands in that one's lines.
+    wrapped = {
+        n.name for n in decorated if n in tree.body and names[n.name] == 1 and any(gate is namespace.get(n.name) for gate in found.values())
+    }
+    lost = [node for node in decorated if node.lineno not in lines and node.name not in wrapped]
+    if (lost or not found) and "layoutproof" in text:
+        source = Source(path, text)
+        span = Span(source, lost[0].lineno, lost[0].col_offset, lost[0].lineno, len(source.line(lost[0].lineno))) if lost else None
+        what = f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
+        hint = "a gate is a function of the file itself, not of a class or a function; its name is its own, its first decorator `gate`"
+        raise error(codes.GATE_FILE, what, span, help=hint)
+    return found
+
+
+@contextlib.contextmanager
+def running(path: str) -> Iterator[None]:
+    """Run code of a gate file: what it prints goes to standard error, what it raises becomes a LayoutproofError with its line there."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr), staying():
+            yield
+    except (LayoutproofError, KeyboardInterrupt, MemoryError):
+        raise
+    except SyntaxError as problem:
+        raise LayoutproofError(_syntax(path, problem)) from problem
+    except BaseException as problem:  # a gate is somebody's code: it may raise anything, SystemExit too
+        said = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+        place = place_in(path, problem.__traceback__)
+        hint = "".join(traceback.format_exception_only(problem)).strip().split("\n")[-1]
+        diagnostic = Diagnostic(codes.GATE_RAISED, f"{said.splitlines()[0]}", place, help=hint if hint.splitlines()[0] != said else None)
+        raise LayoutproofError(diagnostic) from problem
+
+
+def place_in(path: str, trace: TracebackType | None) -> Span | None:
+    """The innermost line of a file that a traceback passes through, None where it does not."""
+    where = str(Path(path).resolve())
+    found: Span | None = None
+    source: Source | None = None
+    for frame, line in traceback.walk_tb(trace):
+        if frame.f_code.co_filename == where:
+            source = Source(path, text_of(path)) if source is None else source
+            text = source.line(line)
+            found = Span(source, line, len(text) - len(text.lstrip()), line, max(len(text.rstrip()), 1))
+    return found
+
+
+def _syntax(path: str, problem: SyntaxError) -> Diagnostic:
+    where = str(Path(path).resolve())
+    if problem.filename != where or problem.lineno is None:
+        return Diagnostic(codes.GATE_FILE, f"{path}: {problem}")
+    source = Source(path, text_of(path))
+    line, column = problem.lineno, max((problem.offset or 1) - 1, 0)
+    end_line = problem.end_lineno if problem.end_lineno is not None else line
+    end = problem.end_offset - 1 if problem.end_offset is not None and problem.end_offset > 0 else column + 1
+    return Diagnostic(codes.GATE_FILE, f"not Python: {problem.msg}", Span(source, line, column, end_line, max(end, column + 1)))

@@ -1,0 +1,115 @@
+"""What an outcome says besides its findings: its steps as plain data, what proofs rest on, how long they took; and outcomes of gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.cli.gate.findings import digest, nothing_proved, of_verdict, of_verdicts
+from layoutproof.cli.gate.items import Options
+from layoutproof.cli.gate.outcome import Finding, Outcome
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.values.licences import Licence, names_of
+from layoutproof.verify.verdict import Status, Verdict, worst
+
+if TYPE_CHECKING:
+    from layoutproof.lowering.illegal import IllegalTransform
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.report import MapReport
+
+Step = Mapping[str, Any]
+
+
+def steps_of(schedule: Schedule | None, problem: IllegalTransform | None = None) -> tuple[Step, ...]:
+    """The steps of a schedule as JSON has them, the refused one last, with the obligations that were not proved."""
+    steps: list[Step] = [step.to_dict() for step in schedule.steps] if schedule is not None else []
+    if problem is not None:
+        primitive, arguments = (problem.step.primitive, problem.step.arguments) if problem.step is not None else ("step", {})
+        refused = [verdict.to_dict() for verdict in problem.verdicts]
+        steps.append({"primitive": primitive, "arguments": dict(arguments), "obligations": refused})
+    return tuple(steps)
+
+
+def worst_of(steps: Iterable[Step]) -> str:
+    """The worst verdict among the obligations of steps."""
+    return worst(Status(obligation["status"]) for step in steps for obligation in step["obligations"]).value
+
+
+def seconds_of(steps: Iterable[Step]) -> float:
+    """How long the obligations of steps took, in seconds, whenever that was."""
+    return float(sum(obligation["seconds"] for step in steps for obligation in step["obligations"]))
+
+
+def notes_of(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """What proved claims of schedules hold with, and what is checked whenever a kernel is called."""
+    from layoutproof.verify.fits import CLAIM as FITS
+
+    found = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness)
+    needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
+    asked = dict.fromkeys(v.reason for v in verdicts if v.claim == FITS and v.status is Status.PROVED and v.reason is not None)
+    return (f"all steps hold {needed}", *asked)
+
+
+def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict], allow_unknown: bool, options: Options) -> Outcome:
+    """The outcome of a gate that returned what it proved."""
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.report import MapReport
+
+    # A map says by itself what was asked; a bare verdict, and the lack of steps, are told apart by the gate, wherever its file lies.
+    own = blank.name.rpartition("::")[2]
+    steps: list[Step] = []
+    findings: list[Finding] = []
+    verdicts: list[Verdict] = []
+    for result in results:
+        if isinstance(result, Schedule):
+            steps.extend(steps_of(result))
+            verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
+            findings.extend(of_verdicts(result, blank.place, allow_unknown) if result.steps else [nothing_proved(own, blank.place)])
+        else:
+            verdict = result.injective if isinstance(result, MapReport) else result
+            subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
+            steps.append({"primitive": subject, "arguments": arguments, "obligations": [verdict.to_dict()]})
+            if verdict.status is not Status.PROVED:
+                text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+                findings.append(
+                    of_verdict(
+                        verdict,
+                        text,
+                        blank.place,
+                        digest(*([] if isinstance(result, MapReport) else [own]), text, verdict.claim),
+                        allow_unknown,
+                    )
+                )
+    vacuous = any(finding.status == Status.VACUOUS for finding in findings)
+    status = worst([Status(worst_of(steps)), *([Status.VACUOUS] if vacuous else [])])
+    return replace(
+        blank,
+        verdict=status.value,
+        steps=tuple(steps),
+        findings=tuple(findings),
+        notes=notes_of(verdicts) if verdicts else (),
+        seconds=seconds_of(steps),
+        detail=details(results) if options.detail else None,
+    )
+
+
+def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
+    from layoutproof.ir.map_text import index_map_text
+
+    shape = [expr_text(extent, Style.PLAIN) for extent in report.shape]
+    return "check_map", {"index_map": index_map_text(report.index_map), "shape": f"[{', '.join(shape)}]"}
+
+
+def details(results: Sequence[Schedule | MapReport | Verdict], problem: IllegalTransform | None = None) -> dict[str, Any]:
+    """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which nothing else is known."""
+    from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refusal
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.report import MapReport
+
+    refused = problem.step if problem is not None else None
+    found = [result for result in results if isinstance(result, Schedule)]
+    schedules = [detail_of(result, refused if result is found[-1] else None) for result in found]
+    if refused is not None and not found:
+        schedules = [detail_of_refusal(refused)]
+    return {"schedules": schedules, "maps": [detail_of_map(result) for result in results if isinstance(result, MapReport)]}

@@ -1,0 +1,187 @@
+"""The run's side of a worker process: starting one, giving it items, reading what it says, and learning how it ended."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.items import Item, Options
+from layoutproof.cli.gate.limits import Ending, Judge, Limits
+from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.worker_process import LENGTH
+from layoutproof.ir.diagnostic import error
+
+_CHUNK = 1 << 18
+# A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what it may have.
+RENEW_ITEMS = 5_000
+RENEW_GROWTH = 160 << 20
+# A worker that was asked to end has its exit handlers to run, and its solver to end.
+GRACE_SECONDS = 5.0
+NO_COPIES: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one item, and the bytes of memory that the judging process held after it."""
+
+    number: int
+    outcome: Outcome
+    resident: int
+
+
+class Worker:
+    """One worker process with its keeper: see `worker_process`. Nothing here waits, but `wait_for_end`.
+
+    Raises LayoutproofError where no process can be started.
+    """
+
+    def __init__(self, judge: Judge, options: Options, limits: Limits) -> None:
+        self.served = 0
+        self._growth = self._first = 0
+        self._most = RENEW_GROWTH if limits.memory is None else min(RENEW_GROWTH, limits.memory // 4)
+        self._ready = False
+        self._received = bytearray()
+        self._unsent = bytearray()
+        self._channel, channel = socket.socketpair()
+        self._control, control = socket.socketpair()
+        self._channel.setblocking(False)
+        try:
+            self._process = subprocess.Popen(
+                _command(channel.fileno(), control.fileno(), limits),
+                stdin=subprocess.DEVNULL,
+                pass_fds=(channel.fileno(), control.fileno()),
+                start_new_session=True,
+            )
+        except OSError as problem:
+            self._channel.close()
+            self._control.close()
+            raise error(codes.WORKER_DIED, f"no worker process can be started: {problem.strerror}", help="use fewer workers") from problem
+        finally:
+            channel.close()
+            control.close()
+        self._post((judge, options))
+
+    def fileno(self) -> int:
+        """The socket that items go out by and outcomes come in by, for a selector."""
+        return self._channel.fileno()
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Whether there is something that could not be sent yet."""
+        return bool(self._unsent)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it is to make room for a new one: it judged many items, or holds much more memory than after its first."""
+        return self.served >= RENEW_ITEMS or self._growth > self._most
+
+    def give(self, number: int, item: Item, folder: str = "", copies: Mapping[str, str] = NO_COPIES) -> None:
+        """Send an item, which comes back under this number; it is judged in `folder`, or where the run is, with `copies` of files that
+        are not there, by their paths.
+        """
+        self._post((number, item, (folder, dict(copies))))
+
+    def flush(self) -> None:
+        """Send what there is to send, as far as it goes now."""
+        try:
+            while self._unsent:
+                del self._unsent[: self._channel.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:
+            # The process is gone; what it said last is still to be read, and the end of that says so.
+            self._unsent.clear()
+
+    def replies(self) -> tuple[list[Reply], bool]:
+        """What came in since, and whether more can come: False when the process has ended."""
+        alive = self._receive()
+        found: list[Reply] = []
+        while len(self._received) >= LENGTH.size:
+            end = LENGTH.size + LENGTH.unpack_from(self._received)[0]
+            if len(self._received) < end:
+                break
+            message = pickle.loads(self._received[LENGTH.size : end])
+            del self._received[:end]
+            if not self._ready:
+                self._ready = True
+                continue
+            found.append(Reply(*message))
+            self.served += 1
+            self._first = self._first if self.served > 1 else found[-1].resident
+            self._growth = found[-1].resident - self._first
+        return found, alive
+
+    def no_more_items(self) -> None:
+        """Let the process end by itself when it has judged what it has."""
+        try:
+            self._channel.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # it has ended already
+
+    def wait_for_end(self) -> Ending:
+        """How a process ended that has ended or is about to; after some seconds it is ended from here.
+
+        Raises LayoutproofError for one that ended before it could take an item.
+        """
+        self._control.settimeout(GRACE_SECONDS)
+        try:
+            told = self._control.recv(4096)
+        except OSError:  # a timeout is one
+            told = b""
+        self.close()
+        code = self._process.returncode
+        if told:
+            data = json.loads(told)
+            ending = Ending(data["why"], data["status"])
+        else:
+            # The keeper itself was killed: nobody is left to say more than its own status.
+            ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
+        if not self._ready and ending.why != "told":
+            raise error(codes.WORKER_DIED, f"a worker process {ending} before it could take an item")
+        return ending
+
+    def tell_to_end(self) -> None:
+        """Have it ended with all that it started, by whoever else may be waiting for it: to that one it looks like a death."""
+        try:
+            self._control.shutdown(socket.SHUT_WR)
+        except OSError:
+            return  # it has ended already
+
+    def hang_up(self) -> None:
+        """Have it ended with all that it started. The keeper does that when the socket closes, whoever closes it."""
+        self._control.close()
+        self._channel.close()
+
+    def close(self) -> None:
+        """Have it ended, and wait until nothing of it is left."""
+        self.hang_up()
+        self._process.wait()
+
+    def _post(self, message: object) -> None:
+        data = pickle.dumps(message)
+        self._unsent += LENGTH.pack(len(data)) + data
+        self.flush()
+
+    def _receive(self) -> bool:
+        while True:
+            try:
+                data = self._channel.recv(_CHUNK)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if not data:
+                return False
+            self._received += data
+
+
+def _command(channel: int, control: int, limits: Limits) -> list[str]:
+    # By text, not by module name: a worker looks for modules exactly where this process does.
+    call = f"main({channel}, {control}, {limits.seconds!r}, {limits.memory!r})"
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.cli.gate.worker_process import main; {call}"]

@@ -1,0 +1,243 @@
+"""`pytest --layoutproof`: gates as test items, judged as `layoutproof check` judges them, in pytest's own process.
+
+The plugin is loaded in every run of pytest where layoutproof is installed. So nothing of layoutproof is imported here before
+`--layoutproof` was given, and without it nothing is done.
+
+What an outcome is to pytest: proved is *passed*; a finding that fails a run is *failed*. What is neither proved nor refuted, and allowed,
+is *skipped*: nothing was established, and "passed" would say that something was. A finding that stands in the baseline, or whose code
+is ignored, is *xfailed*: the gate does not hold, and that is known.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from layoutproof.cli.gate.items import Item, Options
+    from layoutproof.cli.gate.outcome import Finding, Outcome, Place
+    from layoutproof.cli.gate.policy import Policy
+
+FILES = ("gates.py", "gate_*.py", "*_gates.py")
+_MARKER = "layoutproof"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How gates are judged in this run, and what fails it."""
+
+    options: Options
+    policy: Policy
+
+
+Collecting = Generator[None, list[pytest.Collector], list[pytest.Collector]]
+_SETTINGS = pytest.StashKey[Settings]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, which are those of `layoutproof check`."""
+    group = parser.getgroup("layoutproof", "layouts and schedules that are proved")
+    add = group.addoption
+    add("--layoutproof", action="store_true", help="collect gates, functions decorated with @layoutproof.gate, as tests")
+    add(
+        "--layoutproof-strictness",
+        metavar="LICENCES",
+        default="reals",
+        help="float licences that proofs may use: ieee, finite, reals (all)",
+    )
+    add("--layoutproof-budget", metavar="FACTOR", type=float, default=1.0, help="a factor on every budget of a proof")
+    add("--layoutproof-allow-unknown", action="store_true", help="skip what is neither proved nor refuted, instead of failing")
+    add("--layoutproof-select", metavar="CODES", action="append", default=[], help="only findings with these codes fail: LP222, or LP2")
+    add("--layoutproof-ignore", metavar="CODES", action="append", default=[], help="findings with these codes do not fail")
+    add("--layoutproof-baseline", metavar="FILE", help="known findings, which do not fail")
+    add("--layoutproof-cache", metavar="PLACE", help="the proof cache: an .sqlite file, or a shared folder")
+    add("--layoutproof-no-cache", action="store_true", help="prove everything anew")
+    parser.addini(
+        "layoutproof_files", "names of files that --layoutproof searches for gates, besides tests", type="args", default=list(FILES)
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options once, so that a wrong one ends the run before anything is collected."""
+    if not config.getoption("layoutproof"):
+        return
+    config.addinivalue_line("markers", f"{_MARKER}: set on every gate, for `-m {_MARKER}` and `-m 'not {_MARKER}'`")
+    from layoutproof.ir.diagnostic import LayoutproofError
+
+    try:
+        config.stash[_SETTINGS] = _settings(config)
+    except (LayoutproofError, ValueError) as problem:
+        raise pytest.UsageError(str(problem)) from problem
+
+
+def _settings(config: pytest.Config) -> Settings:
+    from layoutproof.cli.gate.baseline import Baseline
+    from layoutproof.cli.gate.items import Options
+    from layoutproof.cli.gate.policy import Policy, read_codes
+    from layoutproof.lowering.proof_cache.places import place_of
+    from layoutproof.verify.values.licences import parse_licences
+
+    place, none, budget = (config.getoption(f"layoutproof_{name}") for name in ("cache", "no_cache", "budget"))
+    if place is not None and none:
+        raise ValueError("--layoutproof-cache and --layoutproof-no-cache contradict each other")
+    if not 0.001 <= budget <= 1000:
+        raise ValueError(f"--layoutproof-budget is a factor from 0.001 to 1000, not {budget:g}")
+    licences = parse_licences(config.getoption("layoutproof_strictness"))
+    known = config.getoption("layoutproof_baseline")
+    baseline = Baseline.load(config.invocation_params.dir / known) if known is not None else None
+    selected, ignored = (read_codes(config.getoption(f"layoutproof_{name}")) for name in ("select", "ignore"))
+    options = Options(tuple(sorted(licences)), budget, cache=None if none else str(place_of(place)))
+    return Settings(options, Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline))
+
+
+# --- collecting -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Collecting:
+    """Besides what others collect from a file, its gates.
+
+    A file that is no test file by its name, and has gates and no tests, is left to this plugin alone: as a test module it would be
+    imported once more, for nothing, and what is wrong with it would be told twice.
+    """
+    collected = yield
+    if not parent.config.getoption("layoutproof") or not _is_searched(file_path, parent):
+        return collected
+    found = _parsed(file_path)
+    if found is None:
+        return collected
+    gates = GateFile.from_parent(parent, path=file_path)
+    if not _matches(file_path, parent.config.getini("python_files")) and not _has_tests(found, parent.config):
+        collected = [one for one in collected if type(one) is not pytest.Module]
+    return [*collected, gates]
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    """A gate in a test module is no test function, whatever it is called: it is collected as a gate."""
+    if not collector.config.getoption("layoutproof"):
+        return None
+    from layoutproof.lowering.gates import Gate
+
+    return [] if isinstance(obj, Gate) else None
+
+
+def _is_searched(path: Path, parent: pytest.Collector) -> bool:
+    """Whether a file was named, or its name is that of a file of gates or of tests."""
+    patterns = (*parent.config.getini("layoutproof_files"), *parent.config.getini("python_files"))
+    return path.suffix == ".py" and (parent.session.isinitpath(path) or _matches(path, patterns))
+
+
+def _matches(path: Path, patterns: Iterable[str]) -> bool:
+    """Whether a pattern is that of the file's name or, with a slash in it, of the end of its path."""
+    return any(fnmatch(str(path), f"*/{pattern}") if "/" in pattern else fnmatch(path.name, pattern) for pattern in patterns)
+
+
+def _parsed(path: Path) -> ast.Module | None:
+    """The tree of a file of gates, empty for one that is to be one and is no Python; None for any other file."""
+    from layoutproof.cli.gate.decorated import has_gates
+
+    try:
+        text = path.read_bytes()
+    except OSError:
+        return None  # whoever else collects it tells
+    if b"gate" not in text:
+        return None
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
+    return tree if has_gates(tree) else None
+
+
+def _has_tests(tree: ast.Module, config: pytest.Config) -> bool:
+    """Whether something at the top level of a file is called like a test, gates aside."""
+    from layoutproof.cli.gate.decorated import decorated_with_gate
+
+    gates = set(decorated_with_gate(tree))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node not in gates:
+            names = config.getini("python_classes" if isinstance(node, ast.ClassDef) else "python_functions")
+            if any(node.name.startswith(name) or fnmatch(node.name, name) for name in names):
+                return True
+    return False
+
+
+class GateFile(pytest.File):
+    """A file of gates. Collecting it runs it, since only then its gates and their cases are known."""
+
+    def collect(self) -> Iterator[GateItem]:
+        """An item for each case of each gate. Raises CollectError, as a text without a traceback, for a file that cannot be loaded."""
+        from layoutproof.cli.gate.discover import gate_items
+        from layoutproof.cli.gate.judge import judge
+
+        for item in gate_items(self.path):
+            if not item.subject:
+                outcome = judge(item, self.config.stash[_SETTINGS].options)
+                raise self.CollectError(_text(outcome.findings, self.config))
+            name = item.subject if item.case is None else f"{item.subject}[{item.case}]"
+            yield GateItem.from_parent(self, name=name, item=item)
+
+
+# --- judging --------------------------------------------------------------------------------------------------------------------------
+
+
+class GateItem(pytest.Item):
+    """One case of a gate."""
+
+    def __init__(self, *, item: Item, **given: Any) -> None:
+        super().__init__(**given)
+        self.item = item
+        self.add_marker(_MARKER)
+
+    def runtest(self) -> None:
+        """Judge it; what does not pass is raised as pytest's own failure, skip or expected failure, with the findings as its text."""
+        from layoutproof.cli.gate.judge import judge
+        from layoutproof.cli.gate.outcome import Fate
+
+        settings = self.config.stash[_SETTINGS]
+        outcome: Outcome = settings.policy.apply(judge(self.item, settings.options))
+        fates = {finding.fate for finding in outcome.findings}
+        if Fate.FAILS in fates:
+            pytest.fail(_text(outcome.findings, self.config), pytrace=False)
+        if fates - {Fate.ALLOWED}:
+            pytest.xfail(_reason(outcome.findings, self.config))
+        if fates:
+            # The place that pytest shows for a skip is then the gate's, not this line.
+            raise pytest.skip.Exception(_reason(outcome.findings, self.config), _use_item_location=True)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """File, line (from 0) and name, as pytest shows them."""
+        return self.path, self.item.line - 1, self.name
+
+
+def _text(findings: Iterable[Finding], config: pytest.Config) -> str:
+    """Findings in full, as `layoutproof check` prints them, with paths as pytest shows them."""
+    from layoutproof.cli.render.gate.text import finding_lines
+
+    return "\n\n".join("\n".join(finding_lines(_shown(finding, config))) for finding in findings)
+
+
+def _reason(findings: Iterable[Finding], config: pytest.Config) -> str:
+    """Findings in a line each."""
+    from layoutproof.cli.render.gate.text import finding_lines
+
+    return "; ".join(next(iter(finding_lines(_shown(finding, config)))) for finding in findings)
+
+
+def _shown(finding: Finding, config: pytest.Config) -> Finding:
+    related = tuple((_relative(place, config), word) for place, word in finding.related)
+    return replace(finding, place=_relative(finding.place, config) if finding.place is not None else None, related=related)
+
+
+def _relative(place: Place, config: pytest.Config) -> Place:
+    """The place with its file as seen from where pytest was called, if it lies below."""
+    path = Path(place.path)
+    below = path.is_absolute() and path.is_relative_to(config.invocation_params.dir)
+    return replace(place, path=os.path.relpath(path, config.invocation_params.dir)) if below else place

@@ -1,0 +1,156 @@
+"""The HTML report: one page, complete in itself, that opens from a disk and asks nobody for anything.
+
+Everything it shows comes from outcomes and their `detail` (see `cli/gate/detail.py`). What matters most stands in the page as plain text
+and needs no JavaScript; the rest is data that the page's own script draws. A content security policy, by the hashes of that script and
+the style, forbids all else. Two runs with equal outcomes give equal bytes.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import resources
+from typing import Any, TextIO
+
+from layoutproof import __version__
+from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.summary import Summary
+from layoutproof.cli.render.gate.html.meanings import explained
+from layoutproof.cli.render.gate.html.pieces import Pieces, embedded, writable
+from layoutproof.cli.render.gate.html.rows import body_of, codes_of, row_of, word_of
+
+_SCRIPTS = ("data.js", "list.js", "diff.js", "layout.js", "item.js", "app.js")
+_WORDS = ("refuted", "error", "unknown", "vacuous", "proved")
+_MOST_FAILURES = 100  # in the part that needs no JavaScript
+_MOST_NAMES = 1_000
+_MOST_ROWS = 50_000  # of the list, while some of them pass
+_MOST_FAILING_ROWS = 200_000
+# Characters of data: of items that pass, and of those that fail, programs and layouts are left out beyond that.
+_FOR_PASSING, _FOR_FAILING = 64 << 20, 128 << 20
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What one walk over the outcomes leaves in memory."""
+
+    codes: dict[str, int] = field(default_factory=dict)
+    rows: list[list[Any]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    names: list[dict[str, Any]] = field(default_factory=list)
+    failing: int = 0
+    items: int = 0
+    left_out: list[int] = field(default_factory=lambda: [0, 0])  # items that pass and that fail, counted and not listed
+
+    def add(self, outcome: Outcome, pieces: Pieces) -> None:
+        """Take one outcome in."""
+        fails = not outcome.passes
+        self.items += 1
+        self.failing += fails
+        if fails and len(self.failures) < _MOST_FAILURES:
+            self.failures.append({"name": outcome.name, "verdict": word_of(outcome), "findings": [f.to_dict() for f in outcome.findings]})
+        if len(self.names) < _MOST_NAMES:
+            self.names.append({"name": outcome.name, "verdict": word_of(outcome), "codes": codes_of(outcome)})
+        if len(self.rows) < (_MOST_FAILING_ROWS if fails else _MOST_ROWS):
+            detail = pieces.size < (_FOR_FAILING if fails else _FOR_PASSING)
+            self.rows.append(row_of(outcome, self.codes, pieces.body(body_of(outcome, pieces, detail=detail))))
+        else:
+            self.left_out[fails] += 1
+
+
+def render_html(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
+    """Write the report of a run. The outcomes are walked over once; what is large of them goes through a temporary file."""
+    style, script = _text("style.css"), _script()
+    with Pieces() as pieces:
+        gathered = _Gathered()
+        for outcome in outcomes:
+            gathered.add(outcome, pieces)
+        starts = pieces.finish()
+        codes = explained(gathered.codes)
+        head = _head(summary, style, script)
+        out.write(_filled("head.html", head))
+        foot = _foot(gathered, codes) | {"index": _index(gathered, codes, starts), "script": script}
+        before, after = _filled("foot.html", foot).split(_HERE)
+        out.write(before)
+        out.writelines(pieces.written())
+        out.write(after)
+
+
+_HERE = "<!-- data -->"
+_RAW = ("style", "script", "index")  # ours, or escaped for where it stands; all else is text
+
+
+def _filled(name: str, values: Mapping[str, Any]) -> str:
+    """A template with its values, texts escaped. Jinja loads when a report of this kind is made, and only then."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def finalize(value: object) -> object:
+        return writable(value) if type(value) is str else value
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True)
+    raw = {key: Markup(values[key]) for key in _RAW if key in values}
+    return environment.from_string(_text(name)).render({**values, **raw})
+
+
+def _head(summary: Summary, style: str, script: str) -> dict[str, Any]:
+    return {
+        "style": style,
+        "version": __version__,
+        "headline": headline(summary),
+        "meta": _meta(summary),
+        "summary": summary,
+        "words": [word for word in _WORDS if summary.verdicts[word]],
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+
+
+def headline(summary: Summary) -> str:
+    """What the run came to, in a few words."""
+    items = f"{summary.items:,} {'item' if summary.items == 1 else 'items'}"
+    if summary.items == 0:
+        return "Nothing was checked"
+    if summary.failing == 0:
+        return f"All {items} pass" if summary.items > 1 else "The item passes"
+    return f"{summary.failing:,} of {items} {'fails' if summary.failing == 1 else 'fail'}"
+
+
+def _meta(summary: Summary) -> str:
+    """Further counts, those that are not none."""
+    words = {"allowed": "allowed", "ignored": "ignored", "known": "in the baseline"}
+    findings = [f"{summary.fates[fate]:,} {word}" for fate, word in words.items() if summary.fates[fate]]
+    parts = [f"findings: {', '.join(findings)}"] if findings else []
+    parts += [f"{summary.cached:,} proved in an earlier run"] if summary.cached else []
+    parts += [f"{summary.seconds:,.1f} s"] if summary.seconds else []
+    return " · ".join([*parts, f"exit code {summary.exit_code}"])
+
+
+def _foot(gathered: _Gathered, codes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "failures": gathered.failures,
+        "failures_left": gathered.failing - len(gathered.failures),
+        "items": gathered.names,
+        "items_left": gathered.items - len(gathered.names),
+        "codes": codes,
+    }
+
+
+def _index(gathered: _Gathered, codes: Mapping[str, Any], starts: Mapping[str, list[int]]) -> str:
+    sentences = {code: meaning["what"] for code, meaning in codes.items()}
+    return embedded({"rows": gathered.rows, "codes": list(gathered.codes), "sentences": sentences, "left_out": gathered.left_out, **starts})
+
+
+def _text(name: str) -> str:
+    return (resources.files("layoutproof.cli.render.gate.html") / "page" / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    parts = "".join(_text(name) for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
+def _hash(text: str) -> str:
+    """As a content security policy names a script or a style."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

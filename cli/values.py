@@ -1,0 +1,54 @@
+"""How the texts of options become values: index maps, sizes, and the function of a program file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.loading import read_program
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.layout_strings import layout_map
+from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import free_variables
+
+MAX_EXTENT = (1 << 31) - 1
+_LAYOUTS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
+
+
+def read_index_map(text: str, shape: Sequence[Expr] = ()) -> IndexMap:
+    """An index map from lambda text, which may use the names of `shape`, or from two layout strings: `NHWC->NCHW4c`.
+
+    Raises LayoutproofError.
+    """
+    layouts = _LAYOUTS.fullmatch(text)
+    return layout_map(layouts[1], layouts[2]) if layouts is not None else parse_index_map(text, symbols=names_of(shape))
+
+
+def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:
+    """The names that extents use, in order of first appearance."""
+    return tuple(dict.fromkeys(v for extent in shape for v in free_variables(extent)))
+
+
+def read_sizes(items: Sequence[str]) -> dict[str, int]:
+    """`n=5` options as a dictionary. Raises LayoutproofError for anything else, for a name given twice and for negative sizes."""
+    sizes: dict[str, int] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier() or not re.fullmatch(r"[0-9]+", value):
+            raise error(codes.SIZE, f"--size {item}: expected NAME=NUMBER, such as n=5")
+        if name in sizes:
+            raise error(codes.SIZE, f"--size {item}: {name} was given already")
+        if int(value) > MAX_EXTENT:
+            raise error(codes.SIZE, f"--size {item}: sizes go up to {MAX_EXTENT}")
+        sizes[name] = int(value)
+    return sizes
+
+
+def choose_function(path: Path, name: str | None) -> PrimFunc:
+    """The program's only function, or the named one. Raises LayoutproofError with the names there are."""
+    return read_program(str(path), name)

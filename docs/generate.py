@@ -1,0 +1,236 @@
+"""The pages of the reference that follow from the code: commands, primitives, functions of programs. `python docs/generate.py` writes them.
+
+They are kept beside the others, so that they can be read without building anything; a test compares them with what this file makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from layoutproof.cli.main import cli
+from layoutproof.ir.distance import EXACT_FUNCTIONS
+from layoutproof.ir.intrinsics import MATH_FUNCTIONS
+from layoutproof.ir.opaque import OPAQUE_CALLS
+from layoutproof.ir.script.functions import FUNCTIONS
+from layoutproof.lowering.arguments import ArgumentKind
+from layoutproof.lowering.passes import Pass
+from layoutproof.lowering.registry import PASSES
+from layoutproof.lowering.schedule import Schedule
+
+HERE = Path(__file__).resolve().parent
+_WIDTH = 110
+
+# By the package that a primitive's pass stands in; in this order on the page.
+_ROOMS: Mapping[str, str] = {
+    "layoutproof.lowering": "Layouts, and the way down to flat programs",
+    "layoutproof.lowering.loops": "Loops and branches",
+    "layoutproof.lowering.padding": "Padding",
+    "layoutproof.lowering.caching": "Copies and temporaries",
+    "layoutproof.lowering.cleanup": "Cleaning up",
+    "layoutproof.lowering.vectors": "Vectors",
+}
+
+_COMMANDS = """\
+# Commands
+
+Each command answers to `--help`, and what stands here is made from the same text. Exit codes are those of
+[verdicts](../explanation/verdicts.md): 0 all proved; 1 something refuted; 2 the input or the usage is wrong; 3 something
+unknown or vacuous.
+
+Results go to standard output, or with `-o` into a file that is written whole or not at all. Messages go to standard
+error. There is no colour and no progress bar where the output is not a terminal."""
+
+_PRIMITIVES = """\
+# Primitives
+
+A primitive is one kind of step. In [a trace](traces.md) it stands by its name, `["split", {"block": ..., ...}]`; in Python
+it is the method of [`Schedule`](python.md) of the same name, with the same arguments. Each proposes a program; the step is
+kept only if it is proved.
+
+An argument without a default has to be given.
+
+| primitive | |
+|---|---|"""
+
+_FUNCTIONS = """\
+# Functions of programs
+
+What an expression in [a program](programs.md) may call behind `T.`. A call of anything else is refused, with a suggestion.
+
+## Types
+
+As a function, a type makes a constant or converts: `T.float32(0)`, `T.int64(i)`, `T.float32("-inf")`. With `x4` and so on
+behind it (2, 3, 4, 8, 16, 32 or 64 lanes) it is the type of a vector: `T.float32x4`.
+
+{types}
+
+## Arithmetic, choices, statements about values
+
+Most can be written with Python's operators too. `T.if_then_else` evaluates the branch that it takes and no other,
+`T.Select` both.
+
+{arithmetic}
+
+## Functions of the math library
+
+These are exact, or rounded once, everywhere:
+
+{exact}
+
+Of these it is known that equal arguments give equal results, and a few exact points; kernels agree with the interpreter
+within 4 units in the last place:
+
+{library}
+
+## Calls that nobody looks into
+
+They are read, printed and kept as they are. No program that has one is proved free of faults.
+
+{opaque}
+"""
+
+
+def commands_page() -> str:
+    """Every command with its options, as `--help` has them."""
+    lines = [_COMMANDS]
+    root = click.Context(cli, info_name="layoutproof")
+    for name in cli.list_commands(root):
+        command = cli.get_command(root, name)
+        assert command is not None
+        lines += ["", *_command(name, command, root)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(name: str, command: click.Command, root: click.Context) -> Iterator[str]:
+    context = click.Context(command, info_name=name, parent=root, max_content_width=_WIDTH)
+    level = "#" * (2 + name.count(" "))
+    yield from (
+        f"{level} layoutproof {name}",
+        "",
+        "```text",
+        " ".join(["layoutproof", name, *command.collect_usage_pieces(context)]),
+        "```",
+    )
+    yield from ("", _prose(inspect.cleandoc(command.help or "")))
+    commands = command.list_commands(context) if isinstance(command, click.Group) else ()
+    records = (param.get_help_record(context) for param in command.get_params(context) if "--help" not in param.opts)
+    options = [record for record in records if record is not None and record[1]]
+    if options:
+        yield from ("", "| option | |", "|---|---|")
+        yield from (f"| `{_cell(opts)}` | {_cell(_prose(text))} |" for opts, text in options)
+    for each in commands:
+        below = command.get_command(context, each) if isinstance(command, click.Group) else None
+        assert below is not None
+        yield from ("", *_command(f"{name} {each}", below, root))
+
+
+def primitives_page() -> str:
+    """Every primitive with its arguments, as a trace has them and as the schedule's methods do."""
+    lines = [_PRIMITIVES]
+    rooms = {title: [p for p in PASSES.values() if _room(p) == room] for room, title in _ROOMS.items()}
+    lines += [f"| [`{p.primitive}`](#{p.primitive}) | {_cell(_summary(p))} |" for ps in rooms.values() for p in ps]
+    for title, passes in rooms.items():
+        lines += ["", f"## {title}"]
+        for each in passes:
+            lines += ["", *_primitive(each)]
+    return "\n".join(lines) + "\n"
+
+
+def _room(each: type[Pass]) -> str:
+    package = each.__module__.rpartition(".")[0]
+    return package if package in _ROOMS else "layoutproof.lowering"
+
+
+def _primitive(each: type[Pass]) -> Iterator[str]:
+    yield from (f"### {each.primitive}", "", _text(each))
+    if each.options():
+        yield from ("", "| argument | is | default |", "|---|---|---|")
+        yield from (f"| `{f.name}` | {_cell(_kind(f))} | {_default(f)} |" for f in each.options())
+
+
+def _text(each: type[Pass]) -> str:
+    method: Callable[..., Any] | None = getattr(Schedule, each.primitive, None)
+    return inspect.cleandoc((method if method is not None else each).__doc__ or "")
+
+
+def _summary(each: type[Pass]) -> str:
+    return _text(each).split("\n\n")[0]
+
+
+def _kind(field: Field[Any]) -> str:
+    kinds = [value for value in field.metadata.values() if isinstance(value, ArgumentKind)]
+    return kinds[0].value
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING:
+        return ""
+    value = list(field.default) if isinstance(field.default, tuple) else field.default
+    words: Mapping[object, str] = {None: "null", True: "true", False: "false"}
+    shown = words[value] if value is None or isinstance(value, bool) else str(value).replace("'", '"')
+    return f"`{shown}`"
+
+
+def functions_page() -> str:
+    """What an expression of a program may call."""
+    types = [name for name in FUNCTIONS if _is_type(name)]
+    plain = [name for name in types if "x" not in name]
+    math = sorted(MATH_FUNCTIONS)
+    opaque = sorted(set(OPAQUE_CALLS) & set(FUNCTIONS))
+    rest = sorted(set(FUNCTIONS) - set(types) - set(math) - set(opaque))
+    return _FUNCTIONS.format(
+        types=_names(sorted(plain, key=lambda n: (re.sub(r"\d", "", n), int(re.sub(r"\D", "", n) or 0)))),
+        arithmetic=_names(rest),
+        exact=_names(sorted(set(math) & EXACT_FUNCTIONS)),
+        library=_names(sorted(set(math) - EXACT_FUNCTIONS)),
+        opaque=_names(opaque),
+    )
+
+
+def _is_type(name: str) -> bool:
+    return re.fullmatch(r"(bool|bfloat16|(u?int|float)\d+)(x\d+)?", name) is not None
+
+
+def _names(names: Iterable[str]) -> str:
+    lines: list[str] = []
+    line = ""
+    for name in names:
+        if len(line) + len(name) > 130:
+            lines, line = [*lines, line], ""
+        line += f"`{name}` "
+    return "\n".join(text.rstrip() for text in (*lines, line))
+
+
+def _prose(text: str) -> str:
+    """Help text as Markdown: what looks like code becomes code, brackets that say defaults and ranges become parentheses."""
+    parts = re.split(r"(`[^`]*`)", text.replace("\b\n", "").replace("\f", ""))
+    return "".join(part if part.startswith("`") else _marked(part) for part in parts)
+
+
+def _marked(text: str) -> str:
+    text = re.sub(r"\[(default: [^\]]*|required|[^\]]*[<>]=[^\]]*)\]", r"(\1)", text)
+    text = re.sub(r"(?<!\w)'([^'\n]+)'", r"`\1`", text)
+    return re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)", r"`\1`", text).replace("*", "\\*")
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "reference/cli.md": commands_page,
+    "reference/primitives.md": primitives_page,
+    "reference/functions.md": functions_page,
+}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")

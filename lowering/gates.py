@@ -1,0 +1,198 @@
+"""Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or wherever they are called.
+
+A gate is a function without effects that schedules programs, or asks about maps, and returns what it proved. What it lets through as
+an error, an `IllegalTransform` above all, is what the run reports.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.lowering import codes
+from layoutproof.lowering.licensed import allowing, licences_here
+from layoutproof.verify.values.licences import ALL, Licence, Licences, names_of, parse_licences
+
+if TYPE_CHECKING:
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.report import MapReport
+    from layoutproof.verify.verdict import Verdict
+
+Given = Mapping[str, Any] | Sequence[Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+_DECORATORS = 200  # lines that decorators may take
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call of a gate: its name (None where the gate has no cases) and the arguments."""
+
+    name: str | None
+    positional: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Gate:
+    """A function that was decorated with `gate`. Calling it calls the function.
+
+    `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may use besides what
+    the run allows; with `allow_unknown` what stays unknown in it does not fail a run.
+    """
+
+    def __init__(self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool) -> None:
+        """Raises LayoutproofError for cases that are not a gate's, or that the function does not take, and for an unknown strictness."""
+        update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__
+        self.line = _line_of(inspect.unwrap(function))
+        try:
+            self.allowed = ALL if strictness is None else parse_licences(strictness)
+        except ValueError as problem:
+            raise error(codes.GATE_FORM, f"the gate {self.name}, strictness: {problem}") from problem
+        self.allow_unknown = allow_unknown
+        self.cases = tuple(_cases(self.name, function, cases))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function returns."""
+        return self.function(*args, **kwargs)
+
+    def case(self, name: str | None) -> Case:
+        """The case of a name. Raises LayoutproofError where there is none."""
+        for case in self.cases:
+            if case.name == name:
+                return case
+        there = ", ".join(str(case.name) for case in self.cases)
+        raise error(codes.GATE_FORM, f"the gate {self.name} has no case {name!r}", help=f"it has {there}")
+
+    def results(self, case: Case) -> tuple[Schedule | MapReport | Verdict, ...]:
+        """What the gate proved in a case, each schedule and report of it.
+
+        Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed here, and whatever
+        the function raises.
+        """
+        with allowing(self.allowed):
+            found = tuple(_results(self.name, self.function(*case.positional, **case.named)))
+            _check_licences(self.name, found, licences_here())
+        return found
+
+
+@overload
+def gate(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def gate(
+    *, cases: Mapping[str, Given] | Sequence[Given] | None = None, strictness: str | None = None, allow_unknown: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, allow_unknown: Any = False) -> Any:
+    """Make a function a gate, which `layoutproof check FILE.py` and `pytest --layoutproof` find.
+
+    It returns a `Schedule`, the report of `check_map`, a verdict, or a list of these. `cases` are the arguments of several calls, each a
+    gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide": (64,)}`, or a list. `strictness` bounds the float licences of
+    proofs in it: "ieee", "finite", "reals", or licences such as "nnan ninf". Where `allow_unknown`, what is neither proved nor refuted is
+    reported without failing the run.
+
+    Raises LayoutproofError where the function does not take its cases.
+    """
+    if not isinstance(allow_unknown, bool) or not isinstance(strictness, str | None):
+        raise error(codes.GATE_FORM, f"of a gate, allow_unknown is True or False ({allow_unknown!r} is given), and strictness is text")
+    if function is not None:
+        return Gate(function, None, None, False)
+    return lambda decorated: Gate(decorated, cases, strictness, allow_unknown)
+
+
+def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
+    """The gates that a module defines, in the order of their lines; one that it imports from elsewhere is not its own."""
+    home = namespace.get("__name__")
+    found = {id(value): value for value in namespace.values() if isinstance(value, Gate) and value.function.__module__ == home}
+    return tuple(sorted(found.values(), key=lambda gate: gate.line))
+
+
+def _line_of(function: Callable[..., Any]) -> int:
+    """The line of a function's `def`, which its decorators stand before."""
+    if not inspect.isfunction(function):
+        return 1
+    code = function.__code__
+    first = code.co_firstlineno
+    lines = (linecache.getline(code.co_filename, line).lstrip() for line in range(first, first + _DECORATORS))
+    return next((first + k for k, line in enumerate(lines) if line.startswith(("def ", "async def "))), first)
+
+
+def _cases(name: str, function: Callable[..., Any], cases: object) -> Iterator[Case]:
+    if cases is None:
+        yield _checked(name, function, Case(None))
+        return
+    if isinstance(cases, Mapping):
+        named = [(key, given) for key, given in cases.items()]
+    elif isinstance(cases, Sequence) and not isinstance(cases, str):
+        named = [(_name_of(given, number), given) for number, given in enumerate(cases)]
+    else:
+        raise error(codes.GATE_FORM, f"the cases of the gate {name} are a dictionary by name or a list, not {type(cases).__name__}")
+    if not named:
+        raise error(codes.GATE_FORM, f"the gate {name} has no case, so it would prove nothing")
+    seen: set[str] = set()
+    for key, given in named:
+        if not isinstance(key, str) or not key.isprintable() or not key or key in seen:
+            raise error(codes.GATE_FORM, f"the gate {name} has a case called {key!r}; names are texts, each given once")
+        seen.add(key)
+        positional, by_name = ((), dict(given)) if isinstance(given, Mapping) else (_positional(given), {})
+        yield _checked(name, function, Case(key, positional, by_name))
+
+
+def _positional(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+def _name_of(given: Any, number: int) -> str:
+    """`14-64` of arguments that are short; the number of the case otherwise."""
+    values = list(given.values()) if isinstance(given, Mapping) else list(_positional(given))
+    text = "-".join(str(value) for value in values)
+    return (
+        text if values and all(isinstance(v, int | float | str) for v in values) and text.isprintable() and len(text) <= 40 else str(number)
+    )
+
+
+def _checked(name: str, function: Callable[..., Any], case: Case) -> Case:
+    try:
+        inspect.signature(function).bind(*case.positional, **case.named)
+    except TypeError as problem:
+        which = "" if case.name is None else f", case {case.name!r}"
+        raise error(codes.GATE_FORM, f"the gate {name}{which}: {problem}") from problem
+    return case
+
+
+def _results(name: str, found: object) -> Iterable[Any]:
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.report import MapReport
+    from layoutproof.verify.verdict import Verdict
+
+    if isinstance(found, Schedule | MapReport | Verdict):
+        return (found,)
+    several = found if isinstance(found, list | tuple) else ()
+    if not several or not all(isinstance(one, Schedule | MapReport | Verdict) for one in several):
+        what = "nothing" if found is None else "an empty list" if found in ([], ()) else type(found).__name__
+        hint = "return the schedule, the report of check_map, or a list of such"
+        raise error(codes.GATE_RESULT, f"the gate {name} returned {what}", help=hint)
+    return several
+
+
+def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
+    """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the gate."""
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.verify.verdict import Verdict
+
+    for result in found:
+        verdicts = [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []
+        verdicts += [result] if isinstance(result, Verdict) else []
+        taken = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness) - allowed
+        if taken:
+            words = " ".join(names_of(taken))
+            hint = "schedule in the gate itself, in its own thread: what is allowed holds there"
+            raise error(codes.GATE_RESULT, f"the gate {name} returned what holds with {words} only, which is not allowed", help=hint)
+
+
+__all__ = ["Case", "Gate", "gate", "gates_of"]

@@ -1,0 +1,139 @@
+"""What stands in the cache: which verdicts may be kept, and how an entry becomes a certificate that anybody can check again.
+
+A proof's entry has the rewrite's text, the licences that could be used, who proposed it (primitive, arguments, function), the factor on
+budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_dict` has them, with what they rest on. Verdicts that are
+refuted or not decided stand there too, or apart under `refused`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.lowering import codes
+
+if TYPE_CHECKING:
+    from layoutproof.verify.certificate.certificate import Certificate
+    from layoutproof.verify.verdict import Verdict
+
+# What the clock, or a solver's death, had a part in says so; it may come out otherwise next time.
+_WALL = re.compile(r"\bwall:")
+
+
+class Clock:
+    """Whether the clock, or a solver's death, has had a part in what was asked in this process since."""
+
+    def __init__(self) -> None:
+        self._before = _cut_short()
+
+    @property
+    def struck(self) -> bool:
+        """Whether a question was ended by either."""
+        return _cut_short() != self._before
+
+
+def _cut_short() -> int:
+    from layoutproof.verify.smt.worker import shared_worker
+
+    return shared_worker().cut_short
+
+
+def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = None) -> bool:
+    """Whether verdicts, as `Verdict.to_dict` has them, would come out the same next time: no clock had a part in any of them.
+
+    Verdicts say so themselves where it is the reason that they give. One that was reached another way after a solver had been stopped
+    says nothing: `clock`, made before the first question, knows.
+    """
+    if clock is not None and clock.struck:
+        return False
+    return not any(_WALL.search(text) for verdict in verdicts for text in (verdict.get("reason") or "", *verdict.get("rests_on", ())))
+
+
+@dataclass(frozen=True, slots=True)
+class ProofEntry:
+    """An entry of the table `proof`, its form checked; `verdicts` are all of it, `key` is the one under which it should stand, where it
+    says enough to know.
+    """
+
+    text: str
+    licences: tuple[str, ...]
+    function: str
+    primitive: str
+    arguments: Mapping[str, Any]
+    effort: float
+    searched: bool
+    verdicts: tuple[Verdict, ...]
+    key: str | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether all of it is proved, or speaks of nothing: what a certificate can hold."""
+        from layoutproof.verify.verdict import Status
+
+        return all(verdict.status in (Status.PROVED, Status.VACUOUS) for verdict in self.verdicts)
+
+    @staticmethod
+    def of(entry: Mapping[str, Any]) -> ProofEntry:
+        """Read an entry. Raises LayoutproofError for one of another form."""
+        try:
+            verdicts = [_verdict(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
+            if not verdicts or not isinstance(entry["rewrite"], str):
+                raise ValueError("it has no obligations" if not verdicts else "its rewrite is no text")
+            return ProofEntry(
+                entry["rewrite"],
+                tuple(map(str, entry["licences"])),
+                str(entry["function"]),
+                str(entry["primitive"]),
+                dict(entry["arguments"]),
+                float(entry.get("effort", 1.0)),
+                bool(entry.get("searched", True)),
+                tuple(verdicts),
+                _key_of(entry),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
+
+
+def proof_key(tool: str, effort: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[int]]) -> str:
+    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the lines of both programs' nodes, which
+    messages name.
+    """
+    return hashlib.sha256(json.dumps([tool, effort, sorted(licences), text, *map(list, lines)]).encode()).hexdigest()
+
+
+def certificate_of(entry: Mapping[str, Any]) -> Certificate:
+    """The certificate of what an entry says was proved: its obligations derived anew from its text, with the questions written down.
+
+    Raises LayoutproofError for an entry of another form, or whose text is no rewrite.
+    """
+    from layoutproof.ir.rewrite_text import parse_litmus
+    from layoutproof.verify.certificate.certificate import StepRecord, certify
+    from layoutproof.verify.values.licences import Licence
+
+    proof = ProofEntry.of(entry)
+    try:
+        allowed = frozenset(Licence(word) for word in proof.licences)
+    except ValueError as problem:
+        raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
+    litmus = parse_litmus(proof.text, "<proof cache>")
+    return certify([StepRecord(proof.primitive, proof.arguments, litmus.rewrite, litmus.header.where, allowed)], proof.function)
+
+
+def _key_of(entry: Mapping[str, Any]) -> str | None:
+    if "lines" not in entry:
+        return None
+    return proof_key(entry["tool"], entry["effort"], entry["licences"], entry["rewrite"], entry["lines"])
+
+
+def _verdict(entry: Mapping[str, Any]) -> Verdict:
+    from layoutproof.verify.verdict import Status, Verdict
+
+    found = entry["counterexample"]
+    return Verdict(
+        Status(entry["status"]), str(entry["claim"]), str(entry["engine"]), tuple(map(str, entry["strictness"])), entry["reason"], found
+    )

@@ -1,0 +1,277 @@
+"""Proofs as files of a folder, for one that machines share over a network: no locks, no file that two write to.
+
+An entry is one file, named by its key, that appears whole by renaming: readers see it or do not. A folder is a cache where a file says so;
+any other folder that is not empty is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.lowering import codes
+from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
+from layoutproof.lowering.proof_cache.packing import HEAD, is_key, tool_of
+
+MARKER = "layoutproof-proofs.json"
+VERSION = 1  # of this layout
+_FORMAT = "layoutproof-proofs"
+_DAMAGED, _UNFINISHED = "damaged", "unfinished"
+_PREFIXES = tuple(f"{table}-" for table in TABLES)
+_STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process that died
+_TRIES = 5
+_SYSTEM = frozenset({"lost+found"})  # what file systems put into every folder that is their root
+
+
+class FolderBackend:
+    """A folder. `start` makes it where it is not there."""
+
+    kind = "folder"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._swept = False
+
+    def start(self) -> None:
+        """See that the folder is a cache, or make it one."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            names = set(os.listdir(self.root))
+            marker = self.root / MARKER
+            if MARKER not in names and names - _SYSTEM and not marker.exists() and not _is_begun(names):
+                raise _foreign(self.root)
+            if not marker.exists():
+                self._mark()
+            version = _version_in(marker.read_bytes())
+        except FileExistsError as problem:
+            raise _foreign(self.root) from problem
+        except OSError as problem:
+            raise Trouble(What.UNREADABLE, _said(problem)) from problem
+        if version is None:
+            raise Trouble(What.DAMAGED, f"its file {MARKER} is not as it was written")
+        if version != VERSION:
+            raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
+
+    def renew(self) -> Path | None:
+        """Set aside what the file said that says what the folder is, and write it anew; each entry has a seal of its own."""
+        marker, number = self.root / MARKER, 1
+        while (aside := marker.with_name(f"{MARKER}.damaged-{number}")).exists():
+            number += 1
+        try:
+            said = marker.read_bytes()
+            if _version_in(said) is not None:
+                return None
+            # The marker is never missing: a folder without one would be taken for somebody else's.
+            self._write(aside, said)
+            self._mark()
+        except OSError as problem:
+            raise Trouble(What.UNREADABLE, _said(problem)) from problem
+        return aside
+
+    def get(self, table: str, key: str) -> bytes | None:
+        """The content of the entry's file."""
+        try:
+            # Not through pathlib: this is asked for every step of every schedule.
+            with open(f"{self.root}/{table}/{key[:2]}/{key}", "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as problem:
+            raise Trouble(What.UNREADABLE, _said(problem)) from problem
+
+    def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
+        """Write each file whole."""
+        try:
+            self._sweep()
+            for key, data in rows:
+                self._put(self._path(table, key), data)
+        except OSError as problem:
+            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
+
+    def rows(self, table: str) -> Iterator[tuple[str, bytes]]:
+        """Every file, in the order of the keys."""
+        for path in self._entries(table):
+            data = self.get(table, path.name)
+            if data is not None:
+                yield path.name, data
+
+    def set_aside(self, table: str, key: str, data: bytes) -> str:
+        """Move a file into the folder `damaged`, unless somebody has mended it meanwhile."""
+        aside = self.root / _DAMAGED / f"{table}-{key}"
+        try:
+            if self.get(table, key) == data:
+                aside.parent.mkdir(exist_ok=True)
+                os.replace(self._path(table, key), aside)
+        except FileNotFoundError:
+            return str(aside)  # somebody else has moved it
+        except OSError as problem:
+            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
+        return str(aside)
+
+    def count(self, table: str, tool: bytes) -> Count:
+        """How many files there are; only their heads are read."""
+        entries = current = 0
+        for path in self._entries(table):
+            try:
+                with open(path, "rb") as file:
+                    head = file.read(HEAD)
+            except FileNotFoundError:
+                continue
+            except OSError as problem:
+                raise Trouble(What.UNREADABLE, _said(problem)) from problem
+            entries += 1
+            current += tool_of(head) == tool
+        return Count(entries, current)
+
+    def damaged(self) -> int:
+        """How many files were set aside."""
+        return len(self._set_aside())
+
+    def size(self) -> int:
+        """All files of the cache."""
+        every = [*(path for table in TABLES for path in self._entries(table)), *self._set_aside(), *self._unfinished(0.0)]
+        found = 0
+        for path in (*every, self.root / MARKER):
+            with contextlib.suppress(FileNotFoundError):
+                found += path.stat().st_size
+        return found
+
+    def clear(self, keep: bytes | None, tables: Sequence[str] = TABLES) -> int:
+        """Remove entries, and nothing that is not named as one."""
+        gone = 0
+        try:
+            for table in tables:
+                for path in self._entries(table):
+                    if keep is None or tool_of(self._head(path)) != keep:
+                        path.unlink(missing_ok=True)
+                        gone += 1
+            for path in (*self._set_aside(), *self._unfinished(0.0 if keep is None else _STALE_SECONDS)):
+                path.unlink(missing_ok=True)
+        except OSError as problem:
+            raise Trouble(What.UNWRITABLE, _said(problem)) from problem
+        for folder in (*(f for table in TABLES for f in (*_folders(self.root / table), self.root / table)), self.root / _DAMAGED):
+            with contextlib.suppress(OSError):  # it is not empty, or not there
+                folder.rmdir()
+        return gone
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _path(self, table: str, key: str) -> Path:
+        return self.root / table / key[:2] / key
+
+    def _head(self, path: Path) -> bytes:
+        try:
+            with open(path, "rb") as file:
+                return file.read(HEAD)
+        except FileNotFoundError:
+            return b""
+
+    def _entries(self, table: str) -> Iterator[Path]:
+        """The files that are named as entries; links are not followed."""
+        for folder in _folders(self.root / table):
+            yield from (path for path in _files(folder) if is_key(path.name) and path.name[:2] == folder.name)
+
+    def _set_aside(self) -> list[Path]:
+        return [path for path in _files(self.root / _DAMAGED) if path.name.startswith(_PREFIXES) and is_key(path.name.partition("-")[2])]
+
+    def _mark(self) -> None:
+        self._write(self.root / MARKER, json.dumps({"format": _FORMAT, "version": VERSION}).encode())
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Write a file, though somebody removes folders meanwhile, by `cache clear` or by hand. Raises OSError."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return self._write(path, data)
+            except FileNotFoundError:
+                if tries_left == 0:
+                    raise
+                if not self.root.exists():
+                    self.start()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write a file so that it is there whole or not at all. Raises OSError."""
+        unfinished = self.root / _UNFINISHED
+        unfinished.mkdir(exist_ok=True)
+        # With the permissions that any new file has here: a module for temporary files would keep others from reading it.
+        part = unfinished / f"{secrets.token_hex(16)}.part"
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(part, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            raise
+
+    def _sweep(self) -> None:
+        """Remove, once, what processes that died have left unfinished."""
+        if not self._swept:
+            self._swept = True
+            for path in self._unfinished(_STALE_SECONDS):
+                path.unlink(missing_ok=True)
+
+    def _unfinished(self, seconds: float) -> Iterator[Path]:
+        limit = time.time() - seconds
+        for path in _files(self.root / _UNFINISHED):
+            with contextlib.suppress(FileNotFoundError):
+                if path.suffix == ".part" and path.stat().st_mtime <= limit:
+                    yield path
+
+
+def _is_begun(names: set[str]) -> bool:
+    """Whether the folder may be a cache that another process is making at this moment."""
+    return names - _SYSTEM == {_UNFINISHED}
+
+
+def _version_in(marker: bytes) -> int | None:
+    """The version that a marker tells; None where it is none."""
+    try:
+        found = json.loads(marker)
+    except (ValueError, RecursionError):
+        return None
+    version = found.get("version") if isinstance(found, dict) and found.get("format") == _FORMAT else None
+    return version if isinstance(version, int) else None
+
+
+def _foreign(root: Path) -> LayoutproofError:
+    what = "is a folder with other things in it" if root.is_dir() else "is a file"
+    return error(
+        codes.CACHE_FOREIGN,
+        f"{root} {what}, not a proof cache",
+        help="name an empty folder, one that is not there yet, or a file that ends in .sqlite",
+    )
+
+
+def _said(problem: OSError) -> str:
+    what = f"{problem.filename}: " if problem.filename is not None else ""
+    return f"{what}{problem.strerror or problem}"
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in _scanned(folder) if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(entry.path) for entry in _scanned(folder) if entry.is_file(follow_symlinks=False)]
+
+
+def _scanned(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name; nothing where it is none, or a link."""
+    if folder.is_symlink():
+        return []
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as problem:
+        raise Trouble(What.UNREADABLE, _said(problem)) from problem

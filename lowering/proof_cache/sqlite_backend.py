@@ -1,0 +1,358 @@
+"""Proofs in one SQLite file, for one machine: many processes read and write it at once, and none that is killed leaves half an entry.
+
+SQLite's own log makes writes whole. What it does not do is done here: a damaged file is moved away and a new one begun, by one process
+at a time, under a lock on a file beside it; every file is opened under that lock, so that nobody mixes an old log with a new file. SQLite
+must not be used over a network, nor across a fork: connections are closed before one, and opened again when they are next needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.lowering import codes
+from layoutproof.lowering.lock import Hold, locked
+from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
+from layoutproof.lowering.proof_cache.packing import HASH
+
+T = TypeVar("T")
+
+APPLICATION = 0x4C505043  # in the file's header: whose it is
+VERSION = 1  # of the tables
+BUSY_SECONDS = 30.0  # how long another writer is waited for
+OPEN_SECONDS = 10.0  # how long another opener is
+_LEAST = 512  # bytes of a database with anything in it; SQLite takes a shorter file for an empty one
+_BATCH = 200
+_BESIDE = ("", "-wal", "-shm")
+_COLUMNS = "id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL"
+_SCHEMA = (
+    *(f"CREATE TABLE {table} ({_COLUMNS})" for table in TABLES),
+    "CREATE TABLE damaged (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, data BLOB NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {VERSION}",
+)
+# What the system, a full disk or another process did; everything else that our few statements can meet is damage.
+_OUTSIDE = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in "AUTH BUSY CANTOPEN FULL INTERRUPT IOERR LOCKED NOLFS NOMEM PERM PROTOCOL READONLY".split()
+)
+
+
+class SqliteBackend:
+    """A file. `start` makes it where it is not there."""
+
+    kind = "SQLite"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        _OPEN.add(self)
+
+    def start(self) -> None:
+        """Open the file."""
+        with self.lock:
+            self._connected()
+
+    def get(self, table: str, key: str) -> bytes | None:
+        """The data under a key."""
+        row = self._run(What.UNREADABLE, lambda c: c.execute(f"SELECT data FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone())
+        return None if row is None else _bytes(row[0])
+
+    def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
+        """Keep data in one transaction."""
+        statement = f"INSERT INTO {table} (key, data) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
+
+        def write(connection: sqlite3.Connection) -> None:
+            with _transaction(connection):
+                connection.executemany(statement, [(bytes.fromhex(key), data) for key, data in rows])
+
+        self._run(What.UNWRITABLE, write)
+
+    def rows(self, table: str) -> Iterator[tuple[str, bytes]]:
+        """Everything in a table, a batch at a time: no other process waits for who reads slowly."""
+        statement, last = f"SELECT id, key, data FROM {table} WHERE id > ? ORDER BY id LIMIT {_BATCH}", 0
+
+        def read(connection: sqlite3.Connection) -> list[tuple[int, object, object]]:
+            return connection.execute(statement, (last,)).fetchall()
+
+        while batch := self._run(What.UNREADABLE, read):
+            for number, key, data in batch:
+                last = number
+                yield _key(key), _bytes(data)
+
+    def set_aside(self, table: str, key: str, data: bytes) -> str:
+        """Move an entry to the table `damaged`, unless somebody has mended it meanwhile."""
+
+        def move(connection: sqlite3.Connection) -> None:
+            with _transaction(connection):
+                gone = connection.execute(f"DELETE FROM {table} WHERE key = ? AND data = ?", (bytes.fromhex(key), data))
+                if gone.rowcount > 0:
+                    connection.execute("INSERT INTO damaged (kind, key, data) VALUES (?, ?, ?)", (table, bytes.fromhex(key), data))
+                elif connection.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE data = ?", (data,)).fetchone() is not None:
+                    raise Trouble(What.DAMAGED, "an index in it does not lead to what is there")
+
+        self._run(What.UNWRITABLE, move)
+        return "its table `damaged`"
+
+    def count(self, table: str, tool: bytes) -> Count:
+        """How many entries there are."""
+        statement = f"SELECT count(*), count(CASE WHEN substr(data, {HASH + 1}, {HASH}) = ? THEN 1 END) FROM {table}"
+        entries, current = self._run(What.UNREADABLE, lambda c: c.execute(statement, (tool,)).fetchone())
+        return Count(entries, current)
+
+    def damaged(self) -> int:
+        """How many entries were set aside."""
+        (found,) = self._run(What.UNREADABLE, lambda c: c.execute("SELECT count(*) FROM damaged").fetchone())
+        return int(found)
+
+    def size(self) -> int:
+        """The file with its log."""
+        return sum(map(_size_of, self._files()))
+
+    def clear(self, keep: bytes | None, tables: Sequence[str] = TABLES) -> int:
+        """Remove entries; the file is made smaller where nobody else uses it."""
+
+        def remove(connection: sqlite3.Connection) -> int:
+            gone = 0
+            with _transaction(connection):
+                for table in tables:
+                    which, values = ("", ()) if keep is None else (f" WHERE substr(data, {HASH + 1}, {HASH}) IS NOT ?", (keep,))
+                    gone += connection.execute(f"DELETE FROM {table}{which}", values).rowcount
+                connection.execute("DELETE FROM damaged")
+            return gone
+
+        removed: int = self._run(What.UNWRITABLE, remove)
+        with self.lock, contextlib.suppress(sqlite3.Error):  # the room is used again, whether or not it is given back now
+            connection = self._connected()
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return removed
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self.lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with contextlib.suppress(sqlite3.Error):  # what is committed stays committed
+                    connection.close()
+
+    def renew(self) -> Path | None:
+        """Move the file away with its log, and begin a new one."""
+        with self.lock:
+            before = self._identity
+            self.close()
+            with self._held():
+                aside = None
+                if before is not None and _identity_of(self.path) == before:
+                    aside = self._moved()
+                self._connect()
+            return aside
+
+    # The connection
+
+    def _run(self, failing: What, work: Callable[[sqlite3.Connection], T]) -> T:
+        """`work` on the connection. Raises Trouble: `failing` for what comes from outside, else damage."""
+        with self.lock:
+            try:
+                return work(self._connected())
+            except sqlite3.Error as problem:
+                raise _trouble(problem, failing) from problem
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection to the file that is at the place now: it may have been set aside, or removed, by others."""
+        if self._connection is not None and self._identity == _identity_of(self.path):
+            return self._connection
+        self.close()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise Trouble(What.UNREADABLE, f"{self.path.parent} cannot be made: {problem.strerror}") from problem
+        if not _may_write(self.path):
+            return self._connect_read_only()
+        with self._held():
+            return self._connect()
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Be the only one who opens the file or moves it away."""
+        with locked(self.path.with_name(f"{self.path.name}.lock"), OPEN_SECONDS) as hold:
+            if hold is Hold.GIVEN_UP:
+                raise Trouble(What.UNREADABLE, "another process is opening it, and does not go on")
+            if hold is Hold.NOT_OFFERED:
+                raise Trouble(What.UNREADABLE, "no file can be made beside it, or its file system has no locks; a folder needs none")
+            yield
+
+    def _connect(self) -> sqlite3.Connection:
+        self._identity = _identity_of(self.path)
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._prepare(connection)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            if isinstance(problem, sqlite3.Error):
+                raise _trouble(problem, What.UNREADABLE) from problem
+            raise
+        self._identity = _identity_of(self.path)
+        self._connection = connection
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        """A file on a medium that cannot be written, or of somebody else: read as it lies there, if its last user closed it."""
+        self._identity = _identity_of(self.path)
+        if self._identity is None:
+            raise Trouble(What.UNREADABLE, f"{self.path.parent} cannot be written")
+        if _size_of(self._files()[1]) > 0:
+            raise Trouble(What.UNREADABLE, "it cannot be written, and its last changes are in a log that only who can write may read")
+        uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            _check_form(connection, self.path)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            if isinstance(problem, sqlite3.Error):
+                raise Trouble(What.UNREADABLE, str(problem)) from problem
+            raise
+        self._connection = connection
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the tables in a new file, or see that they are there."""
+        if 0 < _size_of(self.path) < _LEAST:
+            raise Trouble(What.DAMAGED, "it is cut off")
+        # Whoever began it may have been killed, or had no room, before the tables were there.
+        if _numbers(connection) == (0, 0) and not _tables(connection):
+            connection.execute("PRAGMA journal_mode = WAL")
+            with _transaction(connection):
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+        # Killed processes cost nothing in this mode; a machine that loses power may lose the last entries.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        _check_form(connection, self.path)
+
+    def _files(self) -> list[Path]:
+        return [self.path.with_name(self.path.name + ending) for ending in _BESIDE]
+
+    def _moved(self) -> Path:
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.damaged-{number}")).exists():
+            number += 1
+        try:
+            for path, ending in zip(self._files(), _BESIDE, strict=True):
+                if os.path.exists(path):
+                    os.rename(path, aside.with_name(aside.name + ending))
+        except OSError as problem:
+            raise Trouble(What.UNREADABLE, f"it is damaged, and cannot be moved away: {problem.strerror}") from problem
+        return aside
+
+
+def _check_form(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise LayoutproofError for a database of something else, Trouble for another version or tables that are not ours."""
+    application, version = _numbers(connection)
+    # Where all tables are ours and only the number is another one, the header was damaged.
+    if application != APPLICATION and not _tables(connection).issuperset(name.encode() for name in (*TABLES, "damaged")):
+        raise error(
+            codes.CACHE_FOREIGN, f"{path} is a database of something else, not a proof cache", help="name a file that is not there yet"
+        )
+    if application == APPLICATION and version != VERSION:
+        raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
+    for table in TABLES:
+        connection.execute(f"SELECT id, key, data FROM {table} LIMIT 1").fetchall()
+    connection.execute("SELECT id, kind, key, data FROM damaged LIMIT 1").fetchall()
+    if application != APPLICATION:
+        raise Trouble(What.DAMAGED, "its header was changed")
+
+
+def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Whose the file is, and the version of its form; zeros in a new one."""
+    application, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    return application, version
+
+
+def _tables(connection: sqlite3.Connection) -> set[bytes]:
+    """The names of its tables, as bytes: of a damaged file they may be no text."""
+    return {name for (name,) in connection.execute("SELECT CAST(name AS BLOB) FROM sqlite_master WHERE type = 'table'")}
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _trouble(problem: sqlite3.Error, failing: What) -> Trouble:
+    code = getattr(problem, "sqlite_errorcode", None)
+    return Trouble(failing if code is not None and code & 0xFF in _OUTSIDE else What.DAMAGED, str(problem))
+
+
+def _key(value: object) -> str:
+    if isinstance(value, bytes) and len(value) == HASH:
+        return value.hex()
+    raise Trouble(What.DAMAGED, "a key in it is none")
+
+
+def _bytes(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    raise Trouble(What.DAMAGED, "an entry in it is no data")
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path now."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path.parent, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
+
+
+# Connections must not be open while a process forks: its child would take the parent's locks for its own.
+_OPEN: weakref.WeakSet[SqliteBackend] = weakref.WeakSet()
+_forking: list[SqliteBackend] = []
+
+
+def _before_fork() -> None:
+    for backend in list(_OPEN):
+        backend.lock.acquire()
+        _forking.append(backend)
+        backend.close()
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -1,0 +1,222 @@
+"""The proof cache: values under keys, in tables, kept between runs and shared between processes.
+
+A run is never wrong, and never stopped, by what is wrong with the cache: entries carry a seal that is checked at every read, what does not
+fit is set aside, and a place that cannot be used is not used. Each kind of trouble is told once. Nothing here loads a solver.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity
+from layoutproof.lowering import codes
+from layoutproof.lowering.proof_cache.backend import TABLES, Backend, Count, Trouble, What
+from layoutproof.lowering.proof_cache.packing import BadEntry, check_place, pack, tool_bytes, unpack
+from layoutproof.lowering.proof_cache.places import backend_of, place_of
+
+T = TypeVar("T")
+Warn = Callable[[Diagnostic], None]
+
+
+def warn_python(diagnostic: Diagnostic) -> None:
+    """Tell of trouble as a Python warning."""
+    warnings.warn(diagnostic.render(), RuntimeWarning, stacklevel=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a place holds: the bytes that it takes, and of each table how many entries, and how many of them are of this version."""
+
+    place: str
+    kind: str
+    size: int
+    tables: Mapping[str, Count]
+    damaged: int
+
+    @property
+    def entries(self) -> int:
+        """All entries."""
+        return sum(count.entries for count in self.tables.values())
+
+
+class ProofStore:
+    """A proof cache that is open. May be used by several threads, and after a fork."""
+
+    def __init__(self, place: str, backend: Backend, warn: Warn = warn_python, mend: bool = True) -> None:
+        self.place = place
+        self.kind = backend.kind
+        self.damaged = 0  # entries that were not whole when they were read
+        self._backend: Backend | None = backend
+        self._warn = warn
+        self._mending = mend
+        self._storing = True
+        self._told: set[str] = set()
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def open(place: str | None = None, warn: Warn = warn_python, *, mend: bool = True) -> ProofStore:
+        """The cache at a place: a path that ends in `.sqlite`, or a folder. None: `$LAYOUTPROOF_PROOF_CACHE`, else the user's own.
+
+        Raises LayoutproofError where something else is there. Where nothing can be there, the store keeps nothing, and says so. What is
+        damaged as a whole is moved away, and a new one begun; without `mend` it is not used, and stays as it is.
+        """
+        path = place_of(place)
+        store = ProofStore(str(path), backend_of(path), warn, mend)
+        store._ask(lambda backend: backend.start(), None, opening=True)
+        return store
+
+    @property
+    def usable(self) -> bool:
+        """Whether anything can be read from the place."""
+        return self._backend is not None
+
+    @property
+    def storing(self) -> bool:
+        """Whether anything can be added to it."""
+        return self._backend is not None and self._storing
+
+    def get(self, table: str, key: str) -> dict[str, Any] | None:
+        """The value under a key, as it was put; None where there is none, or none that is whole.
+
+        `key` is a SHA-256 in hexadecimal; ValueError for anything else.
+        """
+        check_place(table, key)
+        data = self._ask(lambda backend: backend.get(table, key), None)
+        return None if data is None else self._value(table, key, data)
+
+    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
+        """Keep a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other data."""
+        self.put_many(table, [(key, value)])
+
+    def put_many(self, table: str, items: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Keep several values."""
+        rows = [(key, pack(table, key, value)) for key, value in items]
+        if self._storing and rows:
+            self._ask(lambda backend: backend.put_many(table, rows), None, writes=True)
+
+    def entries(self, table: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every key with its value; those that are not whole are set aside."""
+        for key, data in self._rows(table):
+            value = self._value(table, key, data)
+            if value is not None:
+                yield key, value
+
+    def set_aside(self, table: str, key: str, value: Mapping[str, Any]) -> str | None:
+        """Take out an entry that turned out wrong, and keep it for people to see; where, None where that could not be done.
+
+        An entry that somebody has replaced by another value meanwhile stays.
+        """
+        check_place(table, key)
+        data = self._ask(lambda backend: backend.get(table, key), None)
+        if data is None or self._value(table, key, data) != value:
+            return None
+        return self._ask(lambda backend: backend.set_aside(table, key, data), None, writes=True)
+
+    def info(self, tool: str) -> Info | None:
+        """What is there; `tool` is the digest of this version of the tool. None where nothing can be read."""
+
+        def look(backend: Backend) -> Info:
+            tables = {table: backend.count(table, tool_bytes(tool)) for table in TABLES}
+            return Info(self.place, backend.kind, backend.size(), tables, backend.damaged())
+
+        return self._ask(look, None)
+
+    def clear(self, keep: str | None = None, tables: Sequence[str] = TABLES) -> int | None:
+        """Remove all entries of some tables, or all that are not of the tool whose digest is `keep`, and what was set aside; how many
+        entries. None where that could not be done.
+        """
+        return self._ask(lambda backend: backend.clear(None if keep is None else tool_bytes(keep), tables), None, writes=True)
+
+    def close(self) -> None:
+        """Let go of files."""
+        if self._backend is not None:
+            self._backend.close()
+
+    def _rows(self, table: str) -> Iterator[tuple[str, bytes]]:
+        if table not in TABLES:
+            raise ValueError(f"there is no table {table!r}")
+        if self._backend is None:
+            return
+        rows = self._backend.rows(table)
+        while True:
+            try:
+                row = next(rows, None)
+            except Trouble as trouble:
+                self._mend(trouble, writes=False)
+                return
+            except LayoutproofError as problem:
+                self._mend(Trouble(What.UNREADABLE, problem.diagnostics[0].message), writes=False)
+                return
+            if row is None:
+                return
+            yield row
+
+    def _value(self, table: str, key: str, data: bytes) -> dict[str, Any] | None:
+        try:
+            return unpack(table, key, data)
+        except BadEntry as problem:
+            self.damaged += 1
+            where = self._ask(lambda backend: backend.set_aside(table, key, data), None, writes=True)
+            kept = f"; it was moved to {where}" if where is not None else ""
+            self._tell(codes.CACHE_ENTRY, f"an entry of the proof cache {self.place} is not used ({table} {key[:12]}): {problem}{kept}")
+            return None
+
+    # Trouble
+
+    def _ask(self, work: Callable[[Backend], T], otherwise: T, *, writes: bool = False, opening: bool = False) -> T:
+        """What the place says; after damage, what the new one says; `otherwise` where it says nothing. `opening`: raises LayoutproofError
+        where something else is there; who has begun goes on.
+        """
+        for _ in range(2):
+            if self._backend is None:
+                break
+            try:
+                return work(self._backend)
+            except Trouble as problem:
+                trouble = problem
+            except LayoutproofError as problem:
+                if opening:
+                    raise
+                trouble = Trouble(What.UNREADABLE, problem.diagnostics[0].message)
+            if not self._mend(trouble, writes):
+                break
+        return otherwise
+
+    def _mend(self, trouble: Trouble, writes: bool) -> bool:
+        """Do what can be done about trouble; whether it is worth asking again."""
+        with self._lock:
+            backend = self._backend
+            if backend is None:
+                return False
+            if trouble.what is What.DAMAGED and self._mending:
+                try:
+                    self._renew(backend, trouble)
+                    return True
+                except (Trouble, LayoutproofError) as again:
+                    trouble = Trouble(What.UNREADABLE, f"{trouble.why}, and no new one can be begun: {again}")
+                    writes = False
+            if trouble.what is What.UNWRITABLE or (writes and trouble.what is What.UNREADABLE):
+                self._storing = False
+                self._tell(codes.CACHE_UNUSABLE, f"nothing more is kept in the proof cache {self.place}: {trouble.why}")
+                return False
+            self._backend = None
+            backend.close()
+            hint = "name another place, or remove it yourself" if trouble.what is What.OTHER_VERSION else None
+            self._tell(codes.CACHE_UNUSABLE, f"the proof cache {self.place} is not used: {trouble.why}", hint)
+            return False
+
+    def _renew(self, backend: Backend, trouble: Trouble) -> None:
+        aside = backend.renew()
+        if aside is not None:
+            message = f"the proof cache {self.place} was damaged ({trouble.why}); it was moved to {aside}, and a new one was begun"
+            self._tell(codes.CACHE_DAMAGED, message)
+
+    def _tell(self, code: str, message: str, hint: str | None = None) -> None:
+        """Each kind of trouble once."""
+        if code not in self._told:
+            self._told.add(code)
+            self._warn(Diagnostic(code, message, severity=Severity.WARNING, help=hint))

@@ -1,0 +1,125 @@
+"""What was proved of a rewrite in an earlier run, found again by the rewrite itself, so that nothing is proved twice.
+
+An answer is known by its obligation: the text of both programs and of the witness, the condition on symbols, the licences, the factor on
+budgets, and the digest of the tool and its engines. Messages name lines, so the lines of both programs' nodes belong to it too. Passes
+propose anew each time; what they propose is looked up, never believed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.visit import walk
+from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_key
+from layoutproof.lowering.proof_cache.versions import tool_digest
+from layoutproof.verify.effort import effort
+from layoutproof.verify.values.licences import Licences, names_of
+from layoutproof.verify.verdict import Status, Verdict
+
+PROOF = "proof"
+
+
+class Memory(Protocol):
+    """Where answers are kept: a proof cache."""
+
+    def get(self, table: str, key: str) -> dict[str, Any] | None:
+        """The value under a key, None where there is none."""
+        ...
+
+    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
+        """Keep a value."""
+        ...
+
+
+_memory: ContextVar[Memory | None] = ContextVar("memory", default=None)
+
+
+@contextmanager
+def remembering(memory: Memory | None) -> Iterator[None]:
+    """Look answers up in `memory` meanwhile, and keep new ones there; None: everything is proved anew."""
+    token = _memory.set(memory)
+    try:
+        yield
+    finally:
+        _memory.reset(token)
+
+
+def verdicts_of(
+    rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool, primitive: str, arguments: Mapping[str, Any]
+) -> tuple[Verdict, ...]:
+    """What the checker says of a rewrite, or said of it in an earlier run. `search` is as in `check_rewrite`.
+
+    Raises LayoutproofError for a layout record or a cell map that is malformed.
+    """
+    memory = _memory.get()
+    if memory is None:
+        return _checked(rewrite, where, allowed, search)
+    from layoutproof.verify.certificate.obligations import text_of
+
+    text, licences, lines = text_of(rewrite, where), list(names_of(allowed)), [_lines(rewrite.old), _lines(rewrite.new)]
+    key = proof_key(tool_digest(), effort(), licences, text, lines)
+    known = memory.get(PROOF, key)
+    # Under its key an entry that was checked again is the answer to its own text only.
+    if known is not None and (known["rewrite"], known["licences"]) == (text, licences) and (known["searched"] or not search):
+        return tuple(verdict_from(entry) for entry in known["obligations"])
+    clock = Clock()
+    entries = [entry_of(verdict) for verdict in _checked(rewrite, where, allowed, search)]
+    # As they will be read back, so that what is said does not depend on whether it was known.
+    entries = json.loads(json.dumps(entries))
+    if is_storable(entries, clock):
+        # Where all is proved there is nothing to search for.
+        searched = search or all(entry["status"] == Status.PROVED for entry in entries)
+        memory.put(
+            PROOF,
+            key,
+            {
+                "tool": tool_digest(),
+                "effort": effort(),
+                "function": rewrite.old.name,
+                "primitive": primitive,
+                "arguments": dict(arguments),
+                "licences": licences,
+                "rewrite": text,
+                "lines": lines,
+                "searched": searched,
+                "obligations": entries,
+            },
+        )
+    return tuple(verdict_from(entry) for entry in entries)
+
+
+def entry_of(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data, with what it rests on."""
+    return {**verdict.to_dict(), "rests_on": list(verdict.rests_on)}
+
+
+def verdict_from(entry: Mapping[str, Any]) -> Verdict:
+    """The verdict that `entry_of`, or `Verdict.to_dict`, wrote."""
+    return Verdict(
+        Status(entry["status"]),
+        entry["claim"],
+        entry["engine"],
+        tuple(entry["strictness"]),
+        entry["reason"],
+        entry["counterexample"],
+        entry["seconds"],
+        tuple(entry.get("rests_on", ())),
+    )
+
+
+def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:
+    from layoutproof.verify.checker import check_rewrite
+
+    return check_rewrite(rewrite, where, allowed=allowed, search=search)
+
+
+def _lines(func: PrimFunc) -> list[int]:
+    """The line of each node that has one, in the order of the text."""
+    return [node.span.line if node.span is not None else 0 for node in walk(func.body)]
