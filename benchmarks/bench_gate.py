@@ -79,7 +79,8 @@ def _lines(measured: Sequence[Measured]) -> Iterator[str]:
     for each in measured:
         samples = each.run.samples
         peaks = (max(s.main for s in samples), max(s.largest for s in samples), max(s.below for s in samples))
-        numbers = " | ".join(f"{peak / _MIB:.0f}" for peak in peaks)
+        # A run of a fifth of a second ends before it is looked at.
+        numbers = " | ".join(f"{peak / _MIB:.0f}" if peak else "none seen" for peak in peaks)
         yield f"| {each.name} | {each.run.seconds:.1f} | {total / each.run.seconds:,.0f} | {numbers} |"
     yield ""
     yield f"warm over cold: {measured[0].run.seconds / measured[-1].run.seconds:.0f} times as fast"
