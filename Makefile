@@ -7,6 +7,9 @@ WORKERS ?= auto
 CODE := cli ir lowering verify
 BESIDE := $(foreach folder,tests benchmarks examples docs,$(if $(wildcard $(folder)/*.py),$(folder)))
 
+# The tests start hundreds of commands: those load three times as fast where Python may keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

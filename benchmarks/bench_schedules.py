@@ -19,7 +19,7 @@ from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.step import Step
 from layoutproof.lowering.trace import passes_of
-from layoutproof.verify.checker import prover
+from layoutproof.verify.checker import prover_at
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status
 
@@ -74,7 +74,7 @@ def round_of(case: Case, every_size: bool) -> list[Timed]:
 
 def measured(case: Case, every_size: bool) -> tuple[list[Timed], list[list[Timed]]]:
     """The first round, with nothing remembered of values, and the others; what is not proved is not measured again."""
-    prover.cache_clear()
+    prover_at.cache_clear()
     first = round_of(case, every_size)
     proved = first[-1].status is Status.PROVED
     return first, [round_of(case, every_size) for _ in range(ROUNDS)] if proved else [first]

@@ -38,6 +38,17 @@ def read_reports(context: click.Context, parameter: click.Parameter, texts: Sequ
     return tuple(found)
 
 
+class Number(click.FloatRange):
+    """A number of a range; `nan`, which is in none and which no comparison keeps out, is refused."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The number. Raises click.BadParameter."""
+        number = super().convert(value, parameter, context)
+        if number != number:
+            self.fail(f"{value} is no number.", parameter, context)
+        return number
+
+
 @click.command("check")
 @click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
 @click.option(
@@ -61,7 +72,7 @@ def read_reports(context: click.Context, parameter: click.Parameter, texts: Sequ
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(0.001, 1000),
+    type=Number(0.001, 1000),
     default=1.0,
     show_default=True,
     metavar="FACTOR",
@@ -78,7 +89,7 @@ def read_reports(context: click.Context, parameter: click.Parameter, texts: Sequ
 @click.option("--shard", metavar="I/N", help="Check one part of N only, such as 3/10: one job of a CI matrix.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, 1_000_000),
+    type=Number(0, 1_000_000),
     metavar="SECONDS",
     help=f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said, where there are several items.",
 )

@@ -42,7 +42,7 @@ CACHE_REFUSED = "LP521"
 
 MEANINGS: Mapping[str, str] = {
     FILE_ACCESS: "The system refused access to a file.",
-    OUTPUT: "The file to write to is a directory, is protected, or stands in a folder that does not exist.",
+    OUTPUT: "The file to write to is a directory, is protected, is read by the run, or stands in a folder that does not exist.",
     SIZE: "Sizes are given as --size NAME=NUMBER, one for each name in the shapes; with them every extent is at least 1.",
     PICTURE_FORMAT: "A picture's format is chosen by its file's ending: .svg or .png.",
     NOTHING_TO_DRAW: "A picture needs a physical box known as numbers, and a number of cells that can be drawn.",

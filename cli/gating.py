@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from layoutproof.cli.gate.baseline import Baseline
 from layoutproof.cli.gate.discover import find_items
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.judge import judge
+from layoutproof.cli.gate.known import store_of
 from layoutproof.cli.gate.limits import Limits
 from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.policy import Policy, read_codes
@@ -29,7 +31,8 @@ from layoutproof.cli.gate.shard import Shard, parse_shard
 from layoutproof.cli.gate.signals import Stopped, stop_on_signals
 from layoutproof.cli.gate.spool import Spool
 from layoutproof.cli.gate.summary import Summary
-from layoutproof.cli.output import check_writable, writing
+from layoutproof.cli.gate.targets import check_targets
+from layoutproof.cli.output import writing
 from layoutproof.cli.recheck import number_of_jobs
 from layoutproof.cli.render.gate.json_lines import render_json
 from layoutproof.cli.render.gate.text import STYLES, render_outcome, render_summary, render_text
@@ -41,6 +44,7 @@ Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 
 SECONDS = 600.0
 _MEGABYTE = 1 << 20
+_MOST_NOTES = 20  # on entries of a baseline that are needed no more
 FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 _STREAMED = ("text", "json")  # printed while outcomes come in
 _WHOLE = ("json", "html")  # which show every obligation
@@ -112,8 +116,6 @@ def request_of(
     """The request that the options of `layoutproof check` make. Raises LayoutproofError or click.UsageError for those that make none."""
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache contradict each other.")
-    if certificate is not None:
-        check_writable(certificate)
     jobs = number_of_jobs(workers)
     known = Baseline.load(baseline) if baseline is not None else None
     options = Options(
@@ -142,9 +144,15 @@ def request_of(
 
 def run_gate(request: Request) -> int:
     """Do what is asked, and return the exit code. Raises LayoutproofError for a request that cannot be met."""
-    for path in (request.output, request.write_baseline, *(path for _, path in request.reports)):
-        if path is not None:
-            check_writable(path)
+    try:
+        os.getcwd()
+    except FileNotFoundError as problem:
+        raise error(codes.FILE_ACCESS, "the working directory is not there any more") from problem
+    reports = ((f"--report {form}", path) for form, path in request.reports)
+    certificate = Path(request.options.certificate) if request.options.certificate is not None else None
+    targets = (("--output", request.output), ("--certificate", certificate), ("--write-baseline", request.write_baseline), *reports)
+    baseline = request.policy.baseline
+    check_targets(targets, (*request.paths, *request.traces), Path(baseline.path) if baseline is not None else None)
     try:
         with stop_on_signals(), Spool() as spool:
             return _run(request, spool)
@@ -190,6 +198,9 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
         limits = replace(limits, seconds=SECONDS)
     whole = alone or not {request.form, *(form for form, _ in request.reports)}.isdisjoint(_WHOLE)
     options = replace(request.options, brief=not whole)
+    store = store_of(options)
+    if store is not None and not store.usable and limits.dask is None:
+        options = replace(options, cache=None)  # said once, and not by each worker
     # Counting reads the files once more, which is quick, and done only for who looks at the bar.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
     known = partial(recall, options=options)
@@ -235,8 +246,11 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
                 renderer(spool, summary, file)
     baseline = request.policy.baseline
     if baseline is not None and request.shard is None and request.write_baseline is None:
-        for entry in baseline.stale(spool):
+        unneeded = baseline.stale(spool)
+        for entry in unneeded[:_MOST_NOTES]:
             click.echo(f"note: the baseline's entry {entry.code} {entry.name} is needed no more", err=True)
+        if len(unneeded) > _MOST_NOTES:
+            click.echo(f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True)
     if request.write_baseline is not None:
         known = Baseline.of(spool)
         known.save(request.write_baseline)

@@ -17,6 +17,7 @@ import click
 
 from layoutproof import __version__
 from layoutproof.cli import codes
+from layoutproof.cli.leaving import leave_with
 from layoutproof.ir.diagnostic import LayoutproofError
 
 EXIT_USAGE = 2
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
+        if arguments is None:
+            leave_with(code)
         return code
     except BrokenPipeError:
         _abandon(sys.stdout)
@@ -119,7 +122,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return end.exit_code
     except LayoutproofError as problem:
         for diagnostic in problem.diagnostics:
-            click.echo(diagnostic.render(), err=True)
+            click.echo(_readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
         problem.show()
@@ -130,8 +133,22 @@ def _run(arguments: Sequence[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _readable(text: str) -> str:
+    """A message without what would steer a terminal, which a file's name may have in it."""
+    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def _prepare_streams() -> None:
-    """A closed stream becomes one that leads nowhere; a character that a stream cannot encode is written as an escape."""
+    """A closed stream becomes one that leads nowhere; a character that a stream cannot encode is written as an escape.
+
+    Its number is taken for the processes that are started, too: what is opened next would get it, and be written to as that stream.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free, so this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # for as long as the process runs
     if sys.stderr is None:

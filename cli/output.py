@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
+_STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
 
 
 def exit_code(status: Status) -> int:
@@ -62,7 +63,12 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
     parts: list[tuple[Path, Path]] = []
     try:
         for path, data in contents.items():
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+            if _is_stream(path):
+                with open(_into(path), "wb") as stream:
+                    stream.write(data)
+                continue
+            path = _behind_links(path)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
             parts.append((Path(temporary), path))
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -72,6 +78,8 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
             os.chmod(temporary, 0o666 & ~_umask())
         for part, path in parts:
             os.replace(part, path)
+    except BrokenPipeError:
+        raise
     except OSError as problem:
         raise _cannot_write(path, problem) from problem
     finally:
@@ -89,7 +97,12 @@ def writing(path: Path) -> Iterator[TextIO]:
     check_writable(path)
     part: Path | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        if _is_stream(path):
+            with open(_into(path), "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                yield file
+            return
+        path = _behind_links(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
         part = Path(temporary)
         with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             yield file
@@ -97,6 +110,8 @@ def writing(path: Path) -> Iterator[TextIO]:
             os.fsync(file.fileno())
         os.chmod(part, 0o666 & ~_umask())
         os.replace(part, path)
+    except BrokenPipeError:
+        raise
     except OSError as problem:
         raise _cannot_write(path, problem) from problem
     finally:
@@ -113,6 +128,8 @@ def check_writable(path: Path) -> None:
         raise error(codes.OUTPUT, f"cannot write {path}: {path.parent} {what}")
     if path.exists() and _is_protected(path):
         raise error(codes.OUTPUT, f"cannot write {path}: the file is write-protected")
+    if _is_stream(path):
+        return
     if _is_protected(path.parent):
         raise error(codes.OUTPUT, f"cannot write {path}: the directory {path.parent} is write-protected")
 
@@ -132,6 +149,25 @@ def make_folder(path: Path) -> None:
 def _is_protected(path: Path) -> bool:
     """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
     return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path is written into and never replaced: a device, a pipe, or whatever `/dev/stdout` stands for.
+
+    A superuser could rename a file over `/dev/null`, and would have none from then on.
+    """
+    return path.exists() and (not path.is_file() or path.parent in _STREAMS)
+
+
+def _into(path: Path) -> int:
+    """A stream opened to write behind what is there. Raises OSError."""
+    sys.stdout.flush()
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
+
+
+def _behind_links(path: Path) -> Path:
+    """The file that a link leads to: that one is replaced, and the link stays."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _cannot_write(path: Path, problem: OSError) -> LayoutproofError:

@@ -151,7 +151,7 @@ def _parsed(path: Path) -> ast.Module | None:
         return None
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
     return tree if has_gates(tree) else None
 

@@ -1,8 +1,8 @@
 """What was proved of a rewrite in an earlier run, found again by the rewrite itself, so that nothing is proved twice.
 
 An answer is known by its obligation: the text of both programs and of the witness, the condition on symbols, the licences, the factor on
-budgets, and the digest of the tool and its engines. Messages name lines, so the lines of both programs' nodes belong to it too. Passes
-propose anew each time; what they propose is looked up, never believed.
+budgets, and the digest of the tool and its engines. Messages name files, lines and columns, so those of both programs' nodes belong to it
+too. Passes propose anew each time; what they propose is looked up, never believed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def verdicts_of(
         return _checked(rewrite, where, allowed, search)
     from layoutproof.verify.certificate.obligations import text_of
 
-    text, licences, lines = text_of(rewrite, where), list(names_of(allowed)), [_lines(rewrite.old), _lines(rewrite.new)]
+    text, licences, lines = text_of(rewrite, where), list(names_of(allowed)), [_places(rewrite.old), _places(rewrite.new)]
     key = proof_key(tool_digest(), effort(), licences, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
@@ -120,6 +120,16 @@ def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bo
     return check_rewrite(rewrite, where, allowed=allowed, search=search)
 
 
-def _lines(func: PrimFunc) -> list[int]:
-    """The line of each node that has one, in the order of the text."""
-    return [node.span.line if node.span is not None else 0 for node in walk(func.body)]
+def _places(func: PrimFunc) -> list[str]:
+    """Where each node stands that was read from somewhere, in the order of the text: line and column, and the file where that is new."""
+    found, name = list[str](), ""
+    for node in walk(func.body):
+        span = node.span
+        if span is None:
+            found.append("")
+        elif span.source.name == name:
+            found.append(f"{span.line}:{span.column}")
+        else:
+            name = span.source.name
+            found.append(f"{name}:{span.line}:{span.column}")
+    return found

@@ -65,14 +65,30 @@ def load_trace(path: str | Path) -> Trace:
     """The trace in a JSON file, its steps checked. Raises LayoutproofError for a file that cannot be read or is no trace."""
     text = read_text(path)
     try:
-        trace = json.loads(text, parse_constant=_no_constant)
+        trace = json_of(text)
     except (ValueError, RecursionError) as problem:
         raise error(codes.TRACE_JSON, f"{path} is not JSON: {problem}") from problem
     return trace_of(passes_of(trace))
 
 
+def json_of(text: str) -> Any:
+    """What a text says in JSON. Raises json.JSONDecodeError where it is none, ValueError where the standard leaves open what it says:
+    numbers that are none, a key that stands twice in one object; RecursionError where it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
+
+
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return found
 
 
 def save_trace(path: str | Path, trace: Trace) -> None:

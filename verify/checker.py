@@ -32,6 +32,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.clauses import Clause
+from layoutproof.verify.effort import effort
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
@@ -51,8 +52,10 @@ REPLAY = "replay"
 
 
 @cache
-def prover(allowed: Licences) -> ValueProver:
-    """The prover of values that all checks under these licences share: what it remembers does not change what it says."""
+def prover_at(allowed: Licences, factor: float) -> ValueProver:
+    """The prover of values that all checks under these licences, with this factor on budgets, share: what it remembers does not change
+    what it says.
+    """
     return ValueProver(allowed)
 
 
@@ -84,7 +87,7 @@ def check_rewrite(
     ]
     hints: Sequence[Mapping[str, float | int]] = ()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same, hints = _prove_same_program(rewrite, old, new, prover(allowed), without)
+        same, hints = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
         verdicts += same
     if search and not without:
         verdicts = _run(rewrite, where, verdicts, hints, allowed)

@@ -93,7 +93,8 @@ class Tally:
             parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if remaining is not None:
             parts.append(f"{duration(remaining)} left")
-        counts = [f"[{_STYLES[word]}]{self.verdicts[word]} {word}[/]" for word in _WORDS if self.verdicts[word]]
+        numbers = ((word, self.verdicts[word]) for word in _WORDS if self.verdicts[word])
+        counts = [f"[{_STYLES[word]}]{n} {'errors' if word == 'error' and n > 1 else word}[/]" for word, n in numbers]
         return "  ".join([*parts, *counts])
 
 

@@ -65,8 +65,10 @@ class Baseline:
     @staticmethod
     def load(path: Path) -> Baseline:
         """The baseline in a file. Raises LayoutproofError, saying what is wrong and where, for a file that cannot be read or is damaged."""
+        if path.is_char_device():
+            raise error(codes.BASELINE, f"the baseline {path} cannot be read: it is a device")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except OSError as problem:
             raise error(codes.BASELINE, f"the baseline {path} cannot be read: {problem.strerror or problem}") from problem
         except UnicodeDecodeError as problem:
@@ -80,6 +82,8 @@ class Baseline:
             raise _damaged(path, f"line {problem.lineno}, column {problem.colno}: not JSON: {what}") from problem
         except RecursionError as problem:
             raise _damaged(path, "it is nested too deep") from problem
+        except ValueError as problem:  # of a number with thousands of digits
+            raise _damaged(path, "not JSON: a number has too many digits") from problem
         return Baseline(tuple(sorted(set(_read_entries(path, data)))), str(path))
 
     def save(self, path: Path) -> None:

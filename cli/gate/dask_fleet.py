@@ -32,7 +32,7 @@ NOBODY_SECONDS = 60.0
 CHUNK = 8
 _LOOK_SECONDS = 1.0
 _CLOSE_SECONDS = 5.0
-_ADDRESS = re.compile(r"([a-z]+://)?[^\s/]+:[0-9]+")
+_ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?[^\s/]+:[0-9]+")
 _CHUNKS_PER_THREAD = 4
 LEAST_WINDOW = 16
 

@@ -25,11 +25,16 @@ def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str
     """The items of `paths`, in their order, files of folders by name.
 
     With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises LayoutproofError
-    where a path is none of these, or names nothing to check.
+    where a path is none of these, or names nothing to check; before anything else where one is not there.
     """
+    if traces and len(paths) != 1:
+        raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
+    for path in (*paths, *traces):
+        if not path.exists():
+            raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
+        if path.is_char_device():
+            raise error(codes.NOTHING_TO_CHECK, f"{path} is a device, neither a file nor a folder")
     if traces:
-        if len(paths) != 1:
-            raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
         if paths[0].is_file() and _holds_gates(paths[0]):
             raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
         for trace in traces:
@@ -51,8 +56,6 @@ def _items_of(path: Path, function: str | None) -> Iterator[Item]:
     if path.is_dir():
         for file in _files(path):
             yield from _of_file(file, function, asked=False)
-    elif not path.exists():
-        raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
     elif not path.is_file():
         raise error(codes.NOTHING_TO_CHECK, f"{path} is neither a file nor a folder")
     elif path.suffix in _TRACES:
@@ -99,7 +102,7 @@ def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]
         return
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Whether it was to be a program or gates, the reader of the one or the other says what is wrong.
         if asked or "gate" in text or "def before" in text or _beside(path):
             yield _broken(path, text)
@@ -117,7 +120,7 @@ def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]
         return
     beside = _beside(path)
     for trace in beside:
-        yield from _schedules(trace, path, function)
+        yield from _schedules(trace, path, function, named=asked)
     if asked and not beside:
         hint = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl; {_HINT.split(';')[0]}"
         raise error(codes.NOTHING_TO_CHECK, f"{path} has no gate, is no rewrite, and has no schedule", help=hint)
@@ -128,7 +131,7 @@ def _holds_gates(path: Path) -> bool:
 
     try:
         return has_gates(ast.parse(text_of(str(path))))
-    except (LayoutproofError, SyntaxError, ValueError, RecursionError):
+    except (LayoutproofError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # whoever reads it as a program says what is wrong
 
 
@@ -159,9 +162,9 @@ def gate_items(path: Path) -> Iterator[Item]:
             yield Item(Kind.GATE, name, str(path), gate.line, gate.name, case.name)
 
 
-def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool = False) -> Iterator[Item]:
+def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool = False, named: bool = True) -> Iterator[Item]:
     """The schedules of a file: one, or one a line that is not blank, read as they are asked for."""
-    from layoutproof.cli.gate.loading import read_program, text_of
+    from layoutproof.cli.gate.loading import read_program
 
     try:
         func = read_program(str(program), function)
@@ -169,25 +172,40 @@ def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool 
         if alone:
             raise
         # Told once, as one item among the others: judging it fails in the same way.
-        yield Item(Kind.TRACE, str(program), str(program), program=str(program), text="[]")
+        subject = function if function is not None else ""
+        yield Item(Kind.TRACE, str(program), str(program), subject=subject, program=str(program), text="[]")
         return
     title = f"{program}:{func.name}"
     if trace.suffix != ".jsonl":
-        name = f"{title} {trace}"
-        yield Item(Kind.TRACE, name, str(trace), 1, func.name, None, str(program), text_of(str(trace)))
+        yield Item(Kind.TRACE, f"{title} {trace}", str(trace), 1, func.name, None, str(program), _text(trace))
         return
+    if not trace.is_file():
+        raise error(codes.FILE_ACCESS, f"{trace} is no file; schedules of a pipe are given as one, in JSON")
     found = False
     for number, line in _lines(trace):
         found = True
         yield Item(Kind.TRACE, f"{title} {trace}:{number}", str(trace), number, func.name, None, str(program), line)
-    if not found:
+    if not found and named:
         raise error(codes.NOTHING_TO_CHECK, f"{trace} has no line with a schedule")
+    if not found:
+        # In a folder it stands among the others, and proves nothing.
+        yield Item(Kind.TRACE, f"{title} {trace}", str(trace), 1, func.name, None, str(program), "[]")
+
+
+def _text(path: Path) -> str:
+    """The text of a schedule. A byte that is not UTF-8 is kept as it is: who reads the schedule tells of it among the other items."""
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        return text_of(str(path))
+    except LayoutproofError:
+        return _bytes(path).decode("utf-8-sig", errors="surrogateescape")
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
     """The lines of a file that are not blank, with their numbers, one at a time. Raises LayoutproofError."""
     try:
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield number, line.rstrip("\r\n")

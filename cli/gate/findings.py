@@ -92,14 +92,16 @@ def of_verdict(verdict: Verdict, subject: str, place: Place | None, obligation: 
     )
 
 
-def nothing_proved(subject: str, place: Place | None = None) -> Finding:
-    """The finding of a schedule without a step; `subject` is the program, or the gate, that it is of."""
+def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -> Finding:
+    """The finding of a schedule of a program without a step, made by a gate of that name, if by one."""
+    from layoutproof.ir.script import print_func
+
     return Finding(
         codes.NOTHING_PROVED,
         "there is no step, so nothing was proved",
         Status.VACUOUS.value,
         place=place,
-        obligation=digest("no step", subject),
+        obligation=digest("no step", print_func(func), gate),
     )
 
 

@@ -70,4 +70,5 @@ def _opened(place: str) -> ProofStore:
 
 def _say(diagnostic: Diagnostic) -> None:
     """Tell of trouble with the cache on standard error: the run goes on without it."""
-    print(diagnostic.render(), file=sys.stderr, flush=True)
+    sys.stderr.write(f"{diagnostic.render()}\n")  # in one piece: workers write there at one time
+    sys.stderr.flush()

@@ -90,8 +90,11 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickling look a module up by its name.
     sys.modules[name] = module
-    with running(path), importable(where.parent):
-        exec(compile(text, str(where), "exec"), module.__dict__)
+    try:
+        with running(path), importable(where.parent):
+            exec(compile(text, str(where), "exec"), module.__dict__)
+    except MemoryError as problem:  # Python's parser raises it for what is nested too deep
+        raise error(codes.GATE_FILE, f"{path} is nested too deep, or takes more memory to load than there is") from problem
     return module.__dict__
 
 
@@ -109,7 +112,9 @@ def gates_in(path: str) -> Mapping[str, Gate]:
 def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
     found: dict[str, Gate] = {}
     namespace = _gates(path, where, text)
-    for gate in gates_of(namespace):
+    with running(path):  # an object of the file may run code of the file when it is only looked at
+        gates = gates_of(namespace)
+    for gate in gates:
         if gate.name in found:
             raise error(codes.GATE_FILE, f"{path}: two gates are called {gate.name}", help="name them apart, or make one with cases")
         found[gate.name] = gate
@@ -135,17 +140,18 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
 def running(path: str) -> Iterator[None]:
     """Run code of a gate file: what it prints goes to standard error, what it raises becomes a LayoutproofError with its line there."""
     try:
-        with contextlib.redirect_stdout(sys.stderr), staying():
+        with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), staying():
             yield
     except (LayoutproofError, KeyboardInterrupt, MemoryError):
         raise
     except SyntaxError as problem:
         raise LayoutproofError(_syntax(path, problem)) from problem
     except BaseException as problem:  # a gate is somebody's code: it may raise anything, SystemExit too
-        said = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
-        place = place_in(path, problem.__traceback__)
-        hint = "".join(traceback.format_exception_only(problem)).strip().split("\n")[-1]
-        diagnostic = Diagnostic(codes.GATE_RAISED, f"{said.splitlines()[0]}", place, help=hint if hint.splitlines()[0] != said else None)
+        # Python's own words for it: what an exception says of itself is code of the file as well, which may fail.
+        said = "".join(traceback.format_exception_only(problem)).strip()
+        name = type(problem).__name__
+        first, *rest = said[said.find(name) :].splitlines() if name in said else [name]
+        diagnostic = Diagnostic(codes.GATE_RAISED, first, place_in(path, problem.__traceback__), help=rest[-1] if rest else None)
         raise LayoutproofError(diagnostic) from problem
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.cli.gate.findings import digest, nothing_proved, of_verdict, of_verdicts
 from layoutproof.cli.gate.items import Options
 from layoutproof.cli.gate.outcome import Finding, Outcome
+from layoutproof.cli.gate.paths import steady_path
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
@@ -56,7 +58,7 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
 
-    # A map says by itself what was asked; a bare verdict, and the lack of steps, are told apart by the gate, wherever its file lies.
+    # A map, and a program, say by themselves what was asked.
     own = blank.name.rpartition("::")[2]
     steps: list[Step] = []
     findings: list[Finding] = []
@@ -65,22 +67,17 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
         if isinstance(result, Schedule):
             steps.extend(steps_of(result))
             verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
-            findings.extend(of_verdicts(result, blank.place, allow_unknown) if result.steps else [nothing_proved(own, blank.place)])
+            if not result.steps:
+                findings.append(nothing_proved(result.func, blank.place, own))
+            findings.extend(of_verdicts(result, blank.place, allow_unknown))
         else:
             verdict = result.injective if isinstance(result, MapReport) else result
             subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
             steps.append({"primitive": subject, "arguments": arguments, "obligations": [verdict.to_dict()]})
             if verdict.status is not Status.PROVED:
                 text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-                findings.append(
-                    of_verdict(
-                        verdict,
-                        text,
-                        blank.place,
-                        digest(*([] if isinstance(result, MapReport) else [own]), text, verdict.claim),
-                        allow_unknown,
-                    )
-                )
+                known_by = digest(text, verdict.claim) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
+                findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
     vacuous = any(finding.status == Status.VACUOUS for finding in findings)
     status = worst([Status(worst_of(steps)), *([Status.VACUOUS] if vacuous else [])])
     return replace(
@@ -92,6 +89,13 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
         seconds=seconds_of(steps),
         detail=details(results) if options.detail else None,
     )
+
+
+def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
+    """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks against the claim."""
+    file = steady_path(blank.place.path) if blank.place is not None else ""
+    against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
+    return digest(file, blank.name.rpartition("::")[2], verdict.claim, against)
 
 
 def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:

@@ -152,9 +152,12 @@ class Outcome:
 
     @property
     def passes(self) -> bool:
-        """Whether it does not fail the run: all is proved, or each finding that says why not is spared."""
-        spared = all(finding.fate is not Fate.FAILS for finding in self.findings)
-        return spared and (self.verdict == "proved" or bool(self.findings))
+        """Whether it does not fail the run: all is proved, or the findings that say why not are there, and are spared. What is no right
+        input was not checked, and never passes.
+        """
+        if self.verdict is None or any(finding.fate is Fate.FAILS for finding in self.findings):
+            return False
+        return self.verdict == "proved" or any(finding.status == self.verdict for finding in self.findings)
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Outcome:
         """The same outcome with other findings: those whose fate was decided."""

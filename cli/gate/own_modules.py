@@ -69,7 +69,10 @@ def _stands_in(name: str, folder: Path) -> bool:
 
 @contextlib.contextmanager
 def staying() -> Iterator[None]:
-    """Come back to the working directory, and let `os._exit` raise SystemExit meanwhile: with it the run would end, and pass."""
+    """Come back to the working directory, and let `os._exit` raise SystemExit meanwhile: with it the run would end, and pass.
+
+    A process that was forked meanwhile and comes out of here would be the run a second time: it ends.
+    """
     here, process, end = os.getcwd(), os.getpid(), os._exit
 
     def told(status: int = 0) -> NoReturn:
@@ -82,4 +85,6 @@ def staying() -> Iterator[None]:
         yield
     finally:
         os._exit = end
+        if os.getpid() != process:
+            end(1)
         os.chdir(here)

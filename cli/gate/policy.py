@@ -1,6 +1,7 @@
 """What a run's options make of each finding: whether it fails the run, is allowed, is ignored by its code, or stands in the baseline.
 
-Wrong input is none of these: a program that cannot be read was not checked at all, so nothing but mending it makes a run pass.
+Wrong input is none of these: a program that cannot be read was not checked at all, so nothing but mending it makes a run pass. Nor is an
+item whose worker died, or whose judge failed.
 """
 
 from __future__ import annotations
@@ -50,14 +51,13 @@ class Policy:
 
     def fate_of(self, finding: Finding) -> Fate:
         """What a finding means for the run. An unknown that its gate allows is allowed already, and stays so."""
-        if finding.status is None and finding.severity == _ERROR:
+        if (finding.status is None and finding.severity == _ERROR) or finding.code in _FAULTS:
             return Fate.FAILS
         if not self.selects(finding.code):
             return Fate.IGNORED
         if self.baseline is not None and self.baseline.knows(finding):
             return Fate.KNOWN
-        undecided = finding.status == _UNKNOWN and finding.code not in _FAULTS
-        if undecided and (self.allow_unknown or finding.fate is Fate.ALLOWED):
+        if finding.status == _UNKNOWN and (self.allow_unknown or finding.fate is Fate.ALLOWED):
             return Fate.ALLOWED
         return Fate.FAILS
 

@@ -47,6 +47,9 @@ def _mixed(items: Iterator[Item], recall: Recall, run: Run) -> Generator[Outcome
             order.popleft()
             yield outcome
     yield from _known(order)
+    if order:
+        # A run that ends early must not look like one that is complete.
+        raise RuntimeError(f"items without an outcome: {len(order)}")
 
 
 def _known(order: deque[Outcome | None]) -> Iterator[Outcome]:

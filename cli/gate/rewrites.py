@@ -13,6 +13,7 @@ from layoutproof.lowering.proving import place_of_claim
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.certificate import StepRecord, certify
 from layoutproof.verify.certificate.expected import allowed_by
+from layoutproof.verify.certificate.obligations import text_of as text_of_rewrite
 from layoutproof.verify.values.licences import Licences
 from layoutproof.verify.verdict import Status, worst
 
@@ -32,7 +33,9 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
         if verdict.status is not Status.PROVED:
             span = place_of_claim(verdict.claim, rewrite.new)
             place = Place.of(span) if span is not None else Place(item.path, 1)
-            findings.append(of_verdict(verdict, "the rewrite", place, obligation_of(verdict.claim, "rewrite", {}, rewrite.old)))
+            # Neither the program after nor the witness follows from the program before.
+            known_by = obligation_of(verdict.claim, "rewrite", {"text": text_of_rewrite(rewrite, where)}, rewrite.old)
+            findings.append(of_verdict(verdict, "the rewrite", place, known_by))
     written = certificate is not None and status is Status.PROVED
     if certificate is not None and written:
         certify([StepRecord("rewrite", {}, rewrite, where, licences)], rewrite.old.name).save(certificate)

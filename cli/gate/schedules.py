@@ -83,7 +83,7 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
         "path": item.program,
         "program": text,
         "function": item.subject,
-        "trace": item.text.strip(),
+        "trace": _stripped(item.text),
         "licences": list(options.licences),
         "effort": options.effort,
         "detail": options.detail,
@@ -125,9 +125,14 @@ def timeless(outcome: Outcome) -> Outcome:
 def _report_key(item: Item, options: Options, brief: bool) -> str:
     """The key of a schedule's outcome. The schedule counts as it is written: the same one, written otherwise, is proved step by step."""
     found = _program_hash(item, options.licences, options.effort, options.detail).copy()
-    found.update(f"{brief}\0{item.text.strip()}".encode(errors="surrogateescape"))
+    found.update(f"{brief}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
+
+
+def _stripped(text: str) -> str:
+    """A text without the blanks around it that JSON knows; with other ones around it, it is not JSON."""
+    return text.strip(" \t\r\n")
 
 
 def _program_hash(item: Item, *options: Any) -> Any:
@@ -156,7 +161,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
     name = f"{item.program}:{func.name}"
     blank = Outcome(Kind.TRACE, item.name, name, None, None)
     if not passes:
-        return replace(blank, verdict="vacuous", findings=(nothing_proved(func.name),))
+        return replace(blank, verdict="vacuous", findings=(nothing_proved(func),))
     schedule, done = _begun(func, options, trace)
     for number, transform in enumerate(passes[done:], start=done + 1):
         try:

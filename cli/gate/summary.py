@@ -37,7 +37,7 @@ class Summary:
             if finding.fate is Fate.FAILS:
                 self.failed["error" if finding.status is None else finding.status] += 1
         self.failing += not outcome.passes
-        if not outcome.passes and not outcome.findings:
+        if not outcome.passes and all(finding.fate is not Fate.FAILS for finding in outcome.findings):
             # It does not say why it is not proved, which is no reason to let it pass.
             self.failed["error" if outcome.verdict is None else outcome.verdict] += 1
 

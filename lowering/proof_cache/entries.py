@@ -99,8 +99,8 @@ class ProofEntry:
             raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
 
 
-def proof_key(tool: str, effort: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[int]]) -> str:
-    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the lines of both programs' nodes, which
+def proof_key(tool: str, effort: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[str]]) -> str:
+    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the places of both programs' nodes, which
     messages name.
     """
     return hashlib.sha256(json.dumps([tool, effort, sorted(licences), text, *map(list, lines)]).encode()).hexdigest()

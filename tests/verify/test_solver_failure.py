@@ -13,7 +13,7 @@ from tests.cli.calling import Caller
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.checker import check_rewrite, prover
+from layoutproof.verify.checker import check_rewrite, prover_at
 from layoutproof.verify.smt import worker
 from layoutproof.verify.smt.worker import Worker, WorkerAnswer
 from layoutproof.verify.values.licences import ALL
@@ -68,10 +68,10 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     double = Impatient((sys.executable, str(program)))
     monkeypatch.setattr(worker, "_shared", double)
     monkeypatch.setattr(worker, "START_SECONDS", 0.5)
-    prover.cache_clear()
+    prover_at.cache_clear()
     yield double
     double.close()
-    prover.cache_clear()
+    prover_at.cache_clear()
 
 
 def rewrite(text: str) -> Rewrite:

@@ -15,11 +15,12 @@ _HELP = "this is a fault of layoutproof; please report it"
 
 
 def findings_of(outcome: Outcome) -> tuple[Finding, ...]:
-    """The findings of an outcome. One that does not pass and has none fails the run all the same, so that gets one here."""
-    if outcome.passes or outcome.findings:
+    """The findings of an outcome. One that does not pass and has none that fails it does so all the same, so that gets one here."""
+    if outcome.passes or any(finding.fate is Fate.FAILS for finding in outcome.findings):
         return outcome.findings
     word = outcome.verdict if outcome.verdict is not None else "wrong input"
-    return (Finding(codes.JUDGE_FAILED, f"the item is {word}, and no finding says why", outcome.verdict, place=outcome.place, help=_HELP),)
+    lack = Finding(codes.JUDGE_FAILED, f"the item is {word}, and no finding says why", outcome.verdict, place=outcome.place, help=_HELP)
+    return (lack, *outcome.findings)
 
 
 def rank(finding: Finding) -> int:

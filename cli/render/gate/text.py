@@ -35,8 +35,18 @@ def render_text(outcomes: Iterator[Outcome], summary: Summary, out: TextIO) -> N
 def render_outcome(outcome: Outcome, *, alone: bool, styled: Styled = plain) -> str:
     """One outcome: all of it where it is `alone`, or where something was found in it; else a line."""
     if not alone and not outcome.findings and outcome.verdict is not None:
-        return f"{_word(outcome.verdict, styled):<8} {outcome.name}\n"
+        return f"{_word(outcome.verdict, styled):<8} {_name(outcome.name)}\n"
     return "\n".join(_lines(outcome, alone, styled)) + "\n"
+
+
+def readable(text: str) -> str:
+    """A text without what would steer a terminal: names of files and words of exceptions are anybody's. Lines and tabs stay.
+
+    Lone surrogates stay as well; they are bytes of a file's name, which streams write as escapes.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def render_summary(summary: Summary, styled: Styled = plain) -> str:
@@ -64,7 +74,7 @@ def _word(status: str | None, styled: Styled) -> str:
 def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
     word = "error" if outcome.verdict is None else outcome.verdict
     title = outcome.program if alone and outcome.kind is Kind.TRACE else outcome.name
-    yield f"{title}: {styled(word, STYLES[word])}"
+    yield f"{_name(title)}: {styled(word, STYLES[word])}"
     if outcome.kind is Kind.REWRITE and outcome.steps:
         yield from _claims(outcome.steps[0]["obligations"], styled)
     else:
@@ -74,9 +84,13 @@ def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
         yield from (f"  {line}" if line else "" for line in finding_lines(finding, styled))
     if outcome.verdict == "proved":
         for note in outcome.notes:
-            yield f"  {note}" if outcome.kind is not Kind.REWRITE else f"  {_of_rewrite(note)}"
+            yield f"  {readable(note if outcome.kind is not Kind.REWRITE else _of_rewrite(note))}"
     if outcome.certificate is not None:
         yield f"  certificate: {outcome.certificate}"
+
+
+def _name(text: str) -> str:
+    return readable(text.replace("\n", "\N{REPLACEMENT CHARACTER}"))
 
 
 def _of_rewrite(note: str) -> str:
@@ -116,23 +130,23 @@ def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
     """A finding: place, code and message, the source line with a mark, the counterexample, related places, and what would help."""
-    first, *rest = finding.message.split("\n")
-    place = f"{finding.place}: " if finding.place is not None else ""
+    first, *rest = readable(finding.message).split("\n")
+    place = f"{_name(str(finding.place))}: " if finding.place is not None else ""
     style = STYLES["error" if finding.status is None else finding.status]
     spared = f" [{_FATES[finding.fate]}]" if finding.fate in _FATES else ""
     yield f"{place}{styled(f'{finding.severity}[{finding.code}]', style)}{spared}: {first}"
     if finding.place is not None:
         yield from excerpt(finding.place)
     if finding.drawing:
-        yield from (f"    {line}" for line in finding.drawing)
+        yield from (f"    {readable(line)}" for line in finding.drawing)
         # The drawing has the stores that differ; what is left are the inputs.
         rest = [line for line in rest if not line.startswith(("  before: ", "  after: "))]
     yield from (f"  {line}" for line in rest)
     for where, word in finding.related:
-        yield f"{where}: note: {word}"
+        yield f"{_name(str(where))}: note: {readable(word)}"
         yield from excerpt(where)
     if finding.help is not None:
-        yield f"  = help: {finding.help}"
+        yield f"  = help: {readable(finding.help)}"
 
 
 def excerpt(place: Place) -> Iterator[str]:

@@ -211,8 +211,8 @@ def test_no_address(address: str) -> None:
 
 
 def test_another_protocol() -> None:
-    """A protocol that the library does not have is an error."""
-    with pytest.raises(LayoutproofError, match=r"no Dask scheduler answers at ftp://127.0.0.1:1"):
+    """A protocol that the library does not have is an error, told at once: the library's own client would wait before it gives up."""
+    with pytest.raises(LayoutproofError, match=r"--dask ftp://127.0.0.1:1: expected an address"):
         run("ftp://127.0.0.1:1", {}, 1)
 
 

@@ -63,7 +63,8 @@ def test_only_unknown_is_allowed() -> None:
 def test_a_fault_is_no_unknown(code: str) -> None:
     """Where a worker died, or judging itself failed, nothing was asked: no run passes by allowing unknowns, nor does a gate."""
     run = outcome(finding(code, "unknown"), finding(code, "unknown", fate=Fate.ALLOWED))
-    assert [one.fate for one in Policy(allow_unknown=True).apply(run).findings] == [Fate.FAILS, Fate.FAILS]
+    for options in (Policy(allow_unknown=True), Policy(select=("LP2",)), Policy(ignore=("LP5",), baseline=Baseline.of([run]))):
+        assert [one.fate for one in options.apply(run).findings] == [Fate.FAILS, Fate.FAILS]
 
 
 def test_what_a_gate_allows_stays_allowed() -> None:

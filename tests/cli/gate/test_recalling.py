@@ -91,3 +91,14 @@ def test_closing_reaches_the_workers() -> None:
     next(found)
     found.close()
     assert closed == [True]
+
+
+def test_an_item_that_is_lost() -> None:
+    """Workers that end without an outcome for each item do not end a run as if there had been no such item."""
+
+    def run(items: Iterator[Item]) -> Generator[Outcome, None, None]:
+        taken = list(items)
+        yield from (outcome(one, False) for one in taken[:-1])
+
+    with pytest.raises(RuntimeError, match="without an outcome: 1"):
+        list(run_recalling(map(item, range(9)), recall(lambda k: k % 2 == 1), run))
