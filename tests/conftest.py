@@ -4,6 +4,8 @@ The default profile draws the same cases on every run, so that a red run can be 
 """
 
 import difflib
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+
+# Who starts the tests in the background has Ctrl-C ignored, and so would every command that they start and interrupt.
+if threading.current_thread() is threading.main_thread():
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 settings.register_profile("default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True)

@@ -57,6 +57,7 @@ def test_memory_is_limited_there(fleet: Cluster) -> None:
     assert [[finding.code for finding in outcome.findings] for outcome in outcomes] == [[]] * 3 + [[codes.WORKER_MEMORY]] + [[]] * 5
 
 
+@pytest.mark.campaign
 def test_items_are_taken_as_needed(fleet: Cluster) -> None:
     """No more items are taken than the fleet has work for, and none before the first outcome is asked for."""
     taken = 0
@@ -85,6 +86,7 @@ def test_a_worker_that_is_killed_half_way(fleet: Cluster) -> None:
     assert names == [item(n).name for n in range(200)]
 
 
+@pytest.mark.campaign
 def test_a_worker_that_joins_half_way(fleet: Cluster) -> None:
     """All workers are killed in the middle and another one comes: the run goes on."""
     outcomes = run_items((item(n, "sleep 0.02") for n in range(100)), judge, OPTIONS, Limits(seconds=60.0, dask=fleet.address))
@@ -98,6 +100,7 @@ def test_a_worker_that_joins_half_way(fleet: Cluster) -> None:
     assert names == [item(n).name for n in range(100)]
 
 
+@pytest.mark.campaign
 def test_an_item_that_kills_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An item with which one worker of the fleet after the other dies becomes unknown; its neighbours are judged."""
     # So that three machines are enough: Dask itself gives a task up when more than three died with it.
@@ -109,6 +112,7 @@ def test_an_item_that_kills_machines(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (finding.code, finding.message) == (codes.WORKER_DIED, "the fleet's workers died with it, one after the other")
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number, code, word", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")])
 def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code: int, word: str) -> None:
     """Ctrl-C and SIGTERM end what the fleet does for a run, of which some hangs there: only Dask's own processes are left."""
@@ -124,6 +128,7 @@ def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code:
     assert wait_until(lambda: marked(fleet.mark) == dask_only(fleet))
 
 
+@pytest.mark.campaign
 def test_a_run_that_is_killed(fleet: Cluster) -> None:
     """When the asking process is killed outright, what the fleet does for it ends with the limit of time at the latest."""
     command = [sys.executable, "-m", "tests.cli.gate.driver", fleet.address, "1", *["hang_deaf"] * 3]
@@ -134,6 +139,7 @@ def test_a_run_that_is_killed(fleet: Cluster) -> None:
     assert wait_until(lambda: marked(fleet.mark) == dask_only(fleet))
 
 
+@pytest.mark.campaign
 def test_finished_runs_leave_nothing(fleet: Cluster) -> None:
     """After a run only Dask's own three processes are left."""
     assert len(run(fleet.address, {}, 30)) == 30
@@ -145,6 +151,7 @@ def dask_only(fleet: Cluster) -> set[int]:
     return {process.pid for process in (*fleet.workers, fleet.scheduler) if process is not None}
 
 
+@pytest.mark.campaign
 def test_the_scheduler_dies(fleet: Cluster) -> None:
     """A run whose scheduler dies in the middle ends with an error that says so."""
     outcomes = run_items((item(n, "sleep 0.02") for n in range(500)), judge, OPTIONS, Limits(dask=fleet.address))

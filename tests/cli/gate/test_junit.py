@@ -126,6 +126,7 @@ def test_long_texts_are_cut() -> None:
     assert len(text) < 30_000 and "characters in all" in text
 
 
+@pytest.mark.campaign
 def test_a_spool_is_read_in_flat_memory() -> None:
     """Ten thousand outcomes are written one by one: the writer holds the files' counts, not the outcomes."""
 

@@ -71,6 +71,7 @@ def test_few_items_start_few_workers() -> None:
         assert marked(mark) == set()
 
 
+@pytest.mark.campaign
 def test_items_are_taken_as_needed() -> None:
     """Of fifty thousand items never more than the window is taken beyond what was handed over, and none before the first is asked for."""
     taken = 0

@@ -191,6 +191,7 @@ def test_results_past_the_cap_are_counted() -> None:
     VALIDATOR.validate({"version": "2.1.0", "runs": [{**run, "results": [*results[:50], *results[-50:]]}]})
 
 
+@pytest.mark.campaign
 def test_a_spool_is_read_in_flat_memory() -> None:
     """Ten thousand outcomes are written one by one."""
 
