@@ -134,14 +134,14 @@ def test_columns_are_utf16_code_units(place: Place, region: dict[str, int]) -> N
         ("a b/ü#?%.py", "a%20b/%C3%BC%23%3F%25.py", True),
         ("c:/x.py", "c%3A/x.py", True),
         ("/elsewhere/a b.py", "file:///elsewhere/a%20b.py", False),
-        ("../up.py", "file:///work/up.py", False),
+        ("../up.py", "file:///ABOVE/up.py", False),
         ("bytes\udcff.py", "bytes%FF.py", True),
     ],
 )
 def test_paths_are_uris(path: str, uri: str, base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths below the folder of the run are relative to it, others absolute; both are escaped, and come back when unescaped."""
     monkeypatch.chdir(tmp_path)
-    uri = uri.replace("file:///work", f"file://{tmp_path.parent}")
+    uri = uri.replace("file:///ABOVE", f"file://{tmp_path.parent}")
     artifact = only(finding(place=Place(path, 1)))["locations"][0]["physicalLocation"]["artifactLocation"]
     assert artifact == {"uri": uri, **({"uriBaseId": "%SRCROOT%"} if base else {})}
     assert unquote(uri, errors="surrogateescape").endswith(path.split("/")[-1])
