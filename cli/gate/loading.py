@@ -83,6 +83,10 @@ def load_gates(path: str) -> Mapping[str, object]:
 
 @lru_cache(maxsize=_KEPT)
 def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
+    if "\0" in text:
+        # Some Pythons say that with a ValueError, and none says where.
+        line, column = text.count("\n", 0, text.index("\0")) + 1, text.index("\0") - text.rfind("\n", 0, text.index("\0")) - 1
+        raise error(codes.GATE_FILE, "not Python: a null byte", Span(Source(path, text), line, column, line, column + 1))
     name = f"layoutproof_gates_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
