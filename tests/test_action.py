@@ -207,8 +207,11 @@ def test_a_package_is_one_argument(package: str, tmp_path: Path) -> None:
 HOSTILE = ('"; touch pwned #', "$(touch pwned)", "`touch pwned`", "' ; touch pwned ; '", "a\n$(touch pwned)", "-o pwned", "--output=pwned")
 
 
+OTHER_INPUTS = ("strictness", "baseline", "select", "ignore", "workers", "shard", "timeout")
+
+
 @pytest.mark.parametrize(
-    "name", ["paths", "strictness", "baseline", "select", "ignore", "workers", "shard", "timeout", "format", "allow-unknown"]
+    "name", ["paths", "format", "allow-unknown", *(pytest.param(name, marks=pytest.mark.campaign) for name in OTHER_INPUTS)]
 )
 def test_inputs_are_no_commands(name: str, tmp_path: Path) -> None:
     """Whatever an input holds, nothing of it is run, and it is no option of its own: the run fails on it or passes as without it."""
