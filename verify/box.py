@@ -19,7 +19,7 @@ from layoutproof.verify.enumerate import MAX_EXACT_POINTS, TooLarge, first_where
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import Relation, make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
-from layoutproof.verify.lift import Lifter, Renderer, number
+from layoutproof.verify.lift import Lifter, NumberTooWide, Renderer, number
 from layoutproof.verify.polynomial import GiveUp, Poly, add, constant, constant_of, plus
 from layoutproof.verify.problem import Problem, ShapeLike, coerce_shape
 from layoutproof.verify.shape import axis_inputs, symbolic_extreme, tabulated_extreme
@@ -88,12 +88,21 @@ def _lifted(problem: Problem, size: Expr) -> Poly:
 
 
 def _too_small(problem: Problem, axis: int, wanted: Poly, extent: Poly) -> LayoutproofError:
-    renderer = Renderer(problem.ring, problem.shown)
-    shown, least = (expr_text(renderer.expr(form), "plain") for form in (wanted, extent))
+    shown, least = (_extent_text(problem, form) for form in (wanted, extent))
     doubt = "" if constant_of(add(wanted, extent, -1)) is not None else " (for some values of the symbols, or that is not proved)"
     return error(
         codes.PHYSICAL_SHAPE, f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}"
     )
+
+
+def _extent_text(problem: Problem, extent: Poly) -> str:
+    number = constant_of(extent)
+    if number is not None:
+        return str(number)  # It may be wider than any type.
+    try:
+        return expr_text(Renderer(problem.ring, problem.shown).expr(extent), "plain")
+    except NumberTooWide as reason:
+        return f"no number of its type ({reason})"
 
 
 def axis_extent(problem: Problem, axis: int, box: str) -> Size:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from layoutproof.ir.buffer import Buffer
@@ -32,6 +32,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.clauses import Clause
+from layoutproof.verify.contents import contents_of
 from layoutproof.verify.effort import effort
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.evidence import taken
@@ -42,6 +43,7 @@ from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.replay.search import find_counterexample
+from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.values.prove import ValueProver
@@ -49,6 +51,14 @@ from layoutproof.verify.verdict import Status, Verdict
 
 STRUCTURE = "structure"
 REPLAY = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """What a run should look at first: values by variable name, and cells."""
+
+    hints: Sequence[Mapping[str, float | int]] = ()
+    suspects: Sequence[Suspect] = ()
 
 
 @cache
@@ -83,46 +93,44 @@ def check_rewrite(
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new, without, calls=False),
+        *check_facts(new, without, calls=False, contents=contents_of(rewrite, old, without)),
     ]
-    hints: Sequence[Mapping[str, float | int]] = ()
+    looking = Looking()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same, hints = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
+        same, looking = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
         verdicts += same
     if search and not without:
-        verdicts = _run(rewrite, where, verdicts, hints, allowed)
+        verdicts = _run(rewrite, where, verdicts, looking, allowed)
     return tuple(verdicts)
 
 
 def _prove_same_program(
     rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]
-) -> tuple[tuple[Verdict, ...], Sequence[Mapping[str, float | int]]]:
-    """Lockstep where it goes, else dataflow, with what solvers found where that failed."""
+) -> tuple[tuple[Verdict, ...], Looking]:
+    """Lockstep where it goes, else dataflow, with what a run should look at where that failed."""
     # Each way has a budget of its own: what one spends leaves the other what it has.
     checking = values.for_check(QUICK)
     lockstep = prove_lockstep(rewrite, old, new, checking, without)
     if lockstep.reason is None:
         first, *others = lockstep.verdicts
-        return (replace(first, queries=(*first.queries, *checking.queries)), *others), ()
+        return (replace(first, queries=(*first.queries, *checking.queries)), *others), Looking()
     taken()  # What was asked on the way to a proof that failed is evidence of nothing.
     found = simulate(rewrite, old, new, checking.for_check(values.budget), without)
     if all(v.status is Status.PROVED for v in found.verdicts):
-        return found.verdicts, ()
+        return found.verdicts, Looking()
     note = f" (and not in lockstep: {lockstep.reason})"
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
-    return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints
+    return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), Looking(found.hints, found.suspects)
 
 
-def _run(
-    rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], hints: Sequence[Mapping[str, float | int]], allowed: Licences
-) -> list[Verdict]:
+def _run(rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], looking: Looking, allowed: Licences) -> list[Verdict]:
     """The verdicts, the first that is not decided refuted where a run shows a difference."""
     statuses = {v.status for v in verdicts}
     if Status.UNKNOWN not in statuses or Status.REFUTED in statuses:
         return verdicts
     # Under a licence that may be used, a difference that it would allow refutes nothing.
-    found = find_counterexample(rewrite, where=where, hints=hints, licences=allowed)
+    found = find_counterexample(rewrite, where=where, hints=looking.hints, licences=allowed, suspects=looking.suspects)
     if found is None:
         return verdicts
     position = next(k for k, v in enumerate(verdicts) if v.status is Status.UNKNOWN)

@@ -19,6 +19,7 @@ class Clause(StrEnum):
     INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
     RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
     FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
+    CONTENTS = "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
     RACES = "races"  # iterations of parallel and vector loops do not meet
     OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
     ORDER = "order"  # every read has the source that its counterpart has
@@ -27,6 +28,10 @@ class Clause(StrEnum):
     LAST_WRITER = "last-writer"  # a fact serves a read only if its origin is that read's last writer
     INVARIANT_START = "invariant-start"  # an invariant holds of entry values that may be read
     INVARIANT_KEPT = "invariant-kept"  # every write, extra ones included, preserves an invariant
+    INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
+    INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
+    INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
+    INLINED_LICENCES = "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
     VALUES = "values"  # matched instances compute the same value
     LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
     ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart

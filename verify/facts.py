@@ -45,7 +45,7 @@ class Facts:
 
     def __init__(self, program: Program, operations: int = DEFAULT_OPERATIONS, rlimit: int = RLIMIT, more: tuple[Expr, ...] = ()) -> None:
         self.program = program
-        self._operations, self._rlimit = operations, rlimit
+        self._operations, self._rlimit, self._more = operations, rlimit, more
         self.ranges = _symbol_ranges(program)
         self.assumed = (*program.assumed, *_extents_not_negative(program.function), *more)
         bounds: dict[Var, tuple[int | None, int | None]] = {v: (r.low, r.high) for v, r in self.ranges.items()}
@@ -66,6 +66,10 @@ class Facts:
         program = read_program(function, where)
         sizes = sizes_of(function if called_as is None else called_as)
         return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes))
+
+    def of_program(self, program: Program) -> Facts:
+        """The same facts of a program that says more of its instances."""
+        return Facts(program, self._operations, self._rlimit, self._more)
 
     def with_assumptions(self, *more: Expr) -> Facts:
         """The same program with more assumed of its symbols."""

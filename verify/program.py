@@ -6,10 +6,13 @@ fits, nothing traps, no race. What is proved holds for every input and every ext
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layoutproof.ir.expr import TRUE, Expr, Not
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.bounds import prove_in_bounds
 from layoutproof.verify.clauses import Clause
+from layoutproof.verify.contents import Content, told
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.fits import prove_index_fits
 from layoutproof.verify.instances import AccessKind, Binding, Scene
@@ -30,19 +33,23 @@ def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Ver
     return check_facts(Facts.of(function, where))
 
 
-def check_facts(facts: Facts, without: frozenset[Clause] = frozenset(), *, calls: bool = True) -> tuple[Verdict, ...]:
+def check_facts(
+    facts: Facts, without: frozenset[Clause] = frozenset(), *, calls: bool = True, contents: Sequence[Content] = ()
+) -> tuple[Verdict, ...]:
     """`check_program` for a program that was read already. Tests leave clauses out.
 
-    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same.
+    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
+    is known of inputs.
     """
     verdicts: list[Verdict] = []
     if Clause.FAULTS not in without:
-        verdicts += prove_in_bounds(facts)
+        more = told(facts, contents, without)
+        verdicts += prove_in_bounds(more)
         verdicts += prove_views(facts)
         verdicts += prove_bindings(facts)
-        verdicts += prove_readable(facts)
-        verdicts += prove_no_forbidden_write(facts)
-        verdicts += prove_index_fits(facts)
+        verdicts += prove_readable(more)
+        verdicts += prove_no_forbidden_write(more)
+        verdicts += prove_index_fits(more)
         verdicts += prove_no_trap(facts)
     if Clause.RACES not in without:
         verdicts += prove_race_free(facts)

@@ -1,13 +1,13 @@
 """The reference interpreter: what a program does, on arrays, with every fault seen.
 
-`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on, `count_instances` says how
-large a full run is. `Fault` is what a faulty program ends with.
+`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on (`slice_inputs` says on which
+elements of the parameters), `count_instances` says how large a full run is. `Fault` is what a faulty program ends with.
 """
 
 from layoutproof.ir.interp.fault import Fault, FaultKind
 from layoutproof.ir.interp.filling import Fill, Filling, all_fillings
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, FillingRuns, Result, run, run_fillings, same_values
-from layoutproof.ir.interp.slicing import SliceResult, count_instances, run_slice
+from layoutproof.ir.interp.slicing import SliceResult, count_instances, run_slice, slice_inputs
 
 __all__ = [
     "DEFAULT_LIMIT",
@@ -24,4 +24,5 @@ __all__ = [
     "run_fillings",
     "run_slice",
     "same_values",
+    "slice_inputs",
 ]

@@ -252,15 +252,21 @@ _RANK = np.array([int(np.flatnonzero(_BY_RANK == s)[0]) if s in _BY_RANK else 0 
 def read_back(buffer: Buffer, symbols: Mapping[str, int], storage: Storage) -> tuple[Array, npt.NDArray[np.uint8]]:
     """A parameter's array after the run (lanes last), and the worst state of each of its scalars."""
     shape, dtype = shape_of(buffer, symbols), buffer.dtype
-    data = elements_of(buffer, storage)
-    units = dtype.bits // 8 // storage.unit
-    states = np.frombuffer(storage.state, dtype=np.uint8)[: shape.elements * dtype.lanes * units].reshape(-1, dtype.lanes, units)
-    worst = _BY_RANK[_RANK[states].max(axis=2)] if states.size else np.zeros((0, dtype.lanes), dtype=np.uint8)
+    data, worst = elements_of(buffer, storage), states_of(buffer, storage, slice(0, shape.elements))
     tail = (dtype.lanes,) if dtype.lanes > 1 else ()
     if shape.compact:
         return data.reshape((*shape.extents, *tail)).copy(), worst.reshape((*shape.extents, *tail))
     numbers = shape.numbers()
     return data[numbers].reshape((*shape.extents, *tail)), worst[numbers].reshape((*shape.extents, *tail))
+
+
+def states_of(buffer: Buffer, storage: Storage, elements: slice | npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The worst state of each scalar of some elements, counted from the storage's start: one row of lanes each."""
+    dtype = buffer.dtype
+    units = dtype.bits // 8 // storage.unit
+    whole = storage.size // dtype.bytes
+    states = np.frombuffer(storage.state, dtype=np.uint8)[: whole * dtype.lanes * units].reshape(-1, dtype.lanes, units)[elements]
+    return _BY_RANK[_RANK[states].max(axis=2)] if states.size else np.zeros((0, dtype.lanes), dtype=np.uint8)
 
 
 def elements_of(buffer: Buffer, storage: Storage) -> Array:

@@ -34,6 +34,7 @@ DEFAULT_LIMIT = 200_000_000
 States = npt.NDArray[np.uint8]
 Evaluator = Callable[..., int]
 
+_DRAWN = 4_099  # arbitrary values that are drawn one by one; what is more repeats them
 # By `layout_record.Cell`: what is neither arbitrary nor forbidden is an ordinary cell.
 _STATE_OF = np.array([0, 0, POISON, FORBIDDEN], dtype=np.uint8)
 
@@ -121,8 +122,12 @@ def _mark(storage: Storage, states: States, memories: Memories, filling: Filling
     marked = np.isin(spread, (POISON, FORBIDDEN))
     cells[marked] = spread[marked]
     dtype = min(memories.types[storage.name], key=lambda d: (d.bits, str(d)))
-    for unit in np.flatnonzero(spread == POISON):
+    arbitrary = np.flatnonzero(spread == POISON)
+    for unit in arbitrary[:_DRAWN]:
         _fill(storage, dtype, int(unit), filling)
+    if arbitrary.size > _DRAWN:
+        numbers = storage.data.view(np.dtype(f"u{storage.unit}"))
+        numbers[arbitrary[_DRAWN:]] = numbers[arbitrary[np.arange(arbitrary.size - _DRAWN) % _DRAWN]]
 
 
 def _fill(storage: Storage, dtype: DType, unit: int, filling: Filling) -> None:
@@ -138,11 +143,9 @@ def _analysed(func: PrimFunc, arbitrary: frozenset[str]) -> tuple[Memories, dict
     return _ANALYSES.get(func, (arbitrary,), lambda: (find_memories(func, arbitrary), find_init_scopes(func.body)))
 
 
-def _compiled(prepared: Prepared) -> Compiled:
-    """The generated program, made once for a function and a binding."""
+def _compiled(prepared: Prepared, programs: dict[tuple[object, ...], Compiled] | None) -> Compiled:
+    """The generated program, made once for a function and a binding; one of a selection is kept in `programs`, which belongs to it."""
     facts, func = prepared.facts, prepared.func
-    if facts.selection is not None:
-        return compile_program(func, facts)
     key = (
         tuple(sorted(facts.symbols.items())),
         tuple(sorted(facts.sizes.items())),
@@ -151,15 +154,26 @@ def _compiled(prepared: Prepared) -> Compiled:
         facts.memories.arbitrary,
         facts.floats,
     )
-    return _PROGRAMS.get(func, key, lambda: compile_program(func, facts))
+    if facts.selection is None:
+        return _PROGRAMS.get(func, key, lambda: compile_program(func, facts))
+    if programs is None:
+        return compile_program(func, facts)
+    if key not in programs:
+        programs[key] = compile_program(func, facts)
+    return programs[key]
 
 
-def execute(prepared: Prepared, limit: int = DEFAULT_LIMIT, *, plain: bool = False) -> int:
-    """Run what was prepared, once; the iterations counted. Raises Fault, and LayoutproofError past the limit."""
+def execute(
+    prepared: Prepared, limit: int = DEFAULT_LIMIT, *, plain: bool = False, programs: dict[tuple[object, ...], Compiled] | None = None
+) -> int:
+    """Run what was prepared, once; the iterations counted. `programs` keeps what was generated for a selection.
+
+    Raises Fault, and LayoutproofError past the limit.
+    """
     evaluate = walk_with(prepared)
     if not plain:
         try:
-            evaluate = _compiled(prepared).run
+            evaluate = _compiled(prepared, programs).run
         except TooDeep:
             evaluate = walk_with(prepared)
     return evaluate(prepared.storages, prepared.bound.floats, limit, prepared.new_memory, prepared.filling.value)

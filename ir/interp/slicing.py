@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Var
-from layoutproof.ir.interp.arguments import Arguments, Array, elements_of
+from layoutproof.ir.interp.arguments import Arguments, Array, elements_of, states_of
+from layoutproof.ir.interp.compiled import Compiled
 from layoutproof.ir.interp.facts import Place
 from layoutproof.ir.interp.fault import bad_argument
 from layoutproof.ir.interp.filling import Filling
@@ -36,6 +37,7 @@ from layoutproof.ir.interp.slice_cells import (
 )
 from layoutproof.ir.interp.slice_ranges import range_of
 from layoutproof.ir.interp.slice_units import Access, Unit, by_loop, find_controls, take_apart
+from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, Stmt
 from layoutproof.ir.visit import walk
@@ -48,9 +50,11 @@ _PATIENCE = 12  # rounds before a memory that keeps growing is needed as a whole
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """The values of the chosen cells, by buffer name, in the order asked for; the iterations that ran for them."""
+    """The values of the chosen cells, by buffer name, in the order asked for, and their states (as `run.Result` has them, one row of
+    lanes each); the iterations that ran for them."""
 
     values: Mapping[str, Array]
+    states: Mapping[str, npt.NDArray[np.uint8]]
     iterations: int
 
     def __getitem__(self, name: str) -> Array:
@@ -108,6 +112,14 @@ class _Slicer:
         for elements in elements_touched(self.cells, access, rows, names):
             new |= self.cells.need_all(access.buffer) if elements is None else self.cells.need(access.buffer, elements)
         return new
+
+    def need_inputs(self) -> None:
+        """Mark also what the instances read of memories that nothing writes; for a slice that has settled."""
+        for unit in self.units:
+            rows, names = self.rows[unit.place], self.names[unit.place]
+            for access in unit.reads if len(rows) else ():
+                if self.cells.memories.of(access.buffer) not in self.cells.memories.written:
+                    self.need(access, rows, names)
 
     def find_instances(self, unit: Unit) -> None:
         """The values of its loops at which a unit can write a needed cell; of those loops only that tell anything."""
@@ -192,12 +204,55 @@ def run_slice(
     programs whose slice cannot be found.
     """
     prepared = prepare(func, arguments, filling=filling)
-    slicer = _Slicer(func.body, _needed_cells(prepared), take_apart(func.body))
+    known = _slice_of(prepared, cells)
+    partial = replace(prepared, facts=replace(prepared.facts, selection=known.selection))
+    iterations = execute(partial, limit, programs=known.programs)
+    values = {name: _values(prepared, name, elements) for name, elements in known.places.items()}
+    return SliceResult(values, {name: _states(prepared, name, elements) for name, elements in known.places.items()}, iterations)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """What runs for chosen cells, their element numbers, and the programs generated for it, by binding."""
+
+    selection: Selection
+    places: Mapping[str, npt.NDArray[np.int64]]
+    programs: dict[tuple[object, ...], Compiled]
+
+
+_SLICES: Kept[_Slice] = Kept(8)
+
+
+def _slice_of(prepared: Prepared, cells: CellNumbers) -> _Slice:
+    """The slice of chosen cells: it is the same whatever the data."""
+    facts = prepared.facts
+    chosen = tuple((name, tuple(map(tuple, at))) for name, at in cells.items())
+    key = (tuple(sorted(facts.symbols.items())), tuple(sorted(facts.sizes.items())), facts.memories.arbitrary, chosen)
+
+    def make() -> _Slice:
+        slicer, places = _settled(prepared, cells)
+        return _Slice(slicer.selection(), places, {})
+
+    return _SLICES.get(prepared.func, key, make)
+
+
+def slice_inputs(func: PrimFunc, arguments: Arguments, cells: CellNumbers) -> dict[str, npt.NDArray[np.int64]]:
+    """The elements of parameters, by buffer name and counted from the start of their memory, on whose content before a run chosen cells
+    may depend: a superset. Nothing is run. Raises LayoutproofError, as `run_slice` does.
+    """
+    prepared = prepare(func, arguments)
+    slicer, _ = _settled(prepared, cells)
+    slicer.need_inputs()
+    return {buffer.name: np.flatnonzero(slicer.cells.needed(buffer)) for buffer in func.buffers}
+
+
+def _settled(prepared: Prepared, cells: CellNumbers) -> tuple[_Slicer, dict[str, npt.NDArray[np.int64]]]:
+    """The slice of chosen cells, and their element numbers."""
+    body = prepared.func.body
+    slicer = _Slicer(body, _needed_cells(prepared), take_apart(body))
     places = {name: _mark(prepared, slicer.cells, name, chosen) for name, chosen in cells.items()}
     slicer.settle()
-    partial = replace(prepared, facts=replace(prepared.facts, selection=slicer.selection()))
-    iterations = execute(partial, limit)
-    return SliceResult({name: _values(prepared, name, elements) for name, elements in places.items()}, iterations)
+    return slicer, places
 
 
 def _needed_cells(prepared: Prepared) -> Cells:
@@ -239,6 +294,12 @@ def _values(prepared: Prepared, name: str, elements: npt.NDArray[np.int64]) -> A
     buffer = _parameter(prepared, name)
     found = elements_of(buffer, prepared.storages[prepared.facts.memories.of(buffer)])[elements]
     return found if buffer.dtype.lanes > 1 else found[:, 0]
+
+
+def _states(prepared: Prepared, name: str, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """The states of some elements of a parameter now."""
+    buffer = _parameter(prepared, name)
+    return states_of(buffer, prepared.storages[prepared.facts.memories.of(buffer)], elements)
 
 
 def _mark(prepared: Prepared, cells: Cells, name: str, chosen: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:

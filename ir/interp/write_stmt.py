@@ -190,8 +190,10 @@ def _write_loops(g: Generator, chain: list[For], position: int, names: list[str]
 def _write_header(g: Generator, variable: str, start: Operand, end: Operand, extent: Operand) -> None:
     choice = g.facts.selection.loops.get(g.place) if g.facts.selection is not None else None
     if choice is not None:
-        table = g.constant(choice.values)
-        g.emit(f"for {variable} in {table}.get({g.key(choice.keys)}, ()):")
+        chosen = g.temp(f"{g.constant(choice.values)}.get({g.key(choice.keys)}, ())")
+        g.emit(f"count += len({chosen})")
+        g.emit("if count > limit: over(limit)")
+        g.emit(f"for {variable} in {chosen}:")
         return
     g.emit(f"count += {extent.code if extent.low >= 0 else f'max({extent.code}, 0)'}")
     g.emit("if count > limit: over(limit)")

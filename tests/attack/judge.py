@@ -7,7 +7,7 @@ padding by its contract. A difference is one in an observable cell, in value ide
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -23,7 +23,7 @@ from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.filling import Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.intrinsics import Undef
-from layoutproof.ir.layout_record import Cell, layout_records, padding_cells
+from layoutproof.ir.layout_record import Cell, cells_of, layout_records, padding_cells
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
@@ -123,6 +123,9 @@ def _trial(
     placed = _placed(rewrite, arrays, symbols, rng, mode)
     _fill_contracts(new, placed, symbols)
     satisfy(new, placed, symbols)
+    broken = _broken_contract(new, placed, symbols)
+    if broken is not None:
+        return Difference(broken, {**placed, **symbols})
     names = {v.name for v in _sizes(old)} & set(symbols)
     extra = {**{n: symbols[n] for n in names if n not in scalars}, **scalars}
     fillings = [Filling(Fill.RANDOM, 3)]
@@ -261,18 +264,30 @@ def _fill_contracts(func: PrimFunc, arrays: Arrays, symbols: Mapping[str, int]) 
 
 
 def _constant_contracts(func: PrimFunc, symbols: Mapping[str, int]) -> list[tuple[Buffer, NDArray[np.uint8], Any]]:
-    """Parameters with one transform whose padding holds a constant, with what each cell is."""
+    """Transforms of parameters whose padding holds a constant: the parameter, its cells with that padding alone, and the constant."""
     found: list[tuple[Buffer, NDArray[np.uint8], Any]] = []
-    cells = padding_cells(func, symbols)
     for buffer in func.buffers:
         record = layout_records(func).get(buffer.data.name)
-        contracts = [] if record is None else [s.contract for s in record.steps if s.contract not in (None, "undef")]
-        if len(set(contracts)) != 1 or cells[buffer.data.name].size != np.prod(shape_of(buffer, symbols)):
-            continue
-        pad = read_pad_value(contracts[0], buffer, (), ())
-        if pad is not None and isinstance(pad.value, FloatImm | IntImm):
-            found.append((buffer, cells[buffer.data.name], pad.value.value))
+        for step in record.steps if record is not None else ():
+            pad = read_pad_value(step.contract, buffer, (), ()) if step.contract not in (None, "undef") else None
+            if record is None or pad is None or not isinstance(pad.value, FloatImm | IntImm):
+                continue
+            alone = replace(record, steps=tuple(s if s is step else replace(s, contract=None) for s in record.steps))
+            cells = cells_of(alone, symbols)
+            if cells.size == np.prod(shape_of(buffer, symbols)):
+                found.append((buffer, cells, pad.value.value))
     return found
+
+
+def _broken_contract(func: PrimFunc, arrays: Arrays, symbols: Mapping[str, int]) -> str | None:
+    """What the function assumes of padding that its contract does not say."""
+    written = {s.buffer.data.name for s in stores_in(func.body)}
+    for buffer, cells, value in _constant_contracts(func, symbols):
+        held = arrays[buffer.name].reshape(-1)[cells.reshape(-1) == Cell.PAD_VALUE]
+        wrong = ~same_values(held, np.full(held.shape, value, dtype=held.dtype))
+        if buffer.data.name not in written and wrong.any():
+            return f"padding of {buffer.name} is assumed to be {held[wrong][0]!r}, its contract says {value!r}"
+    return None
 
 
 def _cell_map(rewrite: Rewrite, data: str) -> CellMap | None:

@@ -251,3 +251,10 @@ def test_something_that_is_no_condition_is_refused(where: Any) -> None:
     """The refusal says what a side condition is."""
     code, message = refusal("lambda i: [i]", ["n"], where)
     assert code == "LP130" and "side condition" in message
+
+
+@pytest.mark.parametrize(("shape", "extent"), [("14", "14293651161089"), ("n", "no number of its type")])
+def test_an_image_too_wide_for_the_shape_that_is_given(shape: str, extent: str) -> None:
+    """How large the physical shape had to be is said, also where that is no number of the indices' type."""
+    with pytest.raises(LayoutproofError, match=f"does not hold the image: its extent is {extent}"):
+        check_map("lambda i: [i << 40]", shape, physical_shape="8")

@@ -210,17 +210,22 @@ def _lazy_ends(value: Expr) -> Iterator[Expr]:
 def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
     """For each load of a statement, the first one that finds the same value wherever both happen."""
     found: dict[Var, Var] = {}
-    firsts: list[Read] = []
+    groups: list[list[Read]] = []
     for read in statement.reads:
-        same = next((r for r in firsts if _find_the_same(flow, statement, r, read)), None)
-        if same is None:
-            firsts.append(read)
-        found[read.var] = same.var if same is not None else read.var
+        # Loads that never happen together find the same, so each of a group has to be asked.
+        group = next((g for g in groups if all(_find_the_same(flow, statement, each, read) for each in g)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(read)
+        found[read.var] = group[0].var
     return found
 
 
 def _find_the_same(flow: Dataflow, statement: Statement, first: Read, second: Read) -> bool:
-    if first.data != second.data or first.var.dtype != second.var.dtype or first.coordinates != second.coordinates:
+    if first.data != second.data or first.var.dtype != second.var.dtype:
+        return False
+    # Loads in the place of others may say one cell in two ways.
+    if first.coordinates != second.coordinates and not (flow.is_carried(statement, first) or flow.is_carried(statement, second)):
         return False
     if first.anywhere or second.anywhere:
         return False

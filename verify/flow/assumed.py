@@ -12,11 +12,11 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import Cell, LayoutStep, layout_records
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.flow.ends import contract_value
+from layoutproof.verify.flow.ends import contract_value, padding_of
 from layoutproof.verify.flow.knowledge import Fact, Knowledge, is_undefined
 from layoutproof.verify.flow.world import NEW, OLD, World
 from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Points, Sources, from_tuple, only, tuples_of
+from layoutproof.verify.isl.pairing import Points, Sources, from_tuple, only, part_of, tuples_of
 from layoutproof.verify.statements import AssumedFact
 from layoutproof.verify.values.properties import Identical
 
@@ -129,10 +129,27 @@ def _is_padding(world: World, fact: Fact) -> bool:
         buffer = next((b for b in world.rewrite.new.buffers if b.data.name == data and origin == f"{NEW}in_{data}"), None)
         if buffer is None or buffer.name not in world.rewrite.witness.changes_interface:
             return False
-        record = layout_records(world.rewrite.new).get(data)
-        if record is None or not record.steps or not _is_contract(world, buffer.data, record.steps[-1], fact):
+        if not _is_in_contract(world, buffer.data, fact):
             return False
     return bool(fact.sources.intersect(world.theta.domain()).is_empty())
+
+
+def _is_in_contract(world: World, data: Var, fact: Fact) -> bool:
+    """Whether a fact about initial cells of a memory which no old cell became states what the contracts of the layout steps do that the
+    rewrite adds: each step's of the padding that came with it.
+    """
+    record, before = layout_records(world.rewrite.new).get(data.name), layout_records(world.rewrite.old).get(data.name)
+    known = len(before.steps) if before is not None else 0
+    if record is None or len(record.steps) <= known:
+        return False
+    others = [k for k in range(known, len(record.steps)) if not _is_contract(world, data, record.steps[k], fact)]
+    if not others:
+        return True
+    box = world.cells_region(world.after, data)
+    if len(others) == len(record.steps) - known or len(box.encoder.space.dims) != len(record.shape):
+        return False
+    told = box.within(part_of(fact.sources, f"{NEW}in_{data.name}", box.points))
+    return all(told.within(padding_of(record, k, box.encoder)).is_empty for k in others)
 
 
 def _is_contract(world: World, data: Var, step: LayoutStep, fact: Fact) -> bool:

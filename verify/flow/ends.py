@@ -25,19 +25,23 @@ from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, function_between, no_points, only, part_of, unnamed
 from layoutproof.verify.statements import NotModelled
-from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.answer import ValueAnswer, together
+from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.values.prove import ValueProver
 from layoutproof.verify.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The answer to whether the observable cells of a parameter end as they should; `where` are those that do not, if any."""
+    """The answer to whether the observable cells of a parameter end as they should; `where` are those that do not, if any: cells of the
+    old program's memory, or, with `is_new`, of the new one's.
+    """
 
     name: str
     claim: str
     answer: ValueAnswer
     where: Region | None = None
+    is_new: bool = False
 
 
 def compare_ends(
@@ -112,7 +116,7 @@ def _observable(
             if answer.status is not Status.PROVED:
                 return End(data.name, claim, answer, known.region)
             answers.append(answer)
-    return End(data.name, claim, answers[0] if answers else ValueAnswer(Status.PROVED))
+    return End(data.name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
 
 
 def _both(
@@ -199,14 +203,19 @@ def _holds(
     claim: str, name: str, facts: Knowledge, values: ValueProver, flow: Relation, tuple_name: str, region: Region, wanted: Expr | None
 ) -> End:
     if wanted is None:
-        return End(name, claim, ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only"), region)
+        unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
+        return End(name, claim, unknown, region, is_new=True)
+    answers: list[ValueAnswer] = []
     for known in facts.of_flow(flow, tuple_name, region):
         if known.value is None:
-            return End(name, claim, ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known"), known.region)
-        answer = values.prove_same(known.value, wanted)
+            unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
+            return End(name, claim, unknown, known.region, is_new=True)
+        # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
+        answer = values.prove_same(known.value, wanted, allowed=IEEE)
         if answer.status is not Status.PROVED:
-            return End(name, claim, answer, known.region)
-    return End(name, claim, ValueAnswer(Status.PROVED))
+            return End(name, claim, answer, known.region, is_new=True)
+        answers.append(answer)
+    return End(name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
 
 
 def contract_value(function: PrimFunc, data: Var, contract: str | None) -> Expr | None:

@@ -20,7 +20,7 @@ from layoutproof.verify.flow.origins import Computed
 from layoutproof.verify.flow.terms import Leaves, decided
 from layoutproof.verify.isl.pairing import Region, Relation, Sources, only, part_of, tuples_of
 from layoutproof.verify.statements import Read, Statement
-from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.answer import ValueAnswer, together
 from layoutproof.verify.values.invariants import StoredValue, candidates
 from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.values.properties import Given, Property
@@ -63,7 +63,7 @@ class Invariants:
         helped = {each: self._kept(read.data, each, tuple(alone)) for each in candidates if alone and each not in alone}
         return {
             **alone,
-            **{each: joint((answer, *alone.values())) for each, answer in helped.items() if answer.status is Status.PROVED},
+            **{each: together((answer, *alone.values())) for each, answer in helped.items() if answer.status is Status.PROVED},
         }
 
     def _known(self, data: Var, wanted: Property) -> ValueAnswer:
@@ -172,17 +172,3 @@ def _helped(value: StoredValue, helpers: Sequence[Property]) -> StoredValue:
     """A value that is stored, where what is read of the memory's own cells has further invariants."""
     own = sorted(value.own, key=lambda v: v.name)
     return replace(value, given=(*value.given, *(Given(variable, each) for variable in own for each in helpers)))
-
-
-def joint(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    """Proofs that something rests on together."""
-    first = answers[0]
-    return ValueAnswer(
-        Status.PROVED,
-        frozenset(licence for answer in answers for licence in answer.licences),
-        first.engine,
-        first.reason,
-        first.model,
-        tuple(query for answer in answers for query in answer.queries),
-        tuple(dict.fromkeys(law for answer in answers for law in answer.laws)),
-    )

@@ -14,15 +14,17 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement, representatives
+from layoutproof.verify.flow.inline import Looking
 from layoutproof.verify.flow.knowledge import Knowledge
 from layoutproof.verify.flow.passing import passing_on
 from layoutproof.verify.flow.reductions import accumulator
 from layoutproof.verify.flow.terms import Leaves, decided
 from layoutproof.verify.flow.theta import Counterpart
 from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.isl.pairing import Points, Region, only, tuples_of
-from layoutproof.verify.statements import Read, ReadRole, Statement
-from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.isl.pairing import Points, Region, only, part_of, tuples_of
+from layoutproof.verify.statements import NotModelled, Read, ReadRole, Statement
+from layoutproof.verify.values.answer import ValueAnswer, together
+from layoutproof.verify.values.licences import Licence
 from layoutproof.verify.values.properties import Given, Holds, Identical, placeholder
 from layoutproof.verify.values.prove import ValueProver
 from layoutproof.verify.verdict import Status
@@ -62,10 +64,59 @@ class Matcher:
     without: frozenset[Clause]
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
+    _once: Matcher | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
-        """The answers for one counterpart, region by region."""
-        whole = self.world.of_points(claim.new, points)
+        """The answers for one counterpart, region by region; what is not proved is asked again with values in the place of loads."""
+        for match in self._matches(claim, self.world.of_points(claim.new, points)):
+            if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
+                yield match
+            else:
+                yield from self._with_values(match, every=False) or self._with_values(match, every=True) or [match]
+
+    def _with_values(self, match: Match, *, every: bool) -> list[Match] | None:
+        """Proofs for all of the region of one that failed, where values stand for loads of what only one of the programs stores; with
+        `every` of what both do too, but for updates of what is loaded.
+        """
+        proofs: list[Match] = []
+        rest = match.region
+        try:
+            for matcher, claim, region in self._inlined(match.claim, match.region, every=every):
+                if (claim.new, claim.old) == (match.claim.new, match.claim.old) and region.points.is_equal(match.region.points):
+                    return None
+                for each in matcher._matches(claim, region):
+                    if each.answer.status is not Status.PROVED:
+                        return None
+                    rest = rest.outside(each.region.points)
+                    proofs.append(each)
+        except NotModelled:
+            return None
+        return proofs if rest.is_empty else None
+
+    def _inlined(self, claim: Counterpart, region: Region, *, every: bool) -> Iterator[tuple[Matcher, Counterpart, Region]]:
+        """The claim on the parts of a region where it has one form in both programs, and who is to be asked."""
+        step, name = self.world.step(claim), f"{NEW}{claim.new.number}"
+        before, like = self.world.before, self.world.before.domain(claim.old)
+        nobody = self.world.nothing.domain()
+        kept = (nobody if every else self.world.theta.domain()).union(self.agreement.moved), nobody if every else self.world.theta.range()
+        looking = Looking(self.new_facts.flow, kept[0], updates=not every, loose=self.loose, without=self.without)
+        back = Looking(before, kept[1], updates=not every, without=self.without)
+        for mine in looking.through(claim.new, region.named(name)):
+            reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
+            for theirs in back.through(claim.old, reached):
+                points = mine.points.intersect(part_of(step.intersect_range(only(theirs.points)).domain(), name, mine.points))
+                asked = Counterpart(mine.statement, theirs.statement, claim.outputs, claim.where)
+                yield self if theirs.statement is claim.old else self._choosing_once(), asked, self.world.of_points(claim.new, points)
+
+    def _choosing_once(self) -> Matcher:
+        """The same without licences to choose: what was computed once, and loaded in several places, was chosen once for all of them."""
+        if Clause.INLINED_LICENCES in self.without:
+            return self
+        if self._once is None:
+            self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
+        return self._once
+
+    def _matches(self, claim: Counterpart, whole: Region) -> Iterator[Match]:
         if any(isinstance(node, Undef) for node in walk(claim.old.value)) and not self._computes_once(claim):
             reason = "a value that is undefined is computed more than once, and may come out differently each time"
             yield Match(claim, whole, ValueAnswer(Status.UNKNOWN, reason=reason))
@@ -252,7 +303,7 @@ class Matcher:
             self._ask(claim, replace(bound, region=region), substitute(new, constants), substitute(old, constants), theirs, given)
             for region, constants, given in parts
         ]
-        return _together(answers)
+        return together(answers)
 
 
 def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]:
@@ -292,16 +343,6 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
     for read in reads:
         groups.setdefault(names[read.var], []).append(read)
     return groups
-
-
-def _together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    failed = next((a for a in answers if a.status is not Status.PROVED), None)
-    if failed is not None:
-        return failed
-    licences = frozenset(licence for a in answers for licence in a.licences)
-    strictest = next((a for a in answers if a.licences), answers[0])
-    queries = tuple(query for a in answers for query in a.queries)
-    return replace(strictest, licences=licences, queries=queries, laws=tuple(law for a in answers for law in a.laws))
 
 
 def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:

@@ -16,7 +16,7 @@ from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.ends import ends_that_matter, observable_ends
 from layoutproof.verify.flow.half import Half
-from layoutproof.verify.flow.invariants import Invariants, joint
+from layoutproof.verify.flow.invariants import Invariants
 from layoutproof.verify.flow.knowledge import Knowledge, Known
 from layoutproof.verify.flow.origins import Computed
 from layoutproof.verify.flow.terms import Leaves, decided
@@ -24,7 +24,7 @@ from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
 from layoutproof.verify.statements import Read, ReadRole, Statement
-from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.answer import ValueAnswer, together
 from layoutproof.verify.values.licences import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.properties import Given
 from layoutproof.verify.values.prove import ValueProver
@@ -297,8 +297,8 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
         if not _better(answer, best):
             continue
         proof = invariants.prove(question.statement, current, question.region, candidate)
-        if proof.status is Status.PROVED and _better(joint((answer, proof)), best):
-            best, used = joint((answer, proof)), {f"{current.access.buffer.name} {candidate}": proof}
+        if proof.status is Status.PROVED and _better(together((answer, proof)), best):
+            best, used = together((answer, proof)), {f"{current.access.buffer.name} {candidate}": proof}
     if best.status is not Status.PROVED:
         holding = invariants.together(question.statement, current, question.region)
         if len(holding) > 1 and ask([Given(current.var, each) for each in holding]).status is Status.PROVED:
@@ -309,7 +309,7 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
                 if ask([Given(current.var, one) for one in rest]).status is Status.PROVED:
                     del needed[each]
             answer = ask([Given(current.var, each) for each in needed])
-            best = joint((answer, *needed.values()))
+            best = together((answer, *needed.values()))
             used = {f"{current.access.buffer.name} {each}": proof for each, proof in needed.items()}
     return Candidate(question.region, best, used)
 

@@ -8,7 +8,7 @@ program's time, every observable cell ends with the value that it had. Part of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.diagnostic import counted
@@ -23,15 +23,18 @@ from layoutproof.verify.flow.assumed import check_assumptions
 from layoutproof.verify.flow.ends import End, compare_ends
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge
+from layoutproof.verify.flow.lets import chooses_for_several
 from layoutproof.verify.flow.match import Match, Matcher
 from layoutproof.verify.flow.noops import NoOps, find_no_ops, without_no_ops
 from layoutproof.verify.flow.reductions import Reordered, find_reordered
+from layoutproof.verify.flow.suspects import Suspicion
 from layoutproof.verify.flow.world import NEW, OLD, World
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.pairing import Sources, no_points, only
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.statements import NotModelled, Statement
+from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.values.answer import ValueAnswer
 from layoutproof.verify.values.licences import Licence, Licences, names_of
 from layoutproof.verify.values.prove import ValueProver
@@ -44,21 +47,26 @@ OPERATIONS = 5_000_000
 
 @dataclass(slots=True)
 class Simulation:
-    """The verdicts, and the models (values by variable name) that solvers gave where something failed: hints for a replay."""
+    """The verdicts, and, for a replay, the models (values by variable name) that solvers gave where something failed, and the cells."""
 
     verdicts: tuple[Verdict, ...]
-    hints: list[dict[str, float | int]] = field(default_factory=list)
+    hints: list[Mapping[str, float | int]] = field(default_factory=list)
+    suspects: list[Suspect] = field(default_factory=list)
 
 
 def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause] = frozenset()) -> Simulation:
     """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict `unknown`."""
-    watch = Stopwatch()
+    watch, simulator = Stopwatch(), None
     try:
-        return _Simulator(rewrite, old, new, values, without).run()
+        simulator = _Simulator(rewrite, old, new, values, without)
+        found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         reason = getattr(problem, "reason", None) or str(problem)
         claim = "every value has the source that it had"
-        return Simulation((Verdict(Status.UNKNOWN, claim, ENGINE, reason=reason, seconds=watch.seconds()),))
+        hints = simulator.hints if simulator is not None else []
+        return Simulation((Verdict(Status.UNKNOWN, claim, ENGINE, reason=reason, seconds=watch.seconds()),), hints)
+    cells, sizes = simulator.suspicion.found()
+    return replace(found, hints=[*found.hints, *sizes], suspects=cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +81,15 @@ class _State:
 
 class _Simulator:
     def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> None:
+        if Clause.INLINED_LICENCES not in without and chooses_for_several(rewrite.old):
+            values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
         self.values, self.without = values, without
         self.world = World.of(rewrite, old, new, OPERATIONS)
         with self.world.workspace.limited():
             self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD, without)
             self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW, without)
-        self.hints: list[dict[str, float | int]] = []
+        self.hints: list[Mapping[str, float | int]] = []
+        self.suspicion = Suspicion(self.world)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.
@@ -192,6 +203,7 @@ class _Simulator:
             for match in matcher.matches(pair, points):
                 answer = match.answer
                 if answer.status is not Status.PROVED:
+                    self.suspicion.failed.append(match)
                     if answer.model is not None:
                         self.hints.append(dict(answer.model))
                     return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds())
@@ -202,6 +214,7 @@ class _Simulator:
         answer = end.answer
         if answer.status is Status.PROVED:
             return _proved_by(end.claim, (answer,))
+        self.suspicion.failed.append(end)
         if answer.model is not None:
             self.hints.append(dict(answer.model))
         reason = answer.reason or "the values differ"
@@ -253,6 +266,8 @@ def _without_licences(answer: ValueAnswer) -> str:
     names = " ".join(names_of(answer.licences))
     if answer.model is None:
         return f"holds with {names}"
+    if not answer.model:
+        return f"holds with {names}; without, the values differ"
     values = ", ".join(f"{name} = {value}" for name, value in answer.model.items())
     return f"holds with {names}; without: {values} breaks it"
 

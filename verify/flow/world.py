@@ -125,7 +125,7 @@ class World:
 
     def matched_points(self, claim: Counterpart) -> Points:
         """The instances for which the witness makes this claim."""
-        return next(points for found, points in self.matched[claim.new.number] if found is claim)
+        return next(points for found, points in self.matched[claim.new.number] if key_of(found) == key_of(claim))
 
     def _pair(self) -> None:
         """Theta as a relation, and the instances that it takes to ones that exist."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from layoutproof.ir.expr import FALSE, Expr, Not, Var, logical_or
+from layoutproof.ir.expr import FALSE, Expr, Not, Var, equal, logical_and, logical_or
+from layoutproof.ir.subst import substitute
 from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Several, Unsaid, is_recording, record
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.isl.coalesce import coalesced
@@ -34,6 +35,12 @@ def note_contributions(what: str, found: Relation, carry: Relation, wanted: Rela
         record(Several(what, partial(_evidence_of, _missing, found, carry, wanted, points)))
 
 
+def note_function(what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> None:
+    """Keep, where somebody records, that a relation leads from each of `points` to the values of `outputs`, which speak of `dims`."""
+    if is_recording() and not points.is_empty():
+        record(Several(what, partial(_evidence_of_function, link, dims, outputs, points)))
+
+
 _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, ...]]]
 
 
@@ -41,6 +48,21 @@ def _evidence_of(exceptions: _Exceptions, found: Relation, carry: Relation, want
     try:
         with limited(_OPERATIONS, points.get_ctx()):
             return [NoInstance(Setting(), Scene(), tuple(exceptions(found, carry, wanted, points)), _ENGINE)]
+    except BudgetExceeded as problem:
+        raise Unsaid(str(problem)) from problem
+    except ValueError as problem:
+        raise Unsaid(f"a number is too large: {problem}") from problem
+
+
+def _evidence_of_function(link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> list[Evidence]:
+    try:
+        with limited(_OPERATIONS, points.get_ctx()):
+            here, there = _names("p", len(dims)), _names("x", len(outputs))
+            inside, leads = _said(points, here), _said(link.wrap().flatten(), [*here, *there])
+            values = dict(zip(dims, here, strict=True))
+            same = logical_and(*(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True)))
+            nowhere = Not(_said(link.domain(), here))
+            return [NoInstance(Setting(), Scene(), ((inside, nowhere), (inside, leads, Not(same))), _ENGINE)]
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:

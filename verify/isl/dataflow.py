@@ -49,12 +49,27 @@ class _Known:
     writes: dict[Var, list[_Write]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A load of `source` that stands in the value of another statement, whose instances `link` takes to those of `source`; in the flow
+    that has this `mark`.
+    """
+
+    mark: object
+    link: isl.UnionMap
+    source: Statement
+    read: Read
+
+
 class Dataflow:
     """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none approximates.
 
     Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before the program
     (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption number k. The instances of an
     `anywhere` read have the dims of its scene, under the same tuple name.
+
+    A value that is put in the place of a load (`carried`) has loads of another statement. To `sources`, `reduced` and `access` these are
+    loads of the statement in which they stand: they find what was found when the value was computed.
     """
 
     def __init__(self, workspace: Workspace, statements: Statements, tag: str) -> None:
@@ -66,6 +81,8 @@ class Dataflow:
         self._cells: dict[Var, isl.Set] = {}
         self._removed: dict[int, isl.Set] = {}
         self._parent: Dataflow | None = None
+        self._carried: dict[tuple[int, Var], _Carried] = {}
+        self._mark = object()
         self._known = _Known()
 
     # Instances and cells
@@ -98,7 +115,11 @@ class Dataflow:
                 return self._write(at).intersect_domain(self.domain(at))
             if statement is None:
                 raise TypeError("the access of a read needs its statement")
-            return self._read(statement, at)
+            carried = self._carrying(statement, at)
+            if carried is None:
+                return self._read(statement, at)
+            relation = carried.link.apply_range(isl.UnionMap.from_map(self.access(carried.read, carried.source)))
+            return isl.Map.from_union_map(relation)
 
     # Sources
 
@@ -108,7 +129,11 @@ class Dataflow:
         known = self._known.flows.get(key)
         if known is None:
             with self.workspace.limited():
-                known = self._sources(statement, read)
+                carried = self._carrying(statement, read)
+                if carried is None:
+                    known = self._sources(statement, read)
+                else:
+                    known = coalesced(carried.link.apply_range(self.sources(carried.source, carried.read)))
             self._known.flows[key] = known
         return known
 
@@ -152,8 +177,13 @@ class Dataflow:
         known = self._known.reduced.get(key)
         if known is None:
             with self.workspace.limited():
-                sink = self._read(statement, read)
-                known = self._flow_around(read.data, sink, self._when(statement, read), chain)
+                carried = self._carrying(statement, read)
+                if carried is None:
+                    sink = self._read(statement, read)
+                    known = self._flow_around(read.data, sink, self._when(statement, read), chain)
+                else:
+                    owners, parts = self.reduced(carried.source, carried.read, chain)
+                    known = coalesced(carried.link.apply_range(owners)), coalesced(carried.link.apply_range(parts))
             self._known.reduced[key] = known
         return known
 
@@ -167,11 +197,27 @@ class Dataflow:
             self._known.reduced[key] = known
         return known
 
+    def carried(self, statement: Statement, link: isl.Map, source: Statement, read: Read) -> Var:
+        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads from some of those
+        of `statement`: a load with this variable is, in this flow, one of `statement` that finds just that.
+        """
+        var = Var(f"{read.var.name}~{len(self._carried)}", read.var.dtype)
+        self._carried[statement.number, var] = _Carried(self._mark, isl.UnionMap.from_map(link), source, read)
+        return var
+
+    def is_carried(self, statement: Statement, read: Read) -> bool:
+        """Whether a load of a statement is one of another statement, whose value stands there."""
+        return (statement.number, read.var) in self._carried
+
+    def is_whole(self, data: Var) -> bool:
+        """Whether nothing that writes a memory was taken out of the program."""
+        return not any(self._by_number[number].data == data for number in self._removed)
+
     def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
         """The same program without those instances (by statement number; with or without tuple names)."""
         other = Dataflow(self.workspace, self.statements, self.tag)
         other._instances, other._beginnings, other._accesses, other._cells = self._instances, self._beginnings, self._accesses, self._cells
-        other._parent = self
+        other._parent, other._carried = self, self._carried
         other._removed = dict(self._removed)
         with self.workspace.limited():
             for number, points in removed.items():
@@ -187,6 +233,13 @@ class Dataflow:
     def _changed(self, data: Var) -> bool:
         """Whether what was removed from the parent wrote this memory."""
         return any(self._by_number[number].data == data for number in self._fresh)
+
+    def _carrying(self, statement: Statement, read: Read) -> _Carried | None:
+        """Where a load comes from that stands in the value of a statement which is not its own; None for all others."""
+        carried = self._carried.get((statement.number, read.var))
+        if carried is not None and carried.mark is not self._mark:
+            raise NotModelled(f"what {read.access.text} finds was asked of another flow", read.access.node)
+        return carried
 
     # Relations
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
-from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp.facts import InitScope, find_init_scopes
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, For, ForKind, Let, Stmt
-from layoutproof.ir.visit import children, stores_in, walk
+from layoutproof.ir.visit import buffers_in, children, stores_in, walk
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.lockstep.refusal import Mismatch
 
@@ -59,7 +59,8 @@ class Side:
 
     `roots` gives the memory behind a pointer's other names. `numbers` are the numbers of a store, by identity, in the order of
     `visit.stores_in`. `scopes` are the reductions of blocks with an init, by the block's identity; `reductions` the same by the
-    identity of the reduction's outermost loop. `apart`: parameters do not overlap.
+    identity of the reduction's outermost loop. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
+    something else, to which one NaN is not like another.
     """
 
     facts: Facts
@@ -69,6 +70,7 @@ class Side:
     scopes: Mapping[int, InitScope]
     reductions: Mapping[int, tuple[InitScope, ...]]
     parameters: frozenset[Var]
+    shows_bits: bool
     _touched: dict[int, tuple[Node, Touched]] = field(default_factory=dict)
 
     @staticmethod
@@ -83,7 +85,8 @@ class Side:
             numbers[id(store)] = numbers.get(id(store), frozenset()) | {number}
         scopes, reductions = _inits(func)
         parameters = frozenset(buffer.data for buffer in func.buffers)
-        return Side(facts, apart, _roots(func.body), numbers, scopes, reductions, parameters)
+        roots = _roots(func.body)
+        return Side(facts, apart, roots, numbers, scopes, reductions, parameters, _shows_bits(func, roots))
 
     @property
     def func(self) -> PrimFunc:
@@ -134,6 +137,13 @@ class Side:
 
 
 _NOTHING = Touched()
+
+
+def _shows_bits(func: PrimFunc, roots: Mapping[Var, Var]) -> bool:
+    types: dict[Var, set[DType]] = {}
+    for each in (*func.buffers, *buffers_in(func.body)):
+        types.setdefault(roots.get(each.data, each.data), set()).add(each.dtype.element)
+    return any(len(seen) > 1 and any(each.is_float for each in seen) for seen in types.values())
 
 
 def _check_understood(func: PrimFunc) -> None:

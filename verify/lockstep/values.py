@@ -66,6 +66,20 @@ class Moment:
         after = self.take_new(new, self.scene)
         return self.agree(before, after, self.scene, index=index)
 
+    def has_same_bits(self, old: Expr, new: Expr) -> bool:
+        """Whether two expressions are the same operations on the same operands, in their order, so that also the bits of a NaN agree."""
+        return self._is_alike(self.take_old(old), self.take_new(new, self.scene))
+
+    def _is_alike(self, old: Expr, new: Expr) -> bool:
+        if not (old.dtype.is_float or new.dtype.is_float):
+            return self.agree(old, new, self.scene)
+        if old == new or (isinstance(old, Var) and isinstance(new, Var)):
+            return old == new or self._is_one_load(old, new, self.scene)
+        if type(old) is not type(new) or not list(children(old)) or map_children(old, _hole) != map_children(new, _hole):
+            return False
+        parts = zip(children(old), children(new), strict=True)
+        return all(self._is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
+
     # -- loads ------------------------------------------------------------------------------------------------------------
 
     def take_old(self, expr: Expr) -> Expr:

@@ -405,7 +405,8 @@ class Walk:
         value = old.say(a.value)
         if a.buffer.dtype.is_bool and not b.buffer.dtype.is_bool:
             value = Cast(b.value.dtype, value)
-        agrees = Clause.VALUES in self.without or moment.is_same(value, new.say(b.value))
+        alike = moment.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else moment.is_same
+        agrees = Clause.VALUES in self.without or alike(value, new.say(b.value))
         if not agrees and not self.asking.is_empty(scene):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
             raise Mismatch(f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})")

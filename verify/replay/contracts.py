@@ -26,6 +26,7 @@ from layoutproof.ir.script.parsing import parse_expression
 from layoutproof.ir.source import Source
 from layoutproof.ir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import walk
 
 Mask = NDArray[np.bool_]
 
@@ -46,7 +47,7 @@ class Contracts:
     """Evaluates the contracts of one function's layout records; `symbols` are the values of its symbols. Programs are kept."""
 
     symbols: Mapping[str, int]
-    _programs: dict[tuple[str, str, DType, tuple[int, ...]], PrimFunc] = field(default_factory=dict)
+    _programs: dict[tuple[str, str, DType, tuple[int, ...]], _Filler] = field(default_factory=dict)
 
     def fill(self, name: str, contract: str, dtype: DType, box: Array, padding: Mask) -> None:
         """Write the contract's value to the cells of `box` (elements in their shape, lanes last) where `padding` is true.
@@ -56,36 +57,63 @@ class Contracts:
         """
         if not padding.any():
             return
-        shape = padding.shape
-        key = (name, contract, dtype, shape)
-        program = self._programs.get(key)
-        if program is None:
-            program = self._programs[key] = _program(name, contract, dtype, shape, self.symbols)
-        given = {name: box, "mask'": padding.astype(np.int8), "value'": np.zeros_like(box)}
-        values = run(program, given)["value'"]
+        program = self._program(name, contract, dtype, padding.shape)
+        if program.is_constant:
+            box[padding] = program.value(name, dtype)
+            return
+        values = run(program.func, {name: box, "mask'": padding.astype(np.int8), "value'": np.zeros_like(box)})["value'"]
         chosen = padding if dtype.lanes == 1 else np.broadcast_to(padding[..., np.newaxis], box.shape)
         box[chosen] = values[chosen]
 
+    def constant(self, name: str, contract: str, dtype: DType, shape: tuple[int, ...]) -> Array | None:
+        """The contract's value, a row of lanes, where it is the same in every cell of a box of that shape. Raises as `fill` does."""
+        program = self._program(name, contract, dtype, shape)
+        return program.value(name, dtype) if program.is_constant else None
 
-def _program(name: str, contract: str, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]) -> PrimFunc:
-    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`."""
-    box = make_buffer(name, shape, dtype)
-    mask, result = make_buffer("mask'", shape, INT8), make_buffer("value'", shape, dtype)
+    def _program(self, name: str, contract: str, dtype: DType, shape: tuple[int, ...]) -> _Filler:
+        key = (name, contract, dtype, shape)
+        if key not in self._programs:
+            self._programs[key] = _program(name, contract, dtype, shape, self.symbols)
+        return self._programs[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`; of one cell only where the contract is the same in all."""
+
+    func: PrimFunc
+    is_constant: bool
+
+    def value(self, name: str, dtype: DType) -> Array:
+        """What one cell gets, a row of lanes."""
+        box = (1,) * self.func.buffers[0].rank
+        blank = np.zeros(box if dtype.lanes == 1 else (*box, dtype.lanes), dtype=numpy_dtype(dtype.element))
+        mask = np.ones(box, dtype=np.int8)
+        return run(self.func, {name: blank, "mask'": mask, "value'": blank})["value'"].reshape(-1)
+
+
+def _program(name: str, contract: str, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]) -> _Filler:
     tree, text = parse_expression(Source("<contract>", contract), "a pad value")
     names = [f"p{axis}" for axis in range(len(shape))]
     if isinstance(tree, ast.Lambda):
         names = [argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)]
         tree = tree.body
     cell = tuple(Var(n) for n in names)
+    box = make_buffer(name, shape, dtype)
     scope: dict[str, Expr | Buffer] = {**{n: Var(n) for n in symbols}, name: box, **{v.name: v for v in cell}}
     value = ExpressionReader(text, _Names(scope), FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS).expr(tree, dtype)
     value = substitute(value, {Var(n): const(number) for n, number in symbols.items() if n not in names})
+    is_constant = not any(isinstance(node, Var | BufferLoad) for node in walk(value))
+    if is_constant:
+        shape = (1,) * len(shape)
+        box = make_buffer(name, shape, dtype)
+    mask, result = make_buffer("mask'", shape, INT8), make_buffer("value'", shape, dtype)
     body: Stmt = IfThenElse(compare(CompareOp.NE, BufferLoad(mask, cell), const(0, INT8)), BufferStore(result, cell, value))
     for variable, extent in zip(reversed(cell), reversed(shape), strict=True):
         body = For(variable, const(0), const(extent), ForKind.SERIAL, body)
     buffers = (box, mask, result)
     handles = tuple(Var(f"{buffer.name}_handle", HANDLE) for buffer in buffers)
-    return PrimFunc("contract", handles, tuple(zip(handles, buffers, strict=True)), body)
+    return _Filler(PrimFunc("contract", handles, tuple(zip(handles, buffers, strict=True)), body), is_constant)
 
 
 def other_values(dtype: DType, held: Array) -> Array:

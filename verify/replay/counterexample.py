@@ -14,7 +14,7 @@ from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify import codes
-from layoutproof.verify.replay.outcome import Difference, Number, Sample
+from layoutproof.verify.replay.outcome import Difference, LookedAt, Number, Sample
 
 _SHORT = 64  # elements up to which an array is listed in full
 _SHOWN = 12  # elements of an array that a person is shown
@@ -48,7 +48,7 @@ class Counterexample:
 
     Exactly one of `difference` and `fault` is there. `before` and `after` are the stores that wrote the differing element in the old
     and in the new program, where they could be found. `other_padding`: the caller had left something else than the contract's value in
-    the padding of what is written.
+    the padding of what is written. `cells`: where a fault was seen running only what certain cells depend on, these.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Counterexample:
     fault: str | None = None
     before: Written | None = None
     after: Written | None = None
+    cells: tuple[LookedAt, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, floats as hexadecimal text; `search.replays` takes it."""
@@ -69,6 +70,8 @@ class Counterexample:
         }
         if self.fault is not None:
             result["fault"] = self.fault
+        if self.cells:
+            result["cells"] = [cell.to_dict() for cell in self.cells]
         if self.difference is not None:
             d = self.difference
             places = {"logical": d.logical, "before_index": d.old_index, "after_index": d.new_index}
@@ -92,6 +95,17 @@ class Counterexample:
             arrays = {name: _array_of(inputs[name], numpy_dtype(dtype.element)) for name, dtype in types.items()}
             return Sample(numbers, arrays, data["other_padding"] is True)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+            raise _bad(f"it cannot be read: {problem}") from problem
+
+    @staticmethod
+    def cells_of(data: Mapping[str, Any]) -> tuple[LookedAt, ...]:
+        """The cells that a run has to look at, as `to_dict` wrote them: that of the difference, else those of the fault; none where all
+        are looked at. Raises LayoutproofError, as `sample_of` does.
+        """
+        try:
+            listed = [data["element"]] if "element" in data else data.get("cells", [])
+            return tuple(LookedAt(str(each["buffer"]), _index(each["before_index"]), _index(each["after_index"])) for each in listed)
+        except (KeyError, TypeError, ValueError) as problem:
             raise _bad(f"it cannot be read: {problem}") from problem
 
     def text(self) -> str:
@@ -118,6 +132,10 @@ class Counterexample:
         where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
         moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
         return f"{where}{moved}{lane} ends as {number_text(d.new)}, it ended as {number_text(d.old)}"
+
+
+def _index(value: Any) -> tuple[int, ...] | None:
+    return None if value is None else tuple(int(each) for each in value)
 
 
 def _access(buffer: str, index: tuple[int, ...] | None) -> str:
@@ -155,14 +173,30 @@ def read_number(value: Any) -> Number:
 
 def _array_to_dict(array: Array) -> dict[str, Any]:
     """Shape and values; of a large array what most elements are, and the others by row-major position."""
-    values = [json_number(v) for v in array.reshape(-1).astype(np.float64 if array.dtype.kind in "fV" else array.dtype).tolist()]
-    if len(values) <= _SHORT:
-        return {"shape": list(array.shape), "values": values}
-    counts: dict[int | str, int] = {}
-    for value in values:
-        counts[value] = counts.get(value, 0) + 1
-    fill = max(counts, key=lambda v: counts[v])
-    return {"shape": list(array.shape), "fill": fill, "others": [[k, v] for k, v in enumerate(values) if v != fill]}
+    numbers = _numbers(array)
+    if numbers.size <= _SHORT:
+        return {"shape": list(array.shape), "values": [json_number(v) for v in numbers.tolist()]}
+    fill, others = _fill_and_others(numbers)
+    listed = [[k, json_number(v)] for k, v in zip(others.tolist(), numbers[others].tolist(), strict=True)]
+    return {"shape": list(array.shape), "fill": json_number(fill), "others": listed}
+
+
+def _numbers(array: Array) -> Array:
+    """The elements in a row, floats as doubles."""
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return array.reshape(-1).astype(np.float64 if array.dtype.kind in "fV" else array.dtype)
+
+
+def _fill_and_others(numbers: Array) -> tuple[Any, Array]:
+    """What most elements of a large array are, the first of those that are equally many, and the positions of the others."""
+    keys = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64) if numbers.dtype.kind == "f" else numbers
+    fill = int(keys[0])
+    if 2 * np.count_nonzero(keys == fill) <= keys.size:
+        found, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        fill = int(found[min(range(found.size), key=lambda k: (-int(counts[k]), int(first[k])))])
+    others = np.flatnonzero(keys != fill)
+    position = int(np.flatnonzero(keys == fill)[0])
+    return numbers[position].item(), others
 
 
 def _array_of(data: Mapping[str, Any], dtype: np.dtype[Any]) -> Array:
@@ -192,16 +226,15 @@ def _typed(values: list[Number], dtype: np.dtype[Any]) -> Array:
 
 def _array_text(name: str, array: Array) -> str:
     """A small array in full; of a larger one what it mostly holds, and the elements that are something else."""
-    numbers = array.astype(np.float64) if array.dtype.kind in "fV" else array
+    numbers = _numbers(array)
     head = f"{name}, {array.dtype} {list(array.shape)}"
-    values = [str(v) for v in numbers.reshape(-1).tolist()]
-    if len(values) <= _SHOWN:
-        return f"{head}: {', '.join(values)}"
-    most = max(dict.fromkeys(values), key=values.count)
-    others = [k for k, v in enumerate(values) if v != most]
-    shown = [f"{_access(name, tuple(int(i) for i in np.unravel_index(k, array.shape)))} = {values[k]}" for k in others[:_SHOWN]]
-    more = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-    return f"{head}: all {most}" + (f" but {', '.join(shown)}{more}" if others else "")
+    if numbers.size <= _SHOWN:
+        return f"{head}: {', '.join(map(str, numbers.tolist()))}"
+    most, others = _fill_and_others(numbers)
+    at = zip(*(axis.tolist() for axis in np.unravel_index(others[:_SHOWN], array.shape)), strict=True)
+    shown = [f"{_access(name, index)} = {value}" for index, value in zip(at, numbers[others[:_SHOWN]].tolist(), strict=True)]
+    more = f", and {others.size - _SHOWN} more" if others.size > _SHOWN else ""
+    return f"{head}: all {most}" + (f" but {', '.join(shown)}{more}" if others.size else "")
 
 
 def _bad(message: str) -> LayoutproofError:

@@ -14,7 +14,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT64, HANDLE, INT64
 from layoutproof.ir.expr import BinaryOp, Cast, Expr, IfThenElseExpr, Logical, LogicalOp, Not, Var, binary, const, equal, logical_and, widen
-from layoutproof.ir.interp import Fault, Filling, run
+from layoutproof.ir.interp import Fault
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.facts import find_memories
 from layoutproof.ir.node import Node
@@ -25,7 +25,7 @@ from layoutproof.ir.visit import children, map_children
 from layoutproof.verify.replay.counterexample import Counterexample, Written
 from layoutproof.verify.replay.outcome import Failure, Number
 from layoutproof.verify.replay.placement import Place
-from layoutproof.verify.replay.trial import Pair, numbers_of
+from layoutproof.verify.replay.trial import Pair, element_of, numbers_of
 
 _LOADS = 8
 _RANK = 8
@@ -35,26 +35,23 @@ def explain(pair: Pair, failure: Failure, limit: int) -> Counterexample:
     """The counterexample that a failure is, with the stores behind a difference where they can be found."""
     sample, difference = failure.sample, failure.difference
     name = pair.rewrite.old.name
-    if difference is None:
-        return Counterexample(name, sample.numbers, sample.arrays, sample.other_padding, fault=str(failure.fault))
     placement = pair.placement(sample.numbers)
+    if difference is None:
+        cells = pair.looked_at(placement)
+        return Counterexample(name, sample.numbers, sample.arrays, sample.other_padding, fault=str(failure.fault), cells=cells)
     place = next(p for p in placement.places if p.name == difference.buffer)
     old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
     variants = pair.new_arguments(placement, sample, old, limit)
     before = None
     if difference.old_index is not None:
-        before = last_store(pair.rewrite.old, sample.numbers, old, place, _element(difference.old_index, place.old_shape), limit)
-    element = _element(difference.new_index, place.new_shape)
-    after = last_store(pair.rewrite.new, sample.numbers, variants[0][1], place, element, limit)
+        before = last_store(pair, pair.rewrite.old, sample.numbers, old, place, element_of(difference.old_index, place.old_shape), limit)
+    element = element_of(difference.new_index, place.new_shape)
+    after = last_store(pair, pair.rewrite.new, sample.numbers, variants[0][1], place, element, limit)
     return Counterexample(name, sample.numbers, sample.arrays, sample.other_padding, difference=difference, before=before, after=after)
 
 
-def _element(index: Sequence[int], shape: tuple[int, ...]) -> int:
-    return int(np.ravel_multi_index(tuple(index), shape)) if shape else 0
-
-
 def last_store(
-    func: PrimFunc, numbers: Mapping[str, Number], arrays: Mapping[str, Array], place: Place, element: int, limit: int
+    pair: Pair, func: PrimFunc, numbers: Mapping[str, Number], arrays: Mapping[str, Array], place: Place, element: int, limit: int
 ) -> Written | None:
     """The store that wrote an element of a parameter last; None where none did or it cannot be told (vectors, pointers).
 
@@ -73,7 +70,7 @@ def last_store(
     blank |= {notes.cells.name: np.zeros(_LOADS * _RANK, np.int64), notes.whole.name: np.zeros(_LOADS, np.int64)}
     floats = {notes.floats.name: np.zeros(_LOADS, np.float64)}
     try:
-        after = run(noted, {**numbers_of(func, numbers), **arrays, **blank, **floats}, filling=Filling(), limit=limit).arrays
+        after = pair.noted(noted, {**numbers_of(func, numbers), **arrays, **blank, **floats}, [*blank, *floats], limit)
     except (Fault, LayoutproofError):
         return None
     return notes.read(after)

@@ -183,8 +183,10 @@ class Palette:
         return result
 
 
-def samples(placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints) -> Iterator[Sample]:
-    """Inputs for one choice of numbers, those that tell most first; it never ends."""
+def samples(placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints, *, few: bool = False) -> Iterator[Sample]:
+    """Inputs for one choice of numbers, those that tell most first; it never ends. Where only a few will be tried, one of the first is of
+    numbers whose sums round.
+    """
     places = placement.places
     padded = any(p.written for p in places)
 
@@ -195,6 +197,8 @@ def samples(placement: Placement, numbers: Mapping[str, Number], palette: Palett
     yield of({p.name: palette.ordinary(p, -1) for p in places})
     for hint in hints:
         yield from (of(arrays) for arrays in _hinted(places, palette, hint))
+    if few:
+        yield of({p.name: palette.rough(p) for p in places})
     for value in (-0.0, 0.0, 1.0):
         yield of({p.name: palette.constant(p, value) for p in places})
     for share in (0.15, 0.5):

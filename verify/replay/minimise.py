@@ -10,24 +10,34 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.verify.replay.outcome import Failure, Number, Sample
 from layoutproof.verify.replay.placement import NotComparable
 from layoutproof.verify.replay.trial import Pair
 
+Positions = NDArray[np.int64]
+Telling = Mapping[str, Positions]
+
 _PLAIN = (0, 1, -1)
 _SINGLE = 64  # elements up to which each is tried alone
 _LARGE, _PIECES = 4_096, 32  # arrays of more elements are tried in few pieces
 
 
-def minimised(pair: Pair, failure: Failure, runs: int, limit: int) -> Failure:
-    """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all together."""
+def minimised(pair: Pair, failure: Failure, runs: int, limit: int, telling: Telling | None = None) -> Failure:
+    """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all together.
+
+    `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain together.
+    """
     search = _Search(pair, failure, runs, limit, pair.spent + limit)
-    search.sizes()
+    if telling is None:
+        search.sizes()
     search.padding()
+    if telling is not None:
+        search.others(telling)
     for name in failure.sample.arrays:
-        search.values(name)
+        search.values(name, np.arange(search.best.sample.arrays[name].size) if telling is None else telling[name])
     return search.best
 
 
@@ -79,11 +89,23 @@ class _Search:
         if sample.other_padding:
             self.keep(Sample(sample.numbers, sample.arrays, False))
 
-    def values(self, name: str) -> None:
-        """One array: all of it plain, then halves, quarters, ..., then single elements."""
-        for part in _parts(self.best.sample.arrays[name].size):
+    def others(self, telling: Telling) -> None:
+        """Everything that does not matter plain."""
+        for plain in _PLAIN[:2]:
+            arrays = {}
+            for name, array in self.best.sample.arrays.items():
+                filled = np.full_like(array, plain)
+                filled.reshape(-1)[telling[name]] = array.reshape(-1)[telling[name]]
+                arrays[name] = filled
+            if self.keep(Sample(self.best.sample.numbers, arrays, self.best.sample.other_padding)):
+                return
+
+    def values(self, name: str, positions: Positions) -> None:
+        """One array, as far as it matters: all of it plain, then halves, quarters, ..., then single elements."""
+        for piece in _parts(positions.size):
             if self.runs <= 0:
                 return
+            part = positions[piece]
             for plain in _PLAIN:
                 present = self.best.sample.arrays[name].reshape(-1)[part]
                 if _are(present, plain):

@@ -40,6 +40,20 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A cell of a parameter, by its index in either program's array; None in the old one's for padding that only the new one has."""
+
+    buffer: str
+    old_index: tuple[int, ...] | None
+    new_index: tuple[int, ...] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        at = (list(index) if index is not None else None for index in (self.old_index, self.new_index))
+        return {"buffer": self.buffer, **dict(zip(("before_index", "after_index"), at, strict=True))}
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """What the new program does wrong on a sample: a fault, or a difference."""
 

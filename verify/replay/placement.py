@@ -121,6 +121,19 @@ class Place:
         result[self.new_places] = False
         return result
 
+    def owed_padding(self) -> NDArray[np.bool_]:
+        """Which elements of the new array are padding that the rewrite added, with a value for a contract."""
+        result = np.zeros(prod(self.new_shape), dtype=np.bool_)
+        for number, move in enumerate(self.then):
+            if move.padding is Cell.PAD_VALUE:
+                result[_through(self.then[number + 1 :], prod(move.after))[move.mask.reshape(-1)]] = True
+        return result
+
+    def free_padding(self) -> NDArray[np.bool_]:
+        """Which elements of the new array the rewrite added and a caller may fill as he likes: where nothing is written, not those with a
+        value for a contract."""
+        return self.new_padding() if self.written else self.new_padding() & ~self.owed_padding()
+
 
 def _through(moves: tuple[Move, ...], count: int) -> Positions:
     places = np.arange(count, dtype=np.int64)
@@ -178,6 +191,21 @@ class Placement:
             self.contracts.fill(place.name, move.contract, place.dtype, place.array(box, move.after), move.mask)
             mask = move.mask.reshape(-1)
             yield later[mask], box[mask], move.contract
+
+    def owed_at(self, place: Place, cell: int) -> tuple[Array, str] | None:
+        """What a cell of added padding should hold (a row of lanes), and the contract's text; None where no contract says one value for
+        all cells.
+        """
+        for move in reversed(place.then):
+            before = np.flatnonzero(move.positions == cell)
+            if before.size:
+                cell = int(before[0])
+                continue
+            if move.padding is not Cell.PAD_VALUE or move.contract is None:
+                return None
+            value = self.contracts.constant(place.name, move.contract, place.dtype, move.after)
+            return None if value is None else (value, move.contract)
+        return None
 
 
 def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
@@ -273,7 +301,9 @@ def _move(cells: IndexMap, before: Shape, after: Shape, contract: str | None, pa
         if any(int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, after, strict=True)):
             raise NotComparable("an element is moved out of its box")
         positions = np.ascontiguousarray(cells.flat_positions(before, after, symbols)).reshape(-1)
-    return Move(before, after, positions, contract, padding, np.unique(positions).size != positions.size)
+    taken = np.zeros(prod(after), dtype=np.bool_)
+    taken[positions] = True
+    return Move(before, after, positions, contract, padding, int(np.count_nonzero(taken)) != positions.size)
 
 
 def _numbers(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> Shape:

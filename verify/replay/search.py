@@ -21,12 +21,13 @@ from layoutproof.verify.replay.counterexample import Counterexample
 from layoutproof.verify.replay.explain import explain
 from layoutproof.verify.replay.inputs import SEED, Hints, Palette, numbers_to_try, samples
 from layoutproof.verify.replay.minimise import minimised
-from layoutproof.verify.replay.outcome import Failure, Number, Sample, Verdictless
+from layoutproof.verify.replay.outcome import Failure, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable
 from layoutproof.verify.replay.slices import SlicedPair
 from layoutproof.verify.replay.strictness import NotWatched, Strictness, relevant
 from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.unread import Unread
+from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.values.licences import Licence, Licences
 
 
@@ -45,7 +46,10 @@ _SHARE = 40  # sizes of which so many can be run are tried before larger ones
 _CONFIRMED = 2_000  # store instances of all runs, up to which the plain evaluator runs what was found
 _POISONED = 4  # of so many samples one is also tried with NaN or infinities where the old program does not look
 _PATIENCE = 150  # samples that say nothing, one after the other from the first
-_SLICED_RUNS = 12
+_SLICED_RUNS, _SLICED_MINIMISING = 12, 60
+_SLICED_FIRST = 3  # samples in programs that can be run in full, but not often
+_FIRST_ELEMENTS = 8  # of each parameter, from which is told what more would cost
+_SAMPLES_PAID_FOR = 5  # in programs that are sliced: for so many samples the budget has to do
 
 
 def _at_this_effort() -> Budget:
@@ -60,20 +64,26 @@ def find_counterexample(
     hints: Hints = (),
     licences: Licences = frozenset(),
     budget: Budget | None = None,
+    suspects: Sequence[Suspect] = (),
 ) -> Counterexample | None:
     """An input that satisfies the old program's assumptions and on which only the new program faults, or ends with other values.
 
     `where` is what callers vouch for of symbols; `hints` are values that a solver thought of: of symbols by name, and of loads under
-    names that begin with the buffer's. `licences` leave executions out (see `strictness`). None where nothing was found: that says
-    nothing. The same rewrite gives the same answer each time.
+    names that begin with the buffer's. `suspects` are cells to look at first where not all can be. `licences` leave executions out (see
+    `strictness`). None where nothing was found: that says nothing. The same rewrite gives the same answer each time.
     """
     budget = _at_this_effort() if budget is None else budget
     try:
         licences = relevant(licences, rewrite.old, rewrite.new)
         pair = Pair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
         affordable = _affordable(rewrite, where, hints, budget)
+        sliced = _Slices(rewrite, where, hints, licences, budget, suspects)
         if not affordable:
-            return _find_by_slices(rewrite, where, hints, licences, budget)
+            return sliced.find(_SLICED_RUNS)
+        if min(_instances(rewrite, numbers) for numbers in affordable) > budget.instances // _SHARE:
+            found = sliced.find_first()
+            if found is not None:
+                return found
         failure = _find(pair, affordable, hints, budget)
         if failure is None:
             return None
@@ -98,21 +108,62 @@ def _palette(licences: Licences) -> Palette:
     return Palette(np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences)
 
 
-def _find_by_slices(rewrite: Rewrite, where: Expr | None, hints: Hints, licences: Licences, budget: Budget) -> Counterexample | None:
-    """The search in programs that are too large to run in full."""
-    pair = SlicedPair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
-    limit = _limit(budget)
-    for numbers in islice(numbers_to_try(rewrite, where, hints), 1):
-        placement = pair.placement(numbers)
-        if not pair.ready(placement):
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """The search by slices, in programs that are too large to run in full or often."""
+
+    rewrite: Rewrite
+    where: Expr | None
+    hints: Hints
+    licences: Licences
+    budget: Budget
+    suspects: Sequence[Suspect]
+
+    def find_first(self) -> Counterexample | None:
+        """What a few samples show, where slices say anything."""
+        try:
+            return self.find(_SLICED_FIRST)
+        except (NotComparable, LayoutproofError):
             return None
-        for sample in islice(samples(placement, numbers, _palette(licences), hints), _SLICED_RUNS):
-            outcome = pair.judge(pair.settle(sample, limit), limit)
+
+    def find(self, runs: int) -> Counterexample | None:
+        """What so many samples show. Raises NotComparable, NotWatched, LayoutproofError."""
+        pair = SlicedPair(
+            self.rewrite, Strictness.of(self.licences, self.rewrite.old, self.rewrite.new), self.where, suspects=self.suspects
+        )
+        numbers = next(numbers_to_try(self.rewrite, self.where, self.hints), None)
+        if numbers is None or not pair.ready(pair.placement(numbers)):
+            return None
+        limit, whole = max(self.budget.instances // 2, 1), pair.chosen
+        stream = samples(pair.placement(numbers), numbers, _palette(self.licences), self.hints, few=True)
+        for count, sample in enumerate(islice(stream, runs)):
+            pair.chosen = whole
+            settled = pair.settle(sample, limit)
+            outcome = self.tried(pair, settled, limit) if count == 0 else pair.judge(settled, limit, glance=count)
+            if count == 0:
+                whole = pair.chosen
             if isinstance(outcome, Failure):
-                return explain(pair, minimised(pair, outcome, _SLICED_RUNS, limit), limit)
-            if pair.spent >= budget.instances:
+                failure = pair.narrowed(outcome, limit)
+                failure = minimised(pair, failure, _SLICED_MINIMISING, limit, pair.telling(failure.sample))
+                return explain(pair, failure, limit)
+            if pair.spent >= self.budget.instances:
                 return None
-    return None
+        return None
+
+    def tried(self, pair: SlicedPair, sample: Sample, limit: int) -> Outcome:
+        """The first sample: a few elements, then as many as can be paid for, which stay chosen."""
+        whole, before = pair.chosen, pair.spent
+        pair.at_most(_FIRST_ELEMENTS)
+        outcome = pair.judge(sample, limit, glance=0)
+        if isinstance(outcome, Failure):
+            return outcome
+        cost = max(pair.spent - before, 1)
+        affordable = int(_FIRST_ELEMENTS * (self.budget.instances / _SAMPLES_PAID_FOR) / cost)
+        if affordable <= _FIRST_ELEMENTS:
+            return outcome
+        pair.chosen = whole
+        pair.at_most(affordable)
+        return pair.judge(sample, limit, glance=1)
 
 
 def _find(pair: Pair, affordable: Sequence[dict[str, Number]], hints: Hints, budget: Budget) -> Failure | None:
@@ -202,8 +253,12 @@ def replays(
         pair = Pair(rewrite, strictness, where)
         if _instances(rewrite, dict(sample.numbers)) * 4 > budget.instances:
             sliced = SlicedPair(rewrite, strictness, where)
-            if not sliced.ready(sliced.placement(sample.numbers)):
+            placement = sliced.placement(sample.numbers)
+            if not sliced.ready(placement):
                 return False
+            cells = Counterexample.cells_of(counterexample)
+            if cells:
+                sliced.only_at(placement, cells)
             pair = sliced
         fitting = all(sample.arrays[p.name].shape == p.array_shape for p in pair.placement(sample.numbers).places)
         return fitting and isinstance(pair.judge(sample, _limit(budget)), Failure)

@@ -31,12 +31,13 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.replay.assumptions import repair_program, repaired
-from layoutproof.verify.replay.outcome import Difference, Failure, Number, Outcome, Sample, Verdictless
+from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, place_parameters
 from layoutproof.verify.replay.strictness import Strictness
 from layoutproof.verify.replay.undefined import fillings_of, is_only_arithmetic, more_fillings
 from layoutproof.verify.replay.watching import number_of
 
+_WATCHED = 3  # iterations that one of a program that watches itself costs
 Same = Callable[[Array, Array], NDArray[np.bool_]]
 
 
@@ -73,12 +74,20 @@ class Pair:
             self._placements[key] = place_parameters(self.rewrite, {n: v for n, v in numbers.items() if isinstance(v, int)})
         return self._placements[key]
 
+    def old_arrays(self, placement: Placement, sample: Sample) -> dict[str, Array]:
+        """The old program's arrays for a sample; nobody may change them."""
+        return {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
+
+    def new_arrays(self, placement: Placement, sample: Sample, old: Mapping[str, Array]) -> dict[str, Array]:
+        """The new program's arrays for the old one's; nobody may change them."""
+        return {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
+
     def settle(self, sample: Sample, limit: int) -> Sample:
         """The sample, changed where the old program's assumptions ask for something else, and where the new one cannot hold it."""
         program, placement = self.repairs[0], self.placement(sample.numbers)
         if program is None and not any(p.shared for p in placement.places):
             return sample
-        old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
+        old = self.old_arrays(placement, sample)
         changed = repaired(program, {**numbers_of(program, sample.numbers), **old}, limit) if program is not None else None
         arrays = changed if changed is not None else old
         for place in placement.places:
@@ -98,7 +107,7 @@ class Pair:
             return Verdictless("the numbers are not among those that callers vouch for")
         try:
             placement = self.placement(sample.numbers)
-            old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
+            old = self.old_arrays(placement, sample)
             if glance is not None and max(map(len, self.fillings)) > 2:
                 first = self.trial(placement, sample, old, limit, glance)
                 if not isinstance(first, Failure):
@@ -166,7 +175,7 @@ class Pair:
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int
     ) -> Iterator[tuple[PrimFunc, dict[str, Array]]]:
         """The new program watched, with its arrays, once for each constant that stands for what is undefined."""
-        base = {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
+        base = self.new_arrays(placement, sample, old)
         kinds = padding_cells(self.rewrite.new, {n: v for n, v in sample.numbers.items() if isinstance(v, int)})
         undefined: list[tuple[Place, NDArray[np.bool_]]] = []
         for place, buffer in zip(placement.places, self.rewrite.new.buffers, strict=True):
@@ -207,14 +216,23 @@ class Pair:
                 raise NotComparable(first.message) from problem
             self.spent += limit if first.code == codes.RUN_LIMIT else 0
             raise _Stopped(first.message) from problem
-        self.spent += result.iterations
+        self.spent += result.iterations * (1 if func is self.rewrite.old or func is self.rewrite.new else _WATCHED)
         return result
+
+    def looked_at(self, placement: Placement) -> tuple[LookedAt, ...]:
+        """The cells that are looked at, where not all are."""
+        return ()
+
+    def noted(self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int) -> dict[str, Array]:
+        """What buffers for notes hold after a run of a program that takes some, by name. Raises Fault, LayoutproofError."""
+        arrays = run(func, arguments, filling=Filling(), limit=limit).arrays
+        return {name: arrays[name] for name in notes}
 
     def new_arguments(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None = None
     ) -> list[tuple[Filling, dict[str, Array]]]:
         """The new program's arrays for each of its fillings: padding that no record speaks of is filled like what is undefined."""
-        base = {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
+        base = self.new_arrays(placement, sample, old)
         unknown = [p for p in placement.places if not p.recorded and p.new_padding().any()]
         fillings = self.fillings[1] if not unknown else all_fillings()
         if glance is not None:
@@ -229,7 +247,7 @@ class Pair:
         return result
 
     def fix_padding(self, placement: Placement, sample: Sample, arrays: dict[str, Array], limit: int) -> dict[str, Array] | None:
-        """The arrays with what the new program assumes of padding that the rewrite added; nothing else is changed."""
+        """The arrays with what the new program assumes of padding that a caller may fill as he likes; nothing else is changed."""
         program = self.repairs[1]
         if program is None or not any(p.then for p in placement.places):
             return None
@@ -239,8 +257,8 @@ class Pair:
         result = {}
         for place in placement.places:
             elements, wanted = place.elements(arrays[place.name]).copy(), place.elements(changed[place.name])
-            added = place.new_padding()
-            elements[added] = wanted[added]
+            free = place.free_padding()
+            elements[free] = wanted[free]
             result[place.name] = place.array(elements, place.new_shape)
         return result
 
@@ -257,10 +275,14 @@ class Pair:
     def reads_padding_first(
         self, placement: Placement, sample: Sample, arguments: Mapping[str, Array], filling: Filling, limit: int
     ) -> bool:
-        """Whether the new program looks at padding that the rewrite added before the fault."""
-        masks = {p.name: ~p.new_padding().reshape(p.new_shape) for p in placement.places if p.then and p.dtype.lanes == 1}
-        if len(masks) < sum(bool(p.then) for p in placement.places):
+        """Whether the new program looks at padding that a caller may fill as he likes before the fault."""
+        free = {p.name: p.free_padding() for p in placement.places if p.then}
+        free = {name: cells for name, cells in free.items() if cells.any()}
+        if not free:
+            return False
+        if any(p.dtype.lanes > 1 for p in placement.places if p.name in free):
             return True
+        masks = {p.name: ~free[p.name].reshape(p.new_shape) for p in placement.places if p.name in free}
         numbers = numbers_of(self.rewrite.new, sample.numbers)
         try:
             run(self.rewrite.new, {**numbers, **arguments}, filling=filling, readable=masks, limit=limit)
@@ -351,6 +373,11 @@ def _disagreeing(differs: Sequence[NDArray[np.bool_]], needed: int) -> tuple[int
 def index_of(element: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The index of an element, by its row-major number."""
     return tuple(int(i) for i in np.unravel_index(element, shape)) if shape else ()
+
+
+def element_of(index: Sequence[int], shape: tuple[int, ...]) -> int:
+    """The row-major number of an index."""
+    return int(np.ravel_multi_index(tuple(index), shape)) if shape else 0
 
 
 def _filled(place: Place, array: Array, filling: Filling) -> Array:

@@ -7,7 +7,8 @@ whether its value is firm: the same in every execution that the licences allow. 
 
 A sum, product or quotient is firm where nothing is rounded, so that exact real numbers give the same; where an operand is NaN or
 infinite, and where something is divided by 0: what follows is forced. An infinity that comes from two numbers by overflow is rounding.
-Math functions are functions: of firm arguments they have firm values.
+Math functions are functions: of firm arguments they have firm values. So are quotients that end in a result, where rounded ones of firm
+operands tell apart nothing that exact ones do not.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from layoutproof.ir.expr import (
     logical_and,
     logical_or,
 )
-from layoutproof.ir.interp.facts import assumed_undef, undef_loads
+from layoutproof.ir.interp.facts import assumed_undef, find_memories, undef_loads
 from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef
 from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
@@ -66,7 +67,8 @@ def watched(func: PrimFunc, licences: Licences) -> PrimFunc:
     if Licence.NSZ in licences and _reinterprets(func):
         raise NotWatched("memory is seen as another type")
     parameters = frozenset(buffer.data.name for buffer in func.buffers)
-    return func.with_body(_Old(licences, Licence.NSZ in licences and _sign_matters(func, licences), parameters).statement(func.body))
+    zeros = Licence.NSZ in licences and sign_matters(func, licences)
+    return func.with_body(_Old(licences, zeros, parameters, _results(func)).statement(func.body))
 
 
 def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
@@ -75,13 +77,31 @@ def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
     records = layout_records(func)
     if records:
         attrs = attrs.with_value(LAYOUT, Attributes({name: _filled(record).to_attribute() for name, record in records.items()}))
-    return replace(func, body=_New(constant).statement(func.body), attrs=attrs)
+    return replace(func, body=_New(constant, _results(func)).statement(func.body), attrs=attrs)
 
 
 def _filled(record: LayoutRecord) -> LayoutRecord:
     """The record with a value for a contract where it had `undef`: those cells hold what they are given."""
     steps = (replace(step, contract="0") if step.contract == UNDEF_CONTRACT else step for step in record.steps)
     return LayoutRecord(record.logical_shape, tuple(steps))
+
+
+def _results(func: PrimFunc) -> frozenset[str]:
+    """The data variables of parameters that are never loaded, under any name."""
+    root = find_memories(func).root
+    loaded = {root.get(load.buffer.data.name, load.buffer.data.name) for load in loads_in(func.body)}
+    return frozenset(buffer.data.name for buffer in func.buffers) - loaded
+
+
+def _last(value: Expr) -> frozenset[int]:
+    """The quotients that a value is, by identity: itself, or what a choice may pick."""
+    match value:
+        case IfThenElseExpr(then=then, otherwise=otherwise) | Select(then=then, otherwise=otherwise):
+            return _last(then) | _last(otherwise)
+        case Binary(op=BinaryOp.DIV):
+            return frozenset({id(value)})
+        case _:
+            return frozenset()
 
 
 def number_of(value: int | float, dtype: DType) -> int | float:
@@ -97,7 +117,7 @@ def is_rounded(expr: Expr) -> bool:
     return expr.dtype.is_float and any(True for _ in _firm(expr))
 
 
-def _sign_matters(func: PrimFunc, licences: Licences) -> bool:
+def sign_matters(func: PrimFunc, licences: Licences) -> bool:
     """Whether the sign of a zero may become more than that, other than by an infinity that is excluded."""
     if Licence.NINF in licences:
         return False
@@ -165,9 +185,14 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 class _Watcher(ABC):
-    """Rebuilds statements; what is not firm becomes undefined where `rounding` is watched."""
+    """Rebuilds statements; what is not firm becomes undefined where `rounding` is watched.
+
+    `results` are the data variables of what is stored and never loaded. A quotient that ends there may be rounded: from operands that
+    are firm, rounded quotients differ only where the quotients do, and no licence regroups one.
+    """
 
     rounding: bool
+    results: frozenset[str]
 
     def statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Seq):
@@ -179,11 +204,12 @@ class _Watcher(ABC):
             if any(n.dtype.is_float for expr in control for n in walk(expr) if isinstance(n, Expr)):
                 raise NotWatched(f"block {stmt.name} is guarded by floats")
         own = {id(e) for e in own_expressions(stmt)}
+        last = _last(stmt.value) if isinstance(stmt, BufferStore) and stmt.buffer.data.name in self.results else frozenset[int]()
 
         def visit(node: Node) -> Node:
             if isinstance(node, Stmt):
                 return self.statement(node)
-            return self.expression(node) if isinstance(node, Expr) and id(node) in own else node
+            return self.expression(node, last) if isinstance(node, Expr) and id(node) in own else node
 
         rebuilt = map_children(stmt, visit)
         checks = [_demand(c) for e in own_expressions(stmt) for c in self.excluded(e)]
@@ -197,11 +223,12 @@ class _Watcher(ABC):
         """What must hold of what an expression computes for the execution to be considered."""
         return iter(())
 
-    def expression(self, expr: Expr) -> Expr:
-        """The expression, undefined where its value is not firm."""
+    def expression(self, expr: Expr, last: frozenset[int] = frozenset()) -> Expr:
+        """The expression, undefined where its value is not firm; the parts in `last` (by identity) may be rounded."""
         if not self.rounding:
             return expr
-        checks = [_under(path, condition) for part, path in evaluated(expr) for condition in _firm(part) if condition != TRUE]
+        parts = [(part, path) for part, path in evaluated(expr) if id(part) not in last]
+        checks = [_under(path, condition) for part, path in parts for condition in _firm(part) if condition != TRUE]
         if not checks:
             return expr
         if len(checks) > _MOST_OPERATIONS:
@@ -218,6 +245,7 @@ class _Old(_Watcher):
     licences: Licences
     no_zeros: bool
     parameters: frozenset[str]
+    results: frozenset[str]
     rounding: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -251,10 +279,12 @@ class _Old(_Watcher):
 @dataclass(slots=True)
 class _New(_Watcher):
     constant: int | float
+    results: frozenset[str]
     rounding: bool = True
 
-    def expression(self, expr: Expr) -> Expr:
-        return _Watcher.expression(self, self.chosen(expr))
+    def expression(self, expr: Expr, last: frozenset[int] = frozenset()) -> Expr:
+        chosen = self.chosen(expr)
+        return _Watcher.expression(self, chosen, last if chosen is expr else frozenset())
 
     def standing_for(self, dtype: DType) -> Expr:
         """The constant, as one of a type."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.licences import IEEE, Licences
@@ -43,3 +43,19 @@ class ValueAnswer:
     def is_proved(self) -> bool:
         """Whether the claim holds."""
         return self.status is Status.PROVED
+
+
+def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
+    """The answer to several questions at once, one at least: the first that is not proved, else that all are, under the licences that any
+    of them needs.
+    """
+    failed = next((a for a in answers if not a.is_proved), None)
+    if failed is not None:
+        return failed
+    return replace(
+        next((a for a in answers if a.licences), answers[0]),
+        licences=frozenset(licence for a in answers for licence in a.licences),
+        queries=tuple(query for a in answers for query in a.queries),
+        laws=tuple(dict.fromkeys(law for a in answers for law in a.laws)),
+        depends_on_clock=any(a.depends_on_clock for a in answers),
+    )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import islpy as isl
 import pytest
+from tests.proof.litmus import litmus
+from tests.tree import ROOT
 
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.evidence import Several, recording, taken
-from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions
+from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions, note_function
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.session import Answer
@@ -55,3 +59,37 @@ def test_right_pairings_are_confirmed(found: str, wanted: str, *, several: bool)
 def test_wrong_pairings_show(found: str, carry: str, wanted: str, *, several: bool) -> None:
     """A source that is carried elsewhere, or that is lost on either side, is found by a solver."""
     assert Answer.SAT in answers(found, carry, wanted, several=several)
+
+
+def answers_on_function(outputs: tuple[Expr, ...], points: str = POINTS) -> set[Answer]:
+    """What two solvers say of the claim that the sources are where expressions say."""
+    with recording():
+        link = isl.Map.read_from_str(CONTEXT, FOUND)
+        note_function("where", link, (Var("i"), Var("j")), outputs, isl.Set.read_from_str(CONTEXT, points))
+        (piece,) = taken()
+    assert isinstance(piece, Several)
+    queries, missing = queries_of(piece.make())
+    assert missing == () and queries
+    return {ask(engine, query.text, query.logic, 20.0).answer for query in queries for engine in ("z3", "cvc5")}
+
+
+def test_expressions_for_sources() -> None:
+    """Expressions that say a relation are confirmed; others, and points from which it does not lead, are found by a solver."""
+    i, j = Var("i"), Var("j")
+    assert answers_on_function((i, j // 4, j % 4)) == {Answer.UNSAT}
+    assert Answer.SAT in answers_on_function((i, j // 4, 3 - j % 4))
+    assert Answer.SAT in answers_on_function((i, j // 4, j % 4), POINTS.replace("j < 8", "j < 9"))
+
+
+@pytest.mark.parametrize("name", ["inlined_by_parts", "inlined_terms_of_a_sum"])
+def test_what_stands_for_loads_is_confirmed(name: str) -> None:
+    """Where a value was stored that stands for a load, and what its loads found then, is said for each, and two solvers agree."""
+    case = litmus(ROOT / "proofs" / "accepted" / f"{name}.py")
+    with recording():
+        verdicts = check_rewrite(case.rewrite, search=False)
+    evidence = [piece for verdict in verdicts for piece in verdict.evidence]
+    told = [piece for piece in evidence if isinstance(piece, Several) and "in the place of" in piece.what]
+    assert {piece.what.partition(" ")[0] for piece in told} >= {"where", "what"}
+    queries, missing = queries_of(told)
+    assert missing == ()
+    assert {ask(engine, query.text, query.logic, 20.0).answer for query in queries for engine in ("z3", "cvc5")} == {Answer.UNSAT}

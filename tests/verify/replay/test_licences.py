@@ -45,6 +45,8 @@ def is_refuted(rewrite: Rewrite, licences: Licences) -> bool:
         ("B[0] = T.exp(A[0])", "B[0] = T.exp(A[1])"),
         ("B[0] = T.exp(A[0] - A[1])", "B[0] = T.exp(A[0] - A[1]) + T.float32(1)"),
         ("B[0] = (A[0] + A[1] + A[2]) / T.float32(3)", "B[0] = (A[0] + A[1] + A[2]) / T.float32(4)"),
+        ("B[0] = T.float32(1) / T.float32(7)", "B[0] = T.float32(1) / T.float32(9)"),
+        ("B[0] = T.exp(A[0] - A[0]) / T.float32(7)", "B[0] = T.float32(0)"),
         ("B[0] = A[0] * T.float32(0.1)", "B[0] = A[0] * T.float32(0.2)"),
         (f"B[0] = {LEAST}\nB[0] = T.max(B[0], A[0])", f"B[0] = {LEAST}\nB[0] = T.max(B[0], T.max(A[0], T.float32(0)))"),
         (f"if D[0] > 0:\n    B[0] = A[0]\nelse:\n    B[0] = {LEAST}", "B[0] = A[0]"),

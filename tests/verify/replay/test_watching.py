@@ -14,7 +14,7 @@ from layoutproof.ir.interp import Fault, FaultKind, run, same_values
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.numpy_types import numpy_dtype
-from layoutproof.ir.semantics import float_format, max_finite
+from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.verify.replay.reading import Tracker
 from layoutproof.verify.replay.watching import exposed, watched
 from layoutproof.verify.values.licences import ALL, Licence
@@ -49,13 +49,39 @@ def numbers(kind: str, seed: int) -> Array:
         return np.choose(picked, groups).astype(numpy_dtype(dtype))
 
 
+def nearest(exact: Fraction, dtype: DType) -> float:
+    """The number of a type that a rational one is rounded to."""
+    try:
+        return round_float(float(exact), dtype)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_quotient_at_the_end_may_be_rounded(kind: str) -> None:
+    """A quotient that is stored and never loaded is firm, and the exact one rounded; one of operands that were rounded is not."""
+    shapes = f"A: {kind}[{COUNT}]; C: {kind}[{COUNT}]; B: {kind}[{COUNT}]"
+    choice = f"for i in range({COUNT}):\n    B[i] = T.if_then_else(i < 9, A[i], {{}})"
+    a, c = numbers(kind, 1), numbers(kind, 2)
+    arguments = {"A": a, "C": c, "B": np.zeros_like(a)}
+    result = run(exposed(func(shapes, choice.format("A[i] / C[i]")), 0), arguments)
+    assert (result.states["B"] == DEFINED).all()
+    x, y, z = (array.astype(np.float64) for array in (a, c, result.arrays["B"]))
+    for k in np.flatnonzero(np.isfinite(x) & np.isfinite(y) & (y != 0))[9:]:
+        exact = Fraction(x[k]) / Fraction(y[k])
+        assert nearest(exact, DType.parse(KINDS[kind])) == z[k], (x[k], y[k])
+    rough = run(exposed(func(shapes, choice.format("(A[i] + C[i]) / C[i]")), 0), arguments)
+    assert 0 < np.count_nonzero(rough.states["B"] == DEFINED) < COUNT
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_firm_is_exact(kind: str, operation: str) -> None:
     """A finite result that is called firm is that of exact rational numbers; small whole operands give one where it is small too."""
-    program = func(f"A: {kind}[{COUNT}]; C: {kind}[{COUNT}]; B: {kind}[{COUNT}]", body(operation))
+    loaded = f"{body(operation)}\nD[0] = B[0]"
+    program = func(f"A: {kind}[{COUNT}]; C: {kind}[{COUNT}]; B: {kind}[{COUNT}]; D: {kind}[1]", loaded)
     a, c = numbers(kind, 1), numbers(kind, 2)
-    arguments = {"A": a, "C": c, "B": np.zeros_like(a)}
+    arguments = {"A": a, "C": c, "B": np.zeros_like(a), "D": np.zeros_like(a[:1])}
     plain, result = run(program, arguments), run(exposed(program, 0), arguments)
     firm = result.states["B"] == DEFINED
     assert same_values(plain.arrays["B"], result.arrays["B"])[firm].all()

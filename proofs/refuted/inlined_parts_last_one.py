@@ -1,0 +1,22 @@
+# about: a temporary is inlined as what it holds everywhere but in its last element
+# clause: inlined-parts
+# expect: refuted
+# theta: 0 -> 2
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    C = T.sblock_alloc_buffer((8,), "int32")
+    for i in range(8):
+        C[i] = A[i] * 2
+    C[7] = A[7] * 3
+    for i in range(8):
+        B[i] = C[i] + 1
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        B[i] = A[i] * 2 + 1

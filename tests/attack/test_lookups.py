@@ -1,0 +1,27 @@
+"""Tables that are looked up by what an input holds: nothing that the checker proves of random pairs can be told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutproof.verify.clauses import Clause
+from tests.attack.lookups import attack
+
+
+def test_a_slice_of_the_pairs() -> None:
+    """None of a hundred pairs is proved wrongly, and many are proved."""
+    tally = attack(1, pairs=100)
+    assert tally.wrong == []
+    assert tally.counts["proved, no run differs"] >= 15 and tally.counts["open, runs differ"] >= 15
+
+
+def test_the_runs_see_what_the_clause_keeps_away() -> None:
+    """Without the clause on contents wrong pairs are proved, and found out."""
+    assert attack(1, pairs=100, without=frozenset({Clause.CONTENTS})).wrong
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(10, 18))
+def test_many_pairs(seed: int) -> None:
+    """Of thousands of pairs none is proved wrongly."""
+    assert attack(seed, pairs=1500).wrong == []

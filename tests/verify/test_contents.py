@@ -1,0 +1,93 @@
+"""What the old program's accesses tell of inputs: enough for the same accesses elsewhere, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from layoutproof.ir.rewrite_text import parse_rewrite
+from layoutproof.ir.script import loads
+from layoutproof.lowering.schedule import Schedule
+from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.verdict import Status
+
+TEXT = """
+# theta: none
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before({parameters}):
+    T.func_attr({{"tirx.noalias": True}})
+    {before}
+
+
+@T.prim_func(s_tir=True)
+def after({parameters}):
+    T.func_attr({{"tirx.noalias": True}})
+    {after}
+"""
+PLAIN = 'A: T.Buffer((9,), "float32"), I: T.Buffer((8,), "int32"), J: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")'
+SYMBOLIC = 'A: T.Buffer(("m",), "float32"), I: T.Buffer(("n",), "int32"), B: T.Buffer(("n",), "float32")'
+EACH = "for i in range(8): B[i] = A[I[i]]"
+
+
+def open_claims(before: str, after: str, parameters: str = PLAIN) -> list[str]:
+    """What is not proved of the new program's bounds and arithmetic."""
+    rewrite = parse_rewrite(TEXT.format(parameters=parameters, before=before, after=after))
+    verdicts = check_rewrite(rewrite, search=False)
+    return [v.claim for v in verdicts if v.status is not Status.PROVED and ("stays within" in v.claim or "fits" in v.claim)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (EACH, "for io, ii in T.grid(2, 4): B[io * 4 + ii] = A[I[io * 4 + ii]]"),
+        (EACH, "for i in range(8): B[7 - i] = A[I[7 - i]]"),
+        (EACH, "for i in range(5): B[i] = A[I[i]]"),
+        (EACH, "for i in range(8): B[i] = A[I[i] // 2]"),
+        (EACH, "for i in range(8): B[i] = A[T.max(I[i], 3)]"),
+        ("for i in range(8): B[i] = A[I[i] // 2]", "for i in range(8): B[i] = A[I[i] // 3]"),
+        ("for i in range(8):\n        if i < 4: B[i] = A[I[i]]", "for i in range(4): B[i] = A[I[i]]"),
+        ("for i in range(8): B[I[i]] = A[i]", "for i in range(8): B[I[i]] = A[I[i]]"),
+        ("for i in range(8): B[i] = T.if_then_else(i < 6, A[I[i]], 0.0)", "for i in range(8): B[i] = T.if_then_else(i < 5, A[I[i]], 0.0)"),
+    ],
+)
+def test_what_is_told(before: str, after: str) -> None:
+    """An element that certainly decided an index may decide one again, wherever and however often that is in the new program."""
+    assert open_claims(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("for i in range(7): B[i] = A[I[i]]", EACH),
+        (EACH, "for i in range(8): B[i] = A[I[i] + 1]"),
+        (EACH, "for i in range(8): B[i] = A[J[i]]"),
+        ("for i in range(8):\n        if J[i] > 0: B[i] = A[I[i]]", EACH),
+        ("for i in range(8): B[i] = T.if_then_else(J[i] > 0, A[I[i]], 0.0)", EACH),
+        ("for i in range(8): B[i] = T.Select(i < 4, A[I[i]], 0.0)", EACH),
+        ("for i in range(8): B[i] = A[I[i] * 2]", EACH),
+        ("for i in range(8):\n        T.assume(A[I[i]] == 0.0)\n        B[i] = A[i]", EACH),
+        (f"I[0] = 1\n    {EACH}", f"I[0] = 1\n    {EACH}"),
+        (EACH, f"J[0] = 1\n    {EACH}\n    I[1] = 20"),
+        ("for i in range(8): B[i] = A[J[I[i]]]", "for i in range(8): B[i] = A[J[i]]"),
+    ],
+)
+def test_what_is_not_told(before: str, after: str) -> None:
+    """Nothing follows of other elements, of other indices, of what data or a choice decides, of what is written."""
+    assert open_claims(before, after)
+
+
+def test_sizes_that_are_names() -> None:
+    """What is known of elements holds for every size."""
+    before, after = "for i in range(n): B[i] = A[I[i]]", "for i in range(n): B[n - 1 - i] = A[I[n - 1 - i]]"
+    assert open_claims(before, after, SYMBOLIC) == []
+    assert open_claims(before, "for m in range(n): B[m] = A[I[m]]", SYMBOLIC.replace('"m"', "9")) == []
+
+
+def test_a_schedule_of_a_lookup() -> None:
+    """Rows of a table by an input's numbers: loops split, the table re-laid, all proved."""
+    text = f"@T.prim_func\ndef rows({PLAIN}):\n    T.func_attr({{'tirx.noalias': True}})\n    {EACH}\n"
+    schedule = Schedule(loads(text))
+    schedule.split("root", 0, [2, None])
+    schedule.transform_layout("root", "A", "lambda r: [r//4, r%4]", pad_value=None)
+    assert len(schedule.trace) == 2

@@ -1,0 +1,165 @@
+"""Values in the place of loads: what was stored and loaded again is looked through.
+
+A load finds what its last writer stored, so the value of that store, at the instance that wrote, may stand for the load. The loads in
+it find what they found when it was computed, and not what the cells hold when it is loaded (`Dataflow.carried`). All this is said of one
+program alone: no claim of a witness is used. Part of the trust base.
+
+Not put in the place of a load: what a store writes that depends on data, or whose cell does; the initial value of a block; a value that
+is undefined, which is one value however often it is loaded, and would be several where it stands in several places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.intrinsics import OpaqueCall, Undef
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.evidence import is_recording
+from layoutproof.verify.instances import Scene, is_larger
+from layoutproof.verify.isl.agreement_evidence import note_agreement, note_function
+from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.pairing import Points, Relation, Sources, links_of, only, part_of, tuples_of
+from layoutproof.verify.isl.pieces import Piece, pieces_said
+from layoutproof.verify.statements import Read, ReadRole, Statement
+
+# So many loads are replaced on the way to one form of a statement, and so many forms may there be.
+_ROUNDS, _FORMS = 48, 24
+_LARGEST = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A statement on some of its instances (`points`, with its tuple name), where values stand in the place of some of its loads: there
+    it stores what the statement stores.
+    """
+
+    statement: Statement
+    points: Points
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """Looks through what one program stores. A load stays that finds what an instance in `kept` stored, or, without `updates`, what a
+    statement did that loads what it stored before.
+
+    `loose`: instances that were taken out of the flow may have changed the sign of a zero, so floats of their memories stay loads.
+    """
+
+    flow: Dataflow
+    kept: Sources
+    updates: bool = True
+    loose: bool = False
+    without: frozenset[Clause] = frozenset()
+
+    def through(self, statement: Statement, points: Points) -> list[Form]:
+        """A statement with a value in the place of each load, and so on in these values. The forms' points are all of `points`, each once.
+
+        A load that cannot be replaced stays. Where it would take too many forms, or too large ones, the statement stays what it is.
+        Raises NotModelled or BudgetExceeded where sources are not known.
+        """
+        done: list[Form] = []
+        todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), frozenset(), 0)]
+        while todo:
+            form, settled, rounds = todo.pop()
+            read = next((each for each in form.statement.reads if each.var not in settled), None)
+            if read is None:
+                done.append(form)
+                continue
+            rest, forms = form.points, list(self.through_load(form.statement, read, form.points))
+            for each in forms:
+                rest = rest.subtract(each.points)
+                todo.append((each, settled, rounds + 1))
+            rest = coalesced(rest)
+            if not rest.is_empty():
+                todo.append((replace(form, points=rest), settled | {read.var}, rounds))
+            if rounds >= _ROUNDS or len(todo) + len(done) > _FORMS or any(is_larger(each.statement.value, _LARGEST) for each in forms):
+                return [Form(statement, points)]
+        return done
+
+    def through_load(self, statement: Statement, read: Read, points: Points) -> Iterator[Form]:
+        """A statement with one of its loads replaced, on the parts of `points` on which that finds what one statement stored. The parts do
+        not meet; the load stays on the rest of `points`.
+
+        `statement` may be a form that came of this already. Raises NotModelled or BudgetExceeded where sources are not known.
+        """
+        if not self._is_replaceable(statement, read):
+            return
+        flow = self.flow
+        stores = {f"{flow.tag}{each.number}": each for each in flow.statements.statements}
+        found = flow.sources(statement, read).intersect_domain(only(points)).subtract_range(self.kept)
+        for origin, link in links_of(found, f"{flow.tag}{statement.number}"):
+            source = stores.get(origin)
+            if source is None or not self._is_value(source, read):
+                continue
+            for piece in pieces_said(flow.workspace, link, statement.dims, source.dims):
+                if Clause.INLINED_PARTS in self.without:
+                    # As if all that the load finds came from the first place that is met.
+                    yield self._replaced(statement, read, source, replace(piece, points=points, link=piece.said))
+                    return
+                yield self._replaced(statement, read, source, piece)
+
+    def _is_replaceable(self, statement: Statement, read: Read) -> bool:
+        """Whether a load certainly happens, at a cell that no data decides, and decides no other load's cell."""
+        if read.anywhere or not read.sure or read.role is ReadRole.CURRENT:
+            return False
+        if self.loose and read.var.dtype.is_float and not self.flow.is_whole(read.data):
+            return False
+        return not any(read.var in free_variables(index) for other in statement.reads for index in other.access.indices)
+
+    def _is_value(self, source: Statement, read: Read) -> bool:
+        """Whether what a statement stores is its value, whenever it happens, and is one value wherever that is written down."""
+        if source.scatter or source.is_init or source.value.dtype != read.var.dtype:
+            return False
+        if any(each.anywhere or each.role is ReadRole.CURRENT for each in source.reads):
+            return False
+        if not self.updates and self._is_update(source):
+            return False
+        arbitrary = OpaqueCall if Clause.INLINED_UNDEFINED in self.without else Undef | OpaqueCall
+        return not any(isinstance(node, arbitrary) for node in walk(source.value))
+
+    def _is_update(self, source: Statement) -> bool:
+        """Whether a statement loads what it stored before."""
+        name = f"{self.flow.tag}{source.number}"
+        own = [self.flow.sources(source, each).range() for each in source.reads if each.data == source.data]
+        return any(origin == name for sources in own for origin, _ in tuples_of(sources))
+
+    def _replaced(self, statement: Statement, read: Read, source: Statement, piece: Piece) -> Form:
+        """The statement with what `source` stores, at the instances to which the piece leads, in the place of the load."""
+        at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
+        what = f"of {source.access.text} in the place of {read.access.text}"
+        note_function(f"where the value {what} was stored", piece.link, [dim.var for dim in statement.dims], piece.outputs, piece.points)
+        reads: list[Read] = []
+        names: dict[Var, Expr] = {}
+        for inner in source.reads:
+            var = self.flow.carried(statement, piece.link, source, inner)
+            scene = Scene(statement.dims)
+            if Clause.INLINED_SOURCES in self.without:
+                # As if the value were computed anew when it is loaded.
+                var, scene = Var(f"{var.name}'", var.dtype), read.access.scene
+            indices, cell = (tuple(substitute(index, at) for index in indices) for indices in (inner.access.indices, inner.coordinates))
+            put = replace(inner, var=var, access=replace(inner.access, indices=indices, scene=scene), coordinates=cell)
+            names[inner.var] = var
+            reads.append(put)
+            self._note(statement, put, source, inner, piece, what)
+        value = substitute(statement.value, {read.var: substitute(source.value, {**at, **names})})
+        reads = [*(each for each in statement.reads if each.var != read.var), *reads]
+        return Form(replace(statement, value=value, reads=tuple(reads)), piece.points)
+
+    def _note(self, statement: Statement, put: Read, source: Statement, inner: Read, piece: Piece, what: str) -> None:
+        """Keep for certificates that a load in the place of another one finds what it found when the value was computed."""
+        if is_recording():
+            found, wanted = Relation.from_map(piece.link), self.flow.sources(statement, put)
+            points = part_of(wanted.domain(), f"{self.flow.tag}{statement.number}", piece.points)
+            note_agreement(f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
+
+
+def unfolded(flow: Dataflow, statement: Statement, read: Read, points: Points, kept: Sources) -> Iterator[Form]:
+    """The forms of a statement in which one of its loads is the value that it finds, where that was stored by instances outside `kept`;
+    of the rest of `points` nothing is said. For whoever proposes what `Looking` then confirms.
+    """
+    return Looking(flow, kept).through_load(statement, read, points)
