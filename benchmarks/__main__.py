@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import (
+    bench_compare,
     bench_gate,
     bench_kernels,
     bench_maps,
@@ -46,6 +47,8 @@ def main() -> None:
         bench_programs.table(),
         "## Schedules, each step proved",
         bench_schedules.table(),
+        "## Two programs, compared",
+        bench_compare.table(),
         f"## A log of {SCHEDULES} candidates",
         bench_gate.measured_table(SCHEDULES),
         "## Starting",

@@ -75,6 +75,12 @@ CACHE_DAMAGED = "LP366"
 CACHE_UNUSABLE = "LP367"
 CACHE_FOREIGN = "LP368"
 CACHE_ENTRY = "LP369"
+COMPARED_PARAMETERS = "LP375"
+COMPARED_ORDER = "LP376"
+COMPARED_MATCH = "LP377"
+COMPARED_LAYOUT = "LP378"
+COMPARED_SYMBOL = "LP379"
+COMPARED_RECORD = "LP380"
 
 MEANINGS: Mapping[str, str] = {
     NO_BUFFER: "The function has no buffer of that name, neither as a parameter nor in its body.",
@@ -142,10 +148,16 @@ MEANINGS: Mapping[str, str] = {
     PAD_VALUE: "With this value in the padding a branch cannot go: the iterations that it kept away change what is seen.",
     BRANCH_NEEDED: "A branch cannot go: what it keeps away changes what is seen, and no padding holds a stated value that makes up for it.",
     GATE_FORM: "A gate is a function that takes the arguments of each of its cases, by name or in order, and nothing else.",
-    GATE_RESULT: "A gate returns what it proved: a schedule, the report of a map, or a list of such.",
+    GATE_RESULT: "A gate returns what it proved: a schedule, a comparison, the report of a map, or a list of such.",
     PARTITION: "A loop is cut between its iterations, and nothing in it happens once for all of them.",
     CACHE_DAMAGED: "The proof cache was not what was written there. It was moved away under a name that says so, and a new one was begun.",
     CACHE_UNUSABLE: "The proof cache cannot be read or written, so the run goes on without it: results are the same, and take longer.",
     CACHE_FOREIGN: "What stands at the proof cache's place is something else. It was left as it is.",
     CACHE_ENTRY: "An entry of the proof cache is not what was written there. It was set aside, and what it said is proved again.",
+    COMPARED_PARAMETERS: "A parameter of one program cannot be passed to the other: their number, kind or type differs.",
+    COMPARED_ORDER: "A parameter of both programs stands in another place, so that its place says one thing and its name another.",
+    COMPARED_MATCH: "A pair of parameters is one name after and one name before, each of a parameter, and each used once.",
+    COMPARED_LAYOUT: "A layout or a pad value belongs to a parameter of the program before, and fits its shapes before and after.",
+    COMPARED_SYMBOL: "Each symbol of the program after is something that the program before has: by its place in a shape, or by its name.",
+    COMPARED_RECORD: "Where the program after says itself how a parameter came to lie, that begins where the program before left it.",
 }

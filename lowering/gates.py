@@ -1,7 +1,7 @@
 """Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or wherever they are called.
 
-A gate is a function without effects that schedules programs, or asks about maps, and returns what it proved. What it lets through as
-an error, an `IllegalTransform` above all, is what the run reports.
+A gate is a function without effects that schedules programs, compares them, or asks about maps, and returns what it proved. What it lets
+through as an error, an `IllegalTransform` above all, is what the run reports.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from layoutproof.lowering.licensed import allowing, licences_here
 from layoutproof.verify.values.licences import ALL, Licence, Licences, names_of, parse_licences
 
 if TYPE_CHECKING:
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
     from layoutproof.verify.verdict import Verdict
@@ -70,7 +71,7 @@ class Gate:
         there = ", ".join(str(case.name) for case in self.cases)
         raise error(codes.GATE_FORM, f"the gate {self.name} has no case {name!r}", help=f"it has {there}")
 
-    def results(self, case: Case) -> tuple[Schedule | MapReport | Verdict, ...]:
+    def results(self, case: Case) -> tuple[Schedule | Comparison | MapReport | Verdict, ...]:
         """What the gate proved in a case, each schedule and report of it.
 
         Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed here, and whatever
@@ -91,10 +92,10 @@ def gate(
 def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, allow_unknown: Any = False) -> Any:
     """Make a function a gate, which `layoutproof check FILE.py` and `pytest --layoutproof` find.
 
-    It returns a `Schedule`, the report of `check_map`, a verdict, or a list of these. `cases` are the arguments of several calls, each a
-    gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide": (64,)}`, or a list. `strictness` bounds the float licences of
-    proofs in it: "ieee", "finite", "reals", or licences such as "nnan ninf". Where `allow_unknown`, what is neither proved nor refuted is
-    reported without failing the run.
+    It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases` are the arguments of
+    several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide": (64,)}`, or a list. `strictness` bounds the
+    float licences of proofs in it: "ieee", "finite", "reals", or licences such as "nnan ninf". Where `allow_unknown`, what is neither
+    proved nor refuted is reported without failing the run.
 
     Raises LayoutproofError where the function does not take its cases.
     """
@@ -166,27 +167,30 @@ def _checked(name: str, function: Callable[..., Any], case: Case) -> Case:
 
 
 def _results(name: str, found: object) -> Iterable[Any]:
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
     from layoutproof.verify.verdict import Verdict
 
-    if isinstance(found, Schedule | MapReport | Verdict):
+    if isinstance(found, Schedule | Comparison | MapReport | Verdict):
         return (found,)
     several = found if isinstance(found, list | tuple) else ()
-    if not several or not all(isinstance(one, Schedule | MapReport | Verdict) for one in several):
+    if not several or not all(isinstance(one, Schedule | Comparison | MapReport | Verdict) for one in several):
         what = "nothing" if found is None else "an empty list" if found in ([], ()) else type(found).__name__
-        hint = "return the schedule, the report of check_map, or a list of such"
+        hint = "return the schedule, the report of check_map, what compare returns, or a list of such"
         raise error(codes.GATE_RESULT, f"the gate {name} returned {what}", help=hint)
     return several
 
 
 def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
     """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the gate."""
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.verdict import Verdict
 
     for result in found:
         verdicts = [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []
+        verdicts += result.verdicts if isinstance(result, Comparison) else []
         verdicts += [result] if isinstance(result, Verdict) else []
         taken = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness) - allowed
         if taken:

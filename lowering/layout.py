@@ -100,7 +100,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     moved = _with_attributes(moved, buffer, physical, index_map, contract)
     result = moved
     if pad_value is not None and predicate != FALSE:
-        result = _with_stage(moved, _padding_of(moved, physical, predicate, pad_value))
+        result = _with_stage(moved, padding_of(moved, physical, predicate, pad_value))
     cells = (CellMap(buffer.data.name, buffer.data.name, index_map),)
     interface = (buffer.name,) if buffer in func.buffers else ()
     if interface and not func.noalias and len(func.buffers) > 1:
@@ -152,7 +152,7 @@ def _with_attributes(func: PrimFunc, buffer: Buffer, physical: Buffer, index_map
     return with_attribute(func, {name: index_map.separators}) if stated else func
 
 
-def _padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: PadValue) -> Padding:
+def padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: PadValue) -> Padding:
     """The padding, its predicate in 64 bits where bounds do not show that 32 will do."""
     variables = tuple(Var(f"p{axis}", extent.dtype) for axis, extent in enumerate(physical.shape))
     typed = retype(predicate, {v.name: v.dtype for v in (*constants_of(func), *variables)})

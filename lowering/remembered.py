@@ -8,7 +8,7 @@ too. Passes propose anew each time; what they propose is looked up, never believ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -67,13 +67,15 @@ def verdicts_of(
     key = proof_key(tool_digest(), effort(), licences, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
-    if known is not None and (known["rewrite"], known["licences"]) == (text, licences) and (known["searched"] or not search):
+    if known is not None and (known["rewrite"], known["licences"]) != (text, licences):
+        known = None
+    if known is not None and (known["searched"] if search else not _seen_by_a_run(known["obligations"])):
         return tuple(verdict_from(entry) for entry in known["obligations"])
     clock = Clock()
     entries = [entry_of(verdict) for verdict in _checked(rewrite, where, allowed, search)]
     # As they will be read back, so that what is said does not depend on whether it was known.
     entries = json.loads(json.dumps(entries))
-    if is_storable(entries, clock):
+    if is_storable(entries, clock) and (known is None or search):
         # Where all is proved there is nothing to search for.
         searched = search or all(entry["status"] == Status.PROVED for entry in entries)
         memory.put(
@@ -93,6 +95,11 @@ def verdicts_of(
             },
         )
     return tuple(verdict_from(entry) for entry in entries)
+
+
+def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether an answer is one that only a search gives."""
+    return any(entry["engine"] == "replay" for entry in entries)
 
 
 def entry_of(verdict: Verdict) -> dict[str, Any]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script import load, loads
+    from layoutproof.lowering.comparing.compare import compare
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.gates import gate
     from layoutproof.lowering.relayout.relayout import relayout
     from layoutproof.lowering.schedule import IllegalTransform, Schedule
@@ -22,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AXIS_SEPARATOR",
+    "Comparison",
     "IllegalTransform",
     "IndexMap",
     "LayoutproofError",
@@ -31,6 +34,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "check_map",
+    "compare",
     "gate",
     "load",
     "loads",
@@ -40,6 +44,7 @@ __all__ = [
 
 _HOME: dict[str, str] = {
     "AXIS_SEPARATOR": "layoutproof.ir.index_map",
+    "Comparison": "layoutproof.lowering.comparing.comparison",
     "IllegalTransform": "layoutproof.lowering.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
@@ -48,6 +53,7 @@ _HOME: dict[str, str] = {
     "Status": "layoutproof.verify.verdict",
     "Verdict": "layoutproof.verify.verdict",
     "check_map": "layoutproof.verify.maps",
+    "compare": "layoutproof.lowering.comparing.compare",
     "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script",
     "loads": "layoutproof.ir.script",

@@ -53,7 +53,7 @@ def mutant(rewrite: Rewrite, rng: Random, tries: int = 12) -> tuple[str, Rewrite
 # ---- the new program
 
 
-def _at(root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any], Node | None], rng: Random) -> Stmt | None:
+def at_one_place(root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any], Node | None], rng: Random) -> Stmt | None:
     """The statement with one place that fits, chosen at random, changed."""
     places = sum(1 for node in walk(root) if fits(node))
     if not places:
@@ -79,7 +79,7 @@ def _at(root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any], Node |
 
 
 def _in_new(rewrite: Rewrite, rng: Random, fits: Callable[[Node], bool], change: Callable[[Any], Node | None]) -> Rewrite | None:
-    body = _at(rewrite.new.body, fits, change, rng)
+    body = at_one_place(rewrite.new.body, fits, change, rng)
     return None if body is None else replace(rewrite, new=rewrite.new.with_body(body))
 
 

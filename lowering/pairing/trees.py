@@ -1,0 +1,298 @@
+"""Two value trees side by side: which loads of the one stand where loads of the other do.
+
+The trees are matched by their shape alone, up to the order of commutative operands, comparisons read from the other side, and the way in
+which a choice is written. What the loads find is for others to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    IfThenElseExpr,
+    Logical,
+    Not,
+    Select,
+    Var,
+)
+from layoutproof.ir.intrinsics import Call, OpaqueCall
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.instances import is_index_like
+from layoutproof.verify.statements import Read
+from layoutproof.verify.values.terms import constant_value, is_identical
+
+# Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as good.
+_MOST, _FEW = 24, 6
+# What it costs to suppose that a load finds what changes nothing.
+_RARE = 5
+_COMMUTES = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
+_CALL_COMMUTES = frozenset(("fmax", "fmin", "maximum", "minimum"))
+_MIRRORED = {
+    CompareOp.LT: CompareOp.GT,
+    CompareOp.LE: CompareOp.GE,
+    CompareOp.GT: CompareOp.LT,
+    CompareOp.GE: CompareOp.LE,
+    CompareOp.EQ: CompareOp.EQ,
+    CompareOp.NE: CompareOp.NE,
+}
+
+Pair: TypeAlias = "tuple[Expr, Expr]"
+# How badly two values stand beside each other, and the loads that keep them from matching.
+_Blocked: TypeAlias = "tuple[int, tuple[tuple[bool, Var], ...]]"
+# The operands that stand beside each other, the new program's first.
+Order: TypeAlias = "tuple[Pair, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a statement stores, as an expression over `reads`."""
+
+    expr: Expr
+    reads: tuple[Read, ...]
+    loads: frozenset[Var] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loads", frozenset(read.var for read in self.reads))
+
+    def read_of(self, leaf: Expr) -> Read | None:
+        """The load that a leaf stands for; None for anything else."""
+        return next((read for read in self.reads if read.var == leaf), None) if leaf in self.loads else None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to put two values side by side. `loads` are pairs of loads, `indices` pairs of parts that speak of indices only, and
+    `constants` pairs of a load and the number that stands in its place in the other program, the new program's side first.
+    """
+
+    loads: tuple[tuple[Var, Var], ...] = ()
+    indices: tuple[Pair, ...] = ()
+    constants: tuple[Pair, ...] = ()
+
+    def joined(self, other: Way) -> Way:
+        """Both at once."""
+        return Way(
+            tuple(dict.fromkeys((*self.loads, *other.loads))),
+            tuple(dict.fromkeys((*self.indices, *other.indices))),
+            tuple(dict.fromkeys((*self.constants, *other.constants))),
+        )
+
+
+Compatible: TypeAlias = "Callable[[Read, Read], int | None]"
+
+
+class Matcher:
+    """The ways to pair the loads of two values. `compatible` says of two loads how well they go together: None not at all, else a number
+    that is smaller for better pairs.
+    """
+
+    def __init__(self, new: Value, old: Value, compatible: Compatible) -> None:
+        self.new, self.old = new, old
+        self._compatible = compatible
+        self._known: dict[tuple[Expr, Expr, bool], list[Way]] = {}
+
+    def ways(self) -> list[Way]:
+        """All ways, the best first; none where the values have different forms."""
+        return self._ways(self.new.expr, self.old.expr, False)
+
+    def _ways(self, new: Expr, old: Expr, inner: bool) -> list[Way]:
+        key = (new, old, inner)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._best(self._of(new, old, inner))
+        return found
+
+    def _best(self, ways: Iterator[Way]) -> list[Way]:
+        kept = {way: None for way in ways if not _both_ways_round(way)}
+        return sorted(kept, key=self._badness)[:_MOST]
+
+    def _badness(self, way: Way) -> tuple[int, int]:
+        costs = 0
+        for new, old in way.loads:
+            mine, theirs = self.new.read_of(new), self.old.read_of(old)
+            assert mine is not None and theirs is not None
+            costs += self._compatible(mine, theirs) or 0
+        return len(way.constants), costs
+
+    def _of(self, new: Expr, old: Expr, inner: bool) -> Iterator[Way]:
+        mine, theirs = self.new.read_of(new), self.old.read_of(old)
+        if mine is not None and theirs is not None:
+            if new.dtype == old.dtype and self._compatible(mine, theirs) is not None:
+                yield from self._of_loads(mine, theirs)
+            return
+        if mine is not None or theirs is not None:
+            # What is loaded may be known to be this number. As a whole value that would match anything.
+            if inner and constant_value(old if mine is not None else new) is not None and new.dtype == old.dtype:
+                yield Way(constants=((new, old),))
+            return
+        numbers = constant_value(new), constant_value(old)
+        if numbers[0] is not None and numbers[1] is not None and new.dtype == old.dtype:
+            if is_identical(numbers[0], numbers[1]):
+                yield Way()
+            return
+        if self._is_index(new, self.new) and self._is_index(old, self.old):
+            yield Way() if new == old and not free_variables(new) else Way(indices=((new, old),))
+            return
+        for order in orders_of(new, old):
+            yield from self._together(order)
+
+    def _of_loads(self, mine: Read, theirs: Read) -> Iterator[Way]:
+        """Two loads that stand for each other; where data decides which cells they look at, what decides it stands for each other too."""
+        here = Way(loads=((mine.var, theirs.var),))
+        if not (mine.anywhere and theirs.anywhere) or len(mine.access.indices) != len(theirs.access.indices):
+            yield here
+            return
+        for way in self._together(tuple(zip(mine.access.indices, theirs.access.indices, strict=True))):
+            yield here.joined(way)
+
+    @staticmethod
+    def _is_index(expr: Expr, value: Value) -> bool:
+        return expr.dtype.is_integer and is_index_like(expr) and not any(v in value.loads for v in free_variables(expr))
+
+    def _together(self, order: Order) -> Iterator[Way]:
+        """The ways to match all operands at once."""
+        found = [Way()]
+        for new, old in order:
+            ways = self._ways(new, old, True)
+            found = [first.joined(second) for first in found for second in ways][: _MOST * _MOST]
+            if not found:
+                return
+        yield from found
+
+    def guesses(self) -> list[Way]:
+        """Where the values have different forms: each load with the one of the other program that goes best with it. A solver may know that
+        the values are equal all the same.
+        """
+        way = Way()
+        for mine in self._first_loads(self.new):
+            best = [
+                (cost, theirs.var)
+                for theirs in self._first_loads(self.old)
+                if theirs.var.dtype == mine.var.dtype and (cost := self._compatible(mine, theirs)) is not None
+            ]
+            if not best:
+                return []
+            way = way.joined(Way(loads=((mine.var, min(best, key=lambda each: each[0])[1]),)))
+        paired = {theirs for _, theirs in way.loads}
+        return [way] if way.loads and all(read.var in paired for read in self._first_loads(self.old)) else []
+
+    @staticmethod
+    def _first_loads(value: Value) -> list[Read]:
+        """The loads that a value has, one for each cell as it is written."""
+        used = [read for read in value.reads if read.var in free_variables(value.expr)]
+        firsts = {(read.data, read.coordinates): read for read in reversed(used)}
+        return list(reversed(firsts.values()))
+
+    def blocked(self) -> list[tuple[bool, Var]]:
+        """The loads that stand where the other program has something else, and so keep the values from matching: whether it is the new
+        program's, and its variable. Those of the likeliest way to put the values side by side come first; none where something else keeps
+        the values from matching too.
+        """
+        return list(dict.fromkeys(each for _, loads in self._blocked(self.new.expr, self.old.expr) for each in loads))
+
+    def _blocked(self, new: Expr, old: Expr) -> list[_Blocked]:
+        mine, theirs = self.new.read_of(new), self.old.read_of(old)
+        loads = tuple((is_new, read.var) for is_new, read in ((True, mine), (False, theirs)) if read is not None)
+        if loads:
+            return [(len(loads), loads)]
+        found = {each: None for order in orders_of(new, old) for each in self._blocked_in(order)}
+        found |= dict.fromkeys(self._neutral(new, old, True)) | dict.fromkeys(self._neutral(new, old, False))
+        return sorted(found, key=lambda each: each[0])[:_FEW]
+
+    def _neutral(self, new: Expr, old: Expr, is_new: bool) -> Iterator[_Blocked]:
+        """The load of one program's sum or product that may find what changes nothing: the rest matches without it."""
+        side = self.new if is_new else self.old
+        expr = new if is_new else old
+        if not isinstance(expr, Binary) or expr.op not in (BinaryOp.ADD, BinaryOp.MUL):
+            return
+        for load, rest in ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)):
+            read = side.read_of(load)
+            if read is not None and (self._ways(rest, old, True) if is_new else self._ways(new, rest, True)):
+                yield _RARE, ((is_new, read.var),)
+
+    def _blocked_in(self, order: Order) -> list[_Blocked]:
+        found: list[_Blocked] = [(0, ())]
+        for new, old in order:
+            ways = self._ways(new, old, True)
+            # What goes together badly may stand in the place of something better.
+            more = [(sum(self._badness(ways[0])), ())] if ways else self._blocked(new, old)
+            found = [(cost + further, (*loads, *others)) for cost, loads in found for further, others in more]
+        return found
+
+
+def _both_ways_round(way: Way) -> bool:
+    """Whether a load stands for a number on both sides: `max(A, 1)` beside `max(0, A)` is no match."""
+    sides = {isinstance(new, Var) for new, _ in way.constants}
+    return len(sides) > 1
+
+
+def bare(expr: Expr) -> Expr | None:
+    """What a sum with zero or a product with one is but for the sign of a zero; None for anything else."""
+    match expr:
+        case Binary(op=BinaryOp.ADD | BinaryOp.MUL as op, lhs=a, rhs=b):
+            neutral = 0 if op is BinaryOp.ADD else 1
+            return b if constant_value(a) == neutral else a if constant_value(b) == neutral else None
+        case _:
+            return None
+
+
+def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
+    """The ways in which the operands of two nodes may stand beside each other, or what they are without zeros that are added and ones that
+    are multiplied; none for nodes that compute different things.
+    """
+    mine, theirs = bare(new), bare(old)
+    less: list[Order] = [] if mine is None else [((mine, old),)]
+    less += [] if theirs is None else [((new, theirs),)]
+    return (*_orders(new, old), *less)
+
+
+def _orders(new: Expr, old: Expr) -> Sequence[Order]:
+    if isinstance(new, Select | IfThenElseExpr) and isinstance(old, Select | IfThenElseExpr):
+        return _choices(new, old)
+    if type(new) is not type(old):
+        return ()
+    if new.dtype != old.dtype:
+        return ()
+    match new, old:
+        case (Binary(op=op, lhs=a, rhs=b), Binary(op=other, lhs=c, rhs=d)):
+            if op is not other:
+                return ()
+            return (((a, c), (b, d)), ((a, d), (b, c))) if op in _COMMUTES else (((a, c), (b, d)),)
+        case (Compare(op=op, lhs=a, rhs=b), Compare(op=other, lhs=c, rhs=d)):
+            straight: Sequence[Order] = (((a, c), (b, d)),) if op is other else ()
+            return (*straight, ((a, d), (b, c))) if _MIRRORED[op] is other else straight
+        case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)):
+            return (((a, c), (b, d)), ((a, d), (b, c))) if op is other else ()
+        case (Call(function=function, arguments=first), Call(function=other_function, arguments=second)):
+            if function != other_function:
+                return ()
+            straight = (tuple(zip(first, second, strict=True)),)
+            return (*straight, tuple(zip(first, reversed(second), strict=True))) if function in _CALL_COMMUTES else straight
+        case (Not(operand=a), Not(operand=b)) | (Cast(value=a), Cast(value=b)):
+            return (((a, b),),)
+        case (OpaqueCall(function=function, arguments=first), OpaqueCall(function=other_function, arguments=second)):
+            alike = function == other_function and len(first) == len(second)
+            return (tuple(zip(first, second, strict=True)),) if alike else ()
+        case _:
+            return ((),) if new == old else ()
+
+
+def _choices(new: Select | IfThenElseExpr, old: Select | IfThenElseExpr) -> Sequence[Order]:
+    """Two choices, with the same condition or with opposite ones."""
+    if new.dtype != old.dtype:
+        return ()
+    straight = ((new.condition, old.condition), (new.then, old.then), (new.otherwise, old.otherwise))
+    crossed = ((_opposite(new.condition), old.condition), (new.otherwise, old.then), (new.then, old.otherwise))
+    return straight, crossed
+
+
+def _opposite(condition: Expr) -> Expr:
+    return condition.operand if isinstance(condition, Not) else Not(condition)

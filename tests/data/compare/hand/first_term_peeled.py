@@ -1,0 +1,22 @@
+# The first term is stored as `0 + a*b` and takes the place of the init.
+# expect: proved
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((16, 12), "float32"), B: T.Buffer((12, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j, k in T.grid(16, 8, 12):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((16, 12), "float32"), B: T.Buffer((12, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(16, 8):
+        C[i, j] = T.float32(0) + A[i, 0] * B[0, j]
+        for k in range(11):
+            C[i, j] = C[i, j] + A[i, k + 1] * B[k + 1, j]

@@ -1,0 +1,23 @@
+# The reduction is split and its halves change places: the terms are added in another order.
+# expect: proved
+# strictness: reassoc
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((16, 12), "float32"), B: T.Buffer((12, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j, k in T.grid(16, 8, 12):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((16, 12), "float32"), B: T.Buffer((12, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(16, 8):
+        C[i, j] = T.float32(0)
+    for ki, ko, i, j in T.grid(4, 3, 16, 8):
+        C[i, j] = C[i, j] + A[i, ko*4 + ki] * B[ko*4 + ki, j]

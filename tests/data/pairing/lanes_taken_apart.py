@@ -1,0 +1,15 @@
+# Vectors against single elements, transposed loops.
+# from tvm.script import tirx as T
+
+@T.prim_func(s_tir=True)
+def before(A: T.Buffer((16, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i, j in T.grid(16, 2):
+        C[i, j*4:j*4+4] = A[i, j*4:j*4+4] * T.Broadcast(T.float32(2), 4)
+
+
+@T.prim_func(s_tir=True)
+def after(A: T.Buffer((16, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for j, i in T.grid(8, 16):
+        C[i, j] = A[i, j] * T.float32(2)

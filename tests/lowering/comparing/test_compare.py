@@ -1,0 +1,429 @@
+"""`compare`: what it proves, what it refutes, what it leaves open, and what it takes for no question at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.lowering.programs import copy, program, two_stages
+
+import layoutproof as lp
+from layoutproof.ir.expr import Var
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.primfunc import APART, LAYOUT, PrimFunc
+from layoutproof.ir.script import loads, print_func
+from layoutproof.lowering import codes
+from layoutproof.lowering.gates import Gate
+from layoutproof.lowering.proof_cache.store import ProofStore
+from layoutproof.lowering.remembered import remembering
+from layoutproof.verify import codes as claims
+from layoutproof.verify.claim_kinds import code_of
+from layoutproof.verify.replay.search import replays
+from layoutproof.verify.verdict import Status
+
+TWO = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
+TILED = 'A: T.Buffer((14,), "float32"), B: T.Buffer((4, 4), "float32")'
+THREE = f'{TWO}, C: T.Buffer((14,), "float32")'
+FOURS = {"B": "lambda i: [i//4, i%4]"}
+
+
+def func(signature: str, body: str, *, apart: bool = True, name: str = "main") -> PrimFunc:
+    """A function with a body of its own lines."""
+    lines = (['T.func_attr({"tirx.noalias": True})'] if apart else []) + body.splitlines()
+    return program("\n".join([f"def {name}({signature}):", *(f"    {line}" for line in lines), ""]))
+
+
+COPY = func(TWO, "for i in range(14):\n    B[i] = A[i]")
+COPY_TILED = func(TILED, "for i in range(14):\n    B[i // 4, i % 4] = A[i]")
+
+
+def sized(symbol: str, body: str, shape: str = "(n,)") -> PrimFunc:
+    """A function of buffers a and b whose sizes have a symbol; b's shape is written with n for it."""
+    return program(f"""def main(a: T.handle, b: T.handle):
+    T.func_attr({{"tirx.noalias": True}})
+    {symbol} = T.int32()
+    A = T.match_buffer(a, ({symbol},), "float32")
+    B = T.match_buffer(b, {shape.replace("n", symbol)}, "float32")
+{body}""")
+
+
+SIZED = sized("n", "    for i in range(n):\n        B[i] = A[i]\n")
+SIZED_TILED = sized("m", "    for n in range(m):\n        B[n // 4, n % 4] = A[n]\n", "((n + 3) // 4, 4)")
+IN_FOURS = sized("n", "    for i, j in T.grid(n // 4, 4):\n        B[i * 4 + j] = A[i * 4 + j]\n")
+
+
+REPEATED = func(
+    'A: T.Buffer((8,), "int32"), B: T.Buffer((1,), "int32")',
+    "B[0] = 0\nfor k in range(9):\n    B[0] = B[0] + A[T.max(7 - k, 0)]",
+)
+
+
+# ---- proved
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (COPY, COPY),
+        (COPY, func(TWO, "for i in range(14):\n    B[13 - i] = A[13 - i]", name="other")),
+        (COPY, func(TWO.replace("A", "X").replace("B:", "Y:"), "for i in range(14):\n    Y[i] = X[i]")),
+        (COPY, func(TWO, "for i in range(14):\n    B[i] = A[i]", apart=False)),
+        (COPY, copy()),
+        (func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])"), func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])")),
+        (REPEATED, REPEATED),
+        (SIZED, sized("m", "    for n in range(m):\n        B[n] = A[n]\n")),
+        (func('A: T.Buffer((14,), "int32"), n: T.int32', "A[3] = n"), func('A: T.Buffer((14,), "int32"), m: T.int32', "A[3] = m")),
+    ],
+    ids=["itself", "another order", "other names", "fewer assumptions", "blocks", "calls", "repeated", "symbols", "scalars"],
+)
+def test_the_same_program_in_other_words(old: PrimFunc, new: PrimFunc) -> None:
+    """Names, loops, blocks and attributes that mean nothing to callers make no difference."""
+    found = lp.compare(old, new)
+    assert found.status is Status.PROVED
+    assert found.layouts == () and found.strictness == ()
+    assert found.verdicts[0].claim.endswith("every observable cell ends with the value that it had")
+    assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [FOURS["B"], lambda i: [i // 4, i % 4], lambda *i: [i[0] // 4, i[0] % 4], lp.IndexMap.from_func(lambda i: [i // 4, i % 4])],
+    ids=["text", "lambda", "starred", "IndexMap"],
+)
+def test_a_given_layout(layout: Any) -> None:
+    """However it is written, it is what the comparison is about."""
+    found = lp.compare(COPY, COPY_TILED, layouts={"B": layout})
+    assert found.status is Status.PROVED
+    (stored,) = found.layouts
+    assert (stored.buffer, stored.layout_given, stored.pad_value) == ("B", True, None)
+    assert f"with B stored as `{stored.index_map}`" in found.verdicts[0].claim
+
+
+def test_a_layout_in_names_of_axes() -> None:
+    """Two layout strings are a layout."""
+    old = func('A: T.Buffer((1, 6, 6, 8), "float32")', "for n, h, w, c in T.grid(1, 6, 6, 8):\n    A[n, h, w, c] = T.float32(c)")
+    new = func(
+        'A: T.Buffer((1, 2, 6, 6, 4), "float32")',
+        "for n, h, w, c in T.grid(1, 6, 6, 8):\n    A[n, c // 4, h, w, c % 4] = T.float32(c)",
+    )
+    assert lp.compare(old, new, layouts={"A": "NHWC->NCHW4c"}).status is Status.PROVED
+
+
+def test_a_layout_that_is_found_is_said_to_be() -> None:
+    """Where the shapes differ and nothing is said, the layout is looked for, and the answer says which was found."""
+    found = lp.compare(COPY, COPY_TILED)
+    assert found.status is Status.PROVED
+    (stored,) = found.layouts
+    assert (stored.layout_given, stored.pad_given) == (False, False)
+    assert found.verdicts[0].reason == "found, not given: the layout of B"
+
+
+def test_symbols_of_a_re_laid_shape() -> None:
+    """A layout of every size, whose box the new program calls by another name."""
+    assert lp.compare(SIZED, SIZED_TILED, layouts=FOURS).status is Status.PROVED
+
+
+def test_where_is_what_callers_vouch_for() -> None:
+    """A condition on symbols decides between refuted and proved."""
+    assert lp.compare(SIZED, IN_FOURS).status is Status.REFUTED
+    found = lp.compare(SIZED, IN_FOURS, where="n % 4 == 0")
+    assert found.status is Status.PROVED and found.where is not None
+
+
+def test_what_the_program_before_assumes_of_sizes_is_known() -> None:
+    """An assumption on symbols need not be repeated by the program after; one that it adds is seen."""
+    assuming = sized("n", "    T.evaluate(T.assume(n % 4 == 0))\n    for i in range(n):\n        B[i] = A[i]\n")
+    rounded = sized("n", "    for i, j in T.grid((n + 3) // 4, 4):\n        B[i * 4 + j] = A[i * 4 + j]\n")
+    assert lp.compare(assuming, rounded).status is Status.PROVED
+    assert lp.compare(SIZED, rounded).status is Status.REFUTED
+    assert lp.compare(SIZED, assuming).status is Status.REFUTED
+
+
+def test_a_record_of_the_program_after_counts_as_given() -> None:
+    """What our own schedule printed is compared by what it says of itself, however many steps that takes, lowered or not."""
+    schedule = lp.Schedule(copy())
+    schedule.transform_layout("copy", "B", FOURS["B"], 0.0)
+    once = schedule.func
+    schedule.transform_layout("copy", "B", "lambda i, j: [j, i]")
+    for new, contract in ((once, "T.float32(0.0)"), (schedule.func, "T.float32(0.0)"), (schedule.lower(), "T.float32(0.0)")):
+        found = lp.compare(copy(), loads(print_func(new)))
+        assert found.status is Status.PROVED
+        (stored,) = found.layouts
+        assert (stored.layout_given, stored.pad_given, stored.pad_value) == (True, True, contract)
+    assert lp.compare(once, schedule.func).layouts[0].index_map == "lambda i, j: [j, i]"
+    found = lp.compare(once, replace(once, attrs=once.attrs.without(LAYOUT)))
+    assert found.status is Status.PROVED and found.rewrite is not None
+    assert layout_records(found.rewrite.new) == layout_records(once)
+
+
+@pytest.mark.parametrize("layouts", [FOURS, {}], ids=["given", "found"])
+def test_a_lowered_program_is_compared_by_its_parameters(layouts: Mapping[str, str]) -> None:
+    """Flat views of parameters, loops without blocks and no record: what callers pass is what counts."""
+    schedule = lp.Schedule(copy())
+    schedule.transform_layout("copy", "B", FOURS["B"], 0.0)
+    lowered = loads(print_func(schedule.lower()))
+    found = lp.compare(copy(), replace(lowered, attrs=lowered.attrs.without(LAYOUT)), layouts=layouts)
+    assert found.status is Status.PROVED
+    assert [layout.pad_value for layout in found.layouts] == ["T.float32(0.0)"]
+
+
+def test_temporaries_of_one_name_need_not_be_one() -> None:
+    """A temporary that an earlier step re-laid, and one of its name that nobody touched, are two: each is found by what it holds."""
+    schedule = lp.Schedule(two_stages())
+    schedule.transform_layout("first", "B", "lambda i, j: [i, j//8, j%8]", lp.undef)
+    found = lp.compare(loads(print_func(schedule.func)), two_stages())
+    assert found.status is Status.PROVED
+    assert found.rewrite is not None and loads(print_func(found.rewrite.new)) == found.rewrite.new
+
+
+def test_parameters_that_may_overlap_do_not_once_one_moves() -> None:
+    """What re-laying asks of callers is asked by name, as where a schedule re-lays."""
+    found = lp.compare(func(TWO, "for i in range(14):\n    B[i] = A[i]", apart=False), COPY_TILED, layouts=FOURS)
+    assert found.status is Status.PROVED and found.rewrite is not None
+    assert found.rewrite.new.attrs.get(APART) is True
+    assert any("do not overlap" in f"{verdict.claim} {verdict.reason}" for verdict in found.verdicts)
+
+
+def test_that_parameters_do_not_overlap_is_asked_where_it_takes_that() -> None:
+    """Programs that say nothing of it are compared without first; an order that overlapping parameters would show is asked for."""
+    indices = {"a": "i", "b": "i", "c": "13 - i"}
+    old, same, other = (func(TWO, f"for i in range(14):\n    B[{i}] = A[{i}]", apart=False, name=name) for name, i in indices.items())
+    assert lp.compare(old, same).verdicts[0].reason is None
+    found = lp.compare(old, other)
+    assert found.status is Status.PROVED
+    assert found.verdicts[0].reason == "parameters do not overlap, which is asked of every call"
+    assert lp.compare(old, func(TWO, "for i in range(14):\n    B[13 - i] = A[i]", apart=False)).status is Status.REFUTED
+
+
+def test_the_certificate_of_a_comparison() -> None:
+    """What was proved is one step of a certificate, with the layouts as its arguments; of what is not proved there is none."""
+    certificate = lp.compare(COPY, COPY_TILED, layouts=FOURS).certificate
+    (step,) = certificate.steps
+    assert (step["primitive"], step["arguments"]["layouts"][0]["buffer"]) == ("compare", "B")
+    assert {obligation["status"] for obligation in step["obligations"]} == {Status.PROVED}
+    with pytest.raises(ValueError, match="refuted"):
+        _ = lp.compare(COPY, func(TWO, "for i in range(14):\n    B[i] = T.float32(0)")).certificate
+
+
+# ---- refuted
+
+
+FIRST_OF_TWO = func(THREE, "for i in range(14):\n    B[i] = A[i]")
+ASSUMING = func(TWO, "T.evaluate(T.assume(A[0] == T.float32(0)))\nfor i in range(14):\n    B[i] = A[i]")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "layouts", "said"),
+    [
+        (COPY, func(TWO, "for i in range(14):\n    B[i] = A[i] + T.float32(1)"), {}, "ends as 1.0"),
+        (COPY, func(TWO, "for i in range(13):\n    B[i] = A[i]"), {}, "B[13] ends as"),
+        (COPY, func(TWO, "T.evaluate(0)"), {}, "ends as"),
+        (COPY, func(TWO, "for i in range(14):\n    A[i] = A[i]"), {}, "ends as"),
+        (COPY, COPY_TILED, {"B": "lambda i: [i%4, i//4]"}, "now at"),
+        (FIRST_OF_TWO, func(THREE, "for i in range(14):\n    B[i] = A[i]\n    C[i] = A[i]"), {}, "C[13] ends as"),
+        (COPY, ASSUMING, {}, "only the new program faults"),
+    ],
+    ids=["value", "store", "nothing", "another output", "layout", "extra output", "assumption"],
+)
+def test_a_difference_is_seen(old: PrimFunc, new: PrimFunc, layouts: Mapping[str, str], said: str) -> None:
+    """What callers would notice is refuted by a run that replays, and says which parameters were taken to keep their cells."""
+    found = lp.compare(old, new, layouts=layouts)
+    assert found.status is Status.REFUTED
+    first = found.verdicts[0]
+    assert first.reason is not None and said in first.reason and "the same shape in both programs" in first.reason
+    assert code_of(first.status, first.claim) == claims.OTHER_END
+    assert found.rewrite is None or (first.counterexample is not None and replays(found.rewrite, first.counterexample))
+
+
+@pytest.mark.parametrize("body", ["for i in range(15):\n    B[i] = A[i]", "for i in T.parallel(14):\n    B[0] = A[i]"])
+def test_a_fault_that_only_the_new_program_has_is_a_difference(body: str) -> None:
+    """An access that leaves its buffer, and a race, are faults of the program after."""
+    assert lp.compare(COPY, func(TWO, body)).status is Status.REFUTED
+
+
+def test_a_fault_of_both_programs_refutes_nothing() -> None:
+    """A program that reads what nobody wrote is not refuted by being compared with itself."""
+    faulty = func(TWO, 'C = T.alloc_buffer((14,), "float32")\nfor i in range(14):\n    B[i] = C[i]')
+    found = lp.compare(faulty, faulty)
+    assert found.status is Status.UNKNOWN
+    reason = found.verdicts[0].reason
+    assert reason is not None and "so may the one before" in reason
+
+
+# ---- neither
+
+
+def test_a_guessed_layout_refutes_nothing() -> None:
+    """What differs with a layout that nobody stated is wrong about the layout, maybe: it is unknown, with what was tried."""
+    new = func(TILED, "for i in range(14):\n    B[i // 4, i % 4] = A[i] + T.float32(1)")
+    assert lp.compare(COPY, new, layouts=FOURS).status is Status.REFUTED
+    found = lp.compare(COPY, new)
+    assert found.status is Status.UNKNOWN
+    assert not any(verdict.status is Status.REFUTED for verdict in found.verdicts)
+    given = lp.compare(COPY, COPY_TILED, pads={"B": 5.0})
+    assert given.status is Status.UNKNOWN
+    reason = given.verdicts[0].reason
+    assert reason is not None and "of B that fit" in reason
+
+
+def test_a_program_that_stores_nothing_is_no_answer_to_one_that_does() -> None:
+    """That is not vacuous, which it would be only where nothing is asked."""
+    found = lp.compare(COPY, func(TILED, "for i in range(0):\n    B[i // 4, i % 4] = A[i]"))
+    assert found.status is Status.UNKNOWN
+    assert found.furthest is not None
+
+
+def test_padding_that_is_assumed_to_hold_two_things_refutes_nothing() -> None:
+    """No one pad value says it, so that each of them fails says nothing."""
+    old = func('A: T.Buffer((14,), "float32"), B: T.Buffer((2,), "float32")', "for i in range(2):\n    B[i] = A[i]")
+    new = func(
+        'A: T.Buffer((4, 4), "float32"), B: T.Buffer((2,), "float32")',
+        "T.assume(A[3, 2] == T.float32(0))\nT.assume(A[3, 3] == T.float32(1))\nfor i in range(2):\n    B[i] = A[0, i] * A[3, 3] + A[3, 2]",
+    )
+    found = lp.compare(old, new, layouts={"A": "lambda i: [i//4, i%4]"})
+    assert found.status is Status.UNKNOWN
+
+
+def test_a_fault_refutes_whatever_the_layout_is() -> None:
+    """An access that leaves its buffer is a difference with every layout, where the program before has no fault."""
+    new = func(TILED, "for i in range(14):\n    B[i // 4, i % 4] = A[i + 1]")
+    found = lp.compare(COPY, new)
+    assert found.status is Status.REFUTED and found.layouts == ()
+    reason = found.verdicts[0].reason
+    assert reason is not None and reason.startswith("whatever the layout of B is, read A[i + 1] stays within [14]")
+    old = func(TWO, "for i in range(14):\n    B[i] = A[i + 1]")
+    assert lp.compare(old, new).status is not Status.REFUTED
+
+
+def test_what_no_witness_was_found_for_says_how_far_the_search_came() -> None:
+    """Partial sums that are added up later are not related, and the furthest point is in the verdict."""
+    old = func(
+        'A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")',
+        "for i in range(4):\n    B[i] = 0\n    for k in range(8):\n        B[i] = B[i] + A[i, k]",
+    )
+    new = func(
+        'A: T.Buffer((4, 8), "int32"), B: T.Buffer((4,), "int32")',
+        'P = T.alloc_buffer((4, 2), "int32")\n'
+        "for i, l in T.grid(4, 2):\n    P[i, l] = 0\n    for m in range(4):\n        P[i, l] = P[i, l] + A[i, m * 2 + l]\n"
+        "for i in range(4):\n    B[i] = 0\n    for l in range(2):\n        B[i] = B[i] + P[i, l]",
+    )
+    found = lp.compare(old, new)
+    assert found.status is Status.UNKNOWN
+    if found.furthest is not None:
+        assert found.verdicts[0].reason == found.furthest.text()
+        assert found.rewrite is None and found.to_dict()["furthest"] == found.furthest.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options"),
+    [
+        (func(TWO, "T.evaluate(0)"), func(TWO, "T.evaluate(0)"), {}),
+        (SIZED, SIZED, {"where": "n < 0"}),
+        (SIZED, SIZED_TILED, {"layouts": FOURS, "where": "n < 0"}),
+    ],
+    ids=["nothing", "no size", "no size, re-laid"],
+)
+def test_what_speaks_of_nothing_is_vacuous(old: PrimFunc, new: PrimFunc, options: Mapping[str, Any]) -> None:
+    """A comparison of programs that do nothing, or for no size, is not proved."""
+    assert lp.compare(old, new, **options).status is Status.VACUOUS
+
+
+# ---- no question
+
+
+BUFFERED = func(TWO, 'T_1 = T.alloc_buffer((4,), "float32")\nT_1[0] = A[0]\nB[0] = T_1[0]')
+PLACED, TYPE = codes.COMPARED_LAYOUT, codes.ARGUMENT_TYPE
+WRONG: Mapping[str, tuple[Any, Any, Mapping[str, Any], str, str]] = {
+    "path": ("before.py", COPY, {}, TYPE, "argument 'before' is str, a PrimFunc is expected"),
+    "after": (COPY, None, {}, TYPE, "argument 'after' is NoneType"),
+    "list": (COPY, COPY, {"layouts": ["B"]}, TYPE, "argument 'layouts' is list"),
+    "where": (COPY, COPY, {"where": 3}, TYPE, "argument 'where' is int"),
+    "where over another": (SIZED, SIZED, {"where": Var("k") > 0}, TYPE, "over k, a condition such as 'n >= 1' over n is expected"),
+    "where is a number": (SIZED, SIZED, {"where": Var("n") + 1}, TYPE, "argument 'where' is Binary"),
+    "empty list": (COPY, COPY, {"pads": []}, TYPE, "argument 'pads' is list"),
+    "match of numbers": (COPY, COPY, {"match": {1: "A"}}, codes.COMPARED_MATCH, "the program after has no parameter 1"),
+    "layout": (COPY, COPY, {"layouts": {"B": 3}}, TYPE, "that of B is int"),
+    "no parameter": (COPY, COPY, {"layouts": {"Q": "lambda i: [i]"}}, PLACED, "are A, B"),
+    "temporary": (BUFFERED, COPY, {"layouts": {"T_1": "lambda i: [i]"}}, PLACED, "T_1 is a temporary of main"),
+    "not injective": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i%4, i%2]"}}, codes.NOT_INJECTIVE, "both go to [0, 0]"),
+    "arity": (COPY, COPY_TILED, {"layouts": {"B": "lambda i, j: [i, j]"}}, codes.MAP_ARITY, "takes 2 indices, B has 1 axis"),
+    "box": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i//2, i%2]"}}, PLACED, "does not fit its shape [4, 4]"),
+    "rank": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i]"}}, PLACED, "B of shape [14], stored as `lambda i: [i]`"),
+    "pad of nothing": (COPY, COPY, {"pads": {"B": 0.0}}, PLACED, "keeps its cells, so it has no padding"),
+    "pad of none": (COPY, COPY, {"pads": {"Q": 0.0}}, PLACED, "no parameter 'Q'"),
+    "pad type": (COPY, COPY_TILED, {"pads": {"B": "T.int32(0)"}}, codes.PAD_TYPE, "has type int32, B holds float32"),
+    "pad number": (COPY, COPY_TILED, {"pads": {"B": True}}, codes.PAD_TYPE, "True is not a constant of type float32"),
+    "where name": (SIZED, SIZED, {"where": "m > 0"}, "LP116", "`m` is not defined here"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_question_is_refused(name: str) -> None:
+    """Each wrong argument is named, with what was expected."""
+    old, new, options, code, said = WRONG[name]
+    with pytest.raises(lp.LayoutproofError) as problem:
+        lp.compare(old, new, **options)
+    (diagnostic,) = problem.value.diagnostics
+    assert (diagnostic.code, said in diagnostic.render()) == (code, True), diagnostic.render()
+
+
+def test_records_that_contradict_are_refused() -> None:
+    """A layout, a pad value or a program before that the record of the program after does not agree with is named."""
+    schedule = lp.Schedule(copy())
+    schedule.transform_layout("copy", "B", FOURS["B"], 0.0)
+    old, new = copy(), schedule.func
+    asked: list[tuple[PrimFunc, Mapping[str, Any]]] = [
+        (old, {"layouts": {"B": "lambda i: [i%4, i//4]"}}),
+        (old, {"pads": {"B": 1.0}}),
+        (copy("15"), {}),
+    ]
+    for before, options in asked:
+        with pytest.raises(lp.LayoutproofError) as problem:
+            lp.compare(before, new, **options)
+        assert problem.value.diagnostics[0].code == codes.COMPARED_RECORD
+    assert lp.compare(old, new, layouts=FOURS, pads={"B": 0.0}).status is Status.PROVED
+
+
+# ---- with others
+
+
+def test_a_comparison_is_a_result_of_a_gate() -> None:
+    """A gate may return comparisons, and what they rest on of floats is bounded by it."""
+    reversed_sum = [
+        func(
+            'A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")',
+            f"B[0] = T.float32(0)\nfor k in range(8):\n    B[0] = B[0] + A[{k}]",
+        )
+        for k in ("k", "7 - k")
+    ]
+    known = lp.compare(*reversed_sum)
+    assert known.strictness == ("reassoc",)
+
+    @lp.gate(strictness="ieee")
+    def exact() -> Any:
+        """What is returned was made with more licences."""
+        return [lp.compare(COPY, COPY_TILED), known]
+
+    @lp.gate(strictness="ieee")
+    def here() -> Any:
+        """What is made here is bounded."""
+        return lp.compare(*reversed_sum)
+
+    assert isinstance(exact, Gate) and isinstance(here, Gate)
+    with pytest.raises(lp.LayoutproofError, match="reassoc") as problem:
+        exact.results(exact.case(None))
+    assert problem.value.diagnostics[0].code == codes.GATE_RESULT
+    (bounded,) = here.results(here.case(None))
+    assert isinstance(bounded, lp.Comparison) and bounded.status is not Status.PROVED
+
+
+def test_what_was_proved_before_is_looked_up(tmp_path: Any) -> None:
+    """The checker's answers are remembered, so that a second comparison proves nothing anew and says the same."""
+    store = ProofStore.open(str(tmp_path / "cache"))
+    with remembering(store):
+        first, second = (lp.compare(COPY, COPY_TILED, layouts=FOURS) for _ in range(2))
+    store.close()
+    assert [v.to_dict() for v in first.verdicts[1:]] == [v.to_dict() for v in second.verdicts[1:]]
+    assert first.status is Status.PROVED
