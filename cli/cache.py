@@ -53,7 +53,7 @@ def info_command(place: Path | None, output_format: str, output: Path | None) ->
 @cache.command("clear")
 @place_option
 @click.option("--stale", is_flag=True, help="Only what other versions of the tool and its engines left.")
-@click.option("--reports", is_flag=True, help="Only reports on whole schedules; the proofs of their steps stay.")
+@click.option("--reports", is_flag=True, help="Only reports on whole schedules and comparisons; the proofs of their steps stay.")
 @format_option("text", "json")
 @output_option
 def clear_command(place: Path | None, stale: bool, reports: bool, output_format: str, output: Path | None) -> int:
@@ -84,7 +84,7 @@ def verify_command(
 ) -> int:
     """Check every proof in the cache again: by the checker, the interpreter, and two solvers where two are installed.
 
-    Reports on whole schedules are judged again, with nothing taken from the cache.
+    Reports on whole schedules and comparisons are judged again, with nothing taken from the cache.
 
     Exit codes: 0 all are right; 1 an entry is wrong or damaged, and was set aside; 2 there is no cache, or it cannot be used; 3 an entry
     could not be confirmed.

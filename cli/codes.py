@@ -17,6 +17,8 @@ LAYOUT = "LP510"
 NOTHING_TO_CHECK = "LP511"
 SOLVERS = "LP512"
 CERTIFICATE_OF_MANY = "LP513"
+COMPARE_OPTION = "LP514"
+COMPARE_NAME = "LP515"
 OTHER_TARGET = "LP516"
 OUTPUT_PAIR = "LP517"
 GATE_FILE = "LP555"
@@ -54,6 +56,8 @@ MEANINGS: Mapping[str, str] = {
     NOTHING_TO_CHECK: "No file was named that holds a certificate, lemmas, a rewrite with its expected verdict, or a schedule.",
     SOLVERS: "Checking again takes two solvers, and those that are named must be installed.",
     CERTIFICATE_OF_MANY: "A certificate tells of one schedule; a file of schedules, one a line, has none.",
+    COMPARE_OPTION: "What `compare` is told of a parameter is written NAME=VALUE, once for each; a map has an index for each axis.",
+    COMPARE_NAME: "--layout, --pad and --match name parameters of the programs that are compared.",
     GATE_FILE: "A file of gates is Python with functions decorated with @layoutproof.gate, and it must be possible to load it.",
     GATE_RAISED: "The function of a gate, or its file, raised an exception that is none of layoutproof's.",
     NOTHING_PROVED: "A schedule without a step proves nothing, so that a gate that returns one would always be open.",

@@ -17,6 +17,7 @@ import click
 from layoutproof.cli import codes
 from layoutproof.cli.gate.bar import watched
 from layoutproof.cli.gate.baseline import Baseline
+from layoutproof.cli.gate.comparisons import recall as recall_compared
 from layoutproof.cli.gate.discover import find_items
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.judge import judge
@@ -65,7 +66,8 @@ class Request:
 
     `paths`, `traces` and `function` are as `find_items` takes them. `form` is the format of what is printed, or written to `output`;
     `reports` are further formats with their files. `stable` leaves out what differs between runs that find the same. `write_baseline` is
-    where the findings of this run are to be written as known ones. `patient`: nobody has said how long an item may take.
+    where the findings of this run are to be written as known ones. `patient`: nobody has said how long an item may take. `items`, where
+    they are given, are what is checked, and `paths` the files that they name.
     """
 
     paths: tuple[Path, ...]
@@ -81,6 +83,7 @@ class Request:
     stable: bool = False
     write_baseline: Path | None = None
     patient: bool = True
+    items: tuple[Item, ...] | None = None
 
     @property
     def keeps_baseline(self) -> bool:
@@ -112,8 +115,13 @@ def request_of(
     form: str,
     output: Path | None,
     reports: Sequence[tuple[str, Path]],
+    items: tuple[Item, ...] | None = None,
+    witness: Path | None = None,
 ) -> Request:
-    """The request that the options of `layoutproof check` make. Raises LayoutproofError or click.UsageError for those that make none."""
+    """The request that the options of `layoutproof check` make, or, with `items`, those of `layoutproof compare`.
+
+    Raises LayoutproofError or click.UsageError for options that make none.
+    """
     if cache is not None and no_cache:
         raise click.UsageError("--cache and --no-cache contradict each other.")
     jobs = number_of_jobs(workers)
@@ -124,6 +132,7 @@ def request_of(
         detail="html" in {form, *(kind for kind, _ in reports)},
         cache=None if no_cache else str(place_of(str(cache) if cache is not None else None)),
         certificate=str(certificate) if certificate is not None else None,
+        witness=str(witness) if witness is not None else None,
     )
     return Request(
         tuple(paths),
@@ -139,6 +148,7 @@ def request_of(
         stable,
         write_baseline,
         patient=timeout is None,
+        items=items,
     )
 
 
@@ -149,8 +159,8 @@ def run_gate(request: Request) -> int:
     except FileNotFoundError as problem:
         raise error(codes.FILE_ACCESS, "the working directory is not there any more") from problem
     reports = ((f"--report {form}", path) for form, path in request.reports)
-    certificate = Path(request.options.certificate) if request.options.certificate is not None else None
-    targets = (("--output", request.output), ("--certificate", certificate), ("--write-baseline", request.write_baseline), *reports)
+    made = ((f"--{name}", Path(path) if path is not None else None) for name, path in _made(request.options))
+    targets = (("--output", request.output), *made, ("--write-baseline", request.write_baseline), *reports)
     baseline = request.policy.baseline
     check_targets(targets, (*request.paths, *request.traces), Path(baseline.path) if baseline is not None else None)
     try:
@@ -159,6 +169,11 @@ def run_gate(request: Request) -> int:
     except Stopped as stopped:
         click.echo(f"{stopped}; what was proved is in the cache" if request.options.cache is not None else str(stopped), err=True)
         return stopped.exit_code
+
+
+def _made(options: Options) -> tuple[tuple[str, str | None], ...]:
+    """The files that judging an item makes, by their options."""
+    return ("certificate", options.certificate), ("witness", options.witness)
 
 
 def _run(request: Request, spool: Spool) -> int:
@@ -188,7 +203,7 @@ def _run(request: Request, spool: Spool) -> int:
 
 
 def _items(request: Request) -> Iterator[Item]:
-    items = find_items(request.paths, request.traces, request.function)
+    items = iter(request.items) if request.items is not None else find_items(request.paths, request.traces, request.function)
     return items if request.shard is None else request.shard.of(items)
 
 
@@ -203,7 +218,7 @@ def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[
         options = replace(options, cache=None)  # said once, and not by each worker
     # Counting reads the files once more, which is quick, and done only for who looks at the bar.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
-    known = partial(recall, options=options)
+    known = partial(recall_compared if request.items is not None else recall, options=options)
     outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
     return watched(outcomes, total)
 

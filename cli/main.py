@@ -39,6 +39,7 @@ _COMMANDS = {
     "build": _Entry("layoutproof.cli.build", "build_command", "Prove and lower a program, and write it as C or OpenCL."),
     "cache": _Entry("layoutproof.cli.cache", "cache", "What the proof cache holds: look, clear, check again."),
     "check": _Entry("layoutproof.cli.check", "check_command", "Prove schedules, gates and rewrites, one or thousands."),
+    "compare": _Entry("layoutproof.cli.compare", "compare_command", "Prove that one program does what another one does."),
     "demo": _Entry("layoutproof.cli.demo", "demo", "The whole story on a real convolution, in a minute."),
     "devices": _Entry("layoutproof.cli.devices", "devices_command", "List the OpenCL devices and what they can do."),
     "draw": _Entry("layoutproof.cli.draw", "draw", "Draw a layout: cells, what they hold, padding."),

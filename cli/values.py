@@ -20,13 +20,13 @@ MAX_EXTENT = (1 << 31) - 1
 _LAYOUTS = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 
 
-def read_index_map(text: str, shape: Sequence[Expr] = ()) -> IndexMap:
+def read_index_map(text: str, shape: Sequence[Expr] = (), name: str = "<index map>") -> IndexMap:
     """An index map from lambda text, which may use the names of `shape`, or from two layout strings: `NHWC->NCHW4c`.
 
-    Raises LayoutproofError.
+    `name` stands for the text in messages. Raises LayoutproofError.
     """
     layouts = _LAYOUTS.fullmatch(text)
-    return layout_map(layouts[1], layouts[2]) if layouts is not None else parse_index_map(text, symbols=names_of(shape))
+    return layout_map(layouts[1], layouts[2]) if layouts is not None else parse_index_map(text, name, symbols=names_of(shape))
 
 
 def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:

@@ -174,6 +174,17 @@ def test_map_conforms_to_its_schema(call: Caller, text: str, shape: str) -> None
     conforms(call("map", text, "--shape", shape, "--format", "json").json(), "map.schema.json")
 
 
+@pytest.mark.parametrize(
+    ("after", "options"),
+    [("relu_packed", ()), ("relu_wrong", ("--layout", "B=NHWC->NCHW4c")), ("relu_wrong", ()), ("row_sum", ())],
+)
+def test_compare_conforms_to_its_schema(reader: Reader, call: Caller, after: str, options: tuple[str, ...]) -> None:
+    """What `compare` prints as JSON has the form that the documentation says, whatever the verdict."""
+    found = call("compare", "examples/programs/relu.py", f"examples/programs/{after}.py", *options, "--format", "json").json()
+    assert found["kind"] == "comparison"
+    conforms(found, "check.schema.json")
+
+
 @pytest.mark.parametrize("options", [(), ("--stable",)])
 def test_check_conforms_to_its_schema(reader: Reader, call: Caller, options: tuple[str, ...]) -> None:
     """Each outcome that `check` prints as JSON has the form that the documentation says, whatever the item and the verdict."""

@@ -32,6 +32,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
+from layoutproof.lowering.comparing.comparison import PRIMITIVE, Comparison
 from layoutproof.lowering.find import all_buffers, find_buffer
 from layoutproof.lowering.illegal import RefusedStep
 from layoutproof.lowering.layout import TransformLayout
@@ -84,17 +85,32 @@ def _of_programs(programs: Sequence[PrimFunc], primitives: Sequence[str], wheres
         refused=proposed is not None,
         layouts=layouts,
         contracts=_contracts(layouts),
-        assumptions=_assumptions(programs, wheres),
+        assumptions=assumptions(programs, wheres),
     )
 
 
-def detail_of_rewrite(rewrite: Rewrite, where: Expr | None = None) -> Part:
+def detail_of_rewrite(rewrite: Rewrite, where: Expr | None = None, primitive: str = "rewrite") -> Part:
     """Two programs that somebody wrote, under a condition on symbols that was vouched for."""
     part = _programs([rewrite.old, rewrite.new])
     part["whole"] = diff_of(_lines(part, 0), _lines(part, 1))
     layouts = [*_layouts(rewrite.new), *_moved(rewrite, where)]
-    assumptions = _assumptions([rewrite.old, rewrite.new], [where] if where is not None else [])
-    return _part(rewrite.old.name, part, primitives=["rewrite"], layouts=layouts, contracts=_contracts(layouts), assumptions=assumptions)
+    return _part(
+        rewrite.old.name,
+        part,
+        primitives=[primitive],
+        layouts=layouts,
+        contracts=_contracts(layouts),
+        assumptions=assumptions([rewrite.old, rewrite.new], [where] if where is not None else []),
+    )
+
+
+def detail_of_comparison(compared: Comparison) -> Part:
+    """Two programs that were compared: as a rewrite where one was found, else both as they were given."""
+    if compared.rewrite is not None:
+        return detail_of_rewrite(compared.rewrite, compared.where, PRIMITIVE)
+    part = _programs([compared.before, compared.after])
+    part["whole"] = diff_of(_lines(part, 0), _lines(part, 1))
+    return _part(compared.before.name, part, primitives=[PRIMITIVE])
 
 
 def detail_of_map(report: MapReport) -> Part:
@@ -241,7 +257,7 @@ def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 # -- assumptions --------------------------------------------------------------------------------------------------------------------
 
 
-def _assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:
+def assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:
     """Every condition that nobody proves, once each, as certificates name them; whoever asked first."""
     found: dict[tuple[str, str], int] = {(text, THE_CALLER): 0 for where in wheres for text in _parts(where)}
     for stage, function in enumerate(functions):

@@ -122,7 +122,8 @@ def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]
     for trace in beside:
         yield from _schedules(trace, path, function, named=asked)
     if asked and not beside:
-        hint = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl; {_HINT.split(';')[0]}"
+        schedules = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl"
+        hint = f"{schedules}; {_HINT.split(';')[0]}; two programs are compared by `layoutproof compare`"
         raise error(codes.NOTHING_TO_CHECK, f"{path} has no gate, is no rewrite, and has no schedule", help=hint)
 
 

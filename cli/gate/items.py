@@ -13,7 +13,8 @@ class Item:
 
     `path` is the file that it stands in, as the user named it; `line` its line there, from 1. Of a gate, `subject` is its function's name
     and `case` the name of its case, if it has cases. Of a trace, `subject` is the program's function, `program` the program's file, `text`
-    the schedule as JSON; of a rewrite there is only the file.
+    the schedule as JSON; of a rewrite there is only the file. Of a comparison, `path` and `subject` are the file and the function after,
+    `program` is the file before, and `text` is what is asked, as JSON: see `gate.comparisons.Asked`.
     """
 
     kind: Kind
@@ -34,7 +35,7 @@ class Options:
 
     `licences` are those that proofs may use, by name, sorted; `effort` multiplies all budgets; `detail` asks for what the HTML report
     shows; `cache` is the place of the proof cache (None: no cache is used, "": the default place); `certificate` is the file to write what
-    was proved to, where the run has one item only.
+    was proved to, where the run has one item only, and `witness` the one to write the rewrite to that a comparison found.
     """
 
     licences: tuple[str, ...]
@@ -43,3 +44,4 @@ class Options:
     brief: bool = False
     cache: str | None = ""
     certificate: str | None = None
+    witness: str | None = None

@@ -1,7 +1,7 @@
-"""One item, judged: what `check` does with a gate, a schedule or a rewrite, whatever process that happens in.
+"""One item, judged: what `check` does with a gate, a schedule or a rewrite, and `compare` with two programs, in whatever process.
 
 Nothing that is wrong with an item is raised: it becomes the outcome's. What was judged before, by this version of the tool with these
-options, is taken from the proof cache: of a schedule the whole outcome, of a gate what was proved of each of its steps.
+options, is taken from the proof cache: of a schedule and of a comparison the whole outcome, of a gate what was proved of each step.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate import notes
+from layoutproof.cli.gate.comparisons import judged_comparison
 from layoutproof.cli.gate.findings import of_refusal
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.known import remembered
@@ -30,6 +31,8 @@ def judge(item: Item, options: Options) -> Outcome:
     try:
         if item.kind is Kind.TRACE:
             return judged_schedule(item, options, allowed)
+        if item.kind is Kind.COMPARISON:
+            return judged_comparison(item, options, allowed)
         if item.kind is Kind.GATE:
             # Outside of the bound, as where gates were found: what a file does when it is loaded is the same everywhere.
             gates_in(item.path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from layoutproof.cli.gate import compared
 from layoutproof.cli.gate.findings import digest, nothing_proved, of_verdict, of_verdicts
 from layoutproof.cli.gate.items import Options
 from layoutproof.cli.gate.outcome import Finding, Outcome
@@ -16,9 +17,12 @@ from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.illegal import IllegalTransform
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
+
+    Result = Schedule | MapReport | Verdict | Comparison
 
 Step = Mapping[str, Any]
 
@@ -53,8 +57,9 @@ def notes_of(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     return (f"all steps hold {needed}", *asked)
 
 
-def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict], allow_unknown: bool, options: Options) -> Outcome:
+def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:
     """The outcome of a gate that returned what it proved."""
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
 
@@ -63,6 +68,7 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
     steps: list[Step] = []
     findings: list[Finding] = []
     verdicts: list[Verdict] = []
+    said: list[str] = []
     for result in results:
         if isinstance(result, Schedule):
             steps.extend(steps_of(result))
@@ -70,6 +76,11 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
             if not result.steps:
                 findings.append(nothing_proved(result.func, blank.place, own))
             findings.extend(of_verdicts(result, blank.place, allow_unknown))
+        elif isinstance(result, Comparison):
+            steps.append(compared.step_of(result))
+            verdicts.extend(result.verdicts)
+            findings.extend(compared.findings_of(result, blank.place, allow_unknown))
+            said.extend(f"{result.before.name}: {note}" for note in compared.layouts_of(result))
         else:
             verdict = result.injective if isinstance(result, MapReport) else result
             subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
@@ -78,6 +89,8 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
                 text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
                 known_by = digest(text, verdict.claim) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
                 findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
+    # What is kept of a schedule holds; two programs that differ hold with nothing.
+    all_compared = all(result.status is Status.PROVED for result in results if isinstance(result, Comparison))
     vacuous = any(finding.status == Status.VACUOUS for finding in findings)
     status = worst([Status(worst_of(steps)), *([Status.VACUOUS] if vacuous else [])])
     return replace(
@@ -85,7 +98,7 @@ def of_results(blank: Outcome, results: Sequence[Schedule | MapReport | Verdict]
         verdict=status.value,
         steps=tuple(steps),
         findings=tuple(findings),
-        notes=notes_of(verdicts) if verdicts else (),
+        notes=(*said, *(notes_of(verdicts) if verdicts and all_compared else ())),
         seconds=seconds_of(steps),
         detail=details(results) if options.detail else None,
     )
@@ -105,9 +118,10 @@ def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
     return "check_map", {"index_map": index_map_text(report.index_map), "shape": f"[{', '.join(shape)}]"}
 
 
-def details(results: Sequence[Schedule | MapReport | Verdict], problem: IllegalTransform | None = None) -> dict[str, Any]:
+def details(results: Sequence[Result], problem: IllegalTransform | None = None) -> dict[str, Any]:
     """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which nothing else is known."""
-    from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refusal
+    from layoutproof.cli.gate.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
+    from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
     from layoutproof.verify.report import MapReport
 
@@ -116,4 +130,5 @@ def details(results: Sequence[Schedule | MapReport | Verdict], problem: IllegalT
     schedules = [detail_of(result, refused if result is found[-1] else None) for result in found]
     if refused is not None and not found:
         schedules = [detail_of_refusal(refused)]
+    schedules += [detail_of_comparison(result) for result in results if isinstance(result, Comparison)]
     return {"schedules": schedules, "maps": [detail_of_map(result) for result in results if isinstance(result, MapReport)]}

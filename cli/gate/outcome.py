@@ -20,6 +20,11 @@ class Kind(StrEnum):
     GATE = "gate"  # a function decorated with `@layoutproof.gate`, or one case of it
     TRACE = "trace"  # a schedule of a program
     REWRITE = "rewrite"  # two programs with a witness
+    COMPARISON = "comparison"  # two programs, whose witness is looked for
+
+
+COMPARED = ("after", "layouts", "kept", "strictness", "furthest", "witness")
+"""The keys that an outcome of a comparison has besides those of all: see `gate.comparisons`."""
 
 
 class Fate(StrEnum):
@@ -134,7 +139,8 @@ class Outcome:
     traces. `place` is where the item stands. `verdict` is a verdict's word, the worst of all; None where the input is wrong. `steps` are
     as `Step.to_dict` has them, a refused one last; `notes` is what else a reader should know, a line each (licences, assumptions of
     callers). `seconds` is how long it took to prove, `cached` whether that was in an earlier run; `certificate` is the file that was made.
-    `detail` is there only for who asked for it (the HTML report): see `gate.detail`.
+    `detail` is there only for who asked for it (the HTML report): see `gate.detail`. `compared` is what only comparisons have, by the keys
+    of COMPARED.
     """
 
     kind: Kind
@@ -149,6 +155,7 @@ class Outcome:
     cached: bool = False
     certificate: str | None = None
     detail: Mapping[str, Any] | None = field(default=None, repr=False)
+    compared: Mapping[str, Any] | None = None
 
     @property
     def passes(self) -> bool:
@@ -177,6 +184,7 @@ class Outcome:
             "notes": list(self.notes),
             "seconds": self.seconds,
             "cached": self.cached,
+            **(self.compared if self.compared is not None else {}),
             **({"detail": dict(self.detail)} if self.detail is not None else {}),
         }
 
@@ -196,4 +204,5 @@ class Outcome:
             data["cached"],
             data["certificate"],
             data.get("detail"),
+            {key: data[key] for key in COMPARED} if COMPARED[0] in data else None,
         )

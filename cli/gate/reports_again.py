@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.comparisons import compared_again
+from layoutproof.cli.gate.outcome import Kind, Outcome
 from layoutproof.cli.gate.schedules import REPORT, briefly, judged_again
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.certificate.processes import in_processes
@@ -61,7 +62,9 @@ def set_aside(cache: ProofStore, wrong: Iterable[WrongReport]) -> int:
 
 def _problem(entry: Entry) -> tuple[str, bool] | None:
     """What is wrong with a report, and whether that is certain."""
-    problem, certain = judged_again(entry[1])
+    given = entry[1].get("given")
+    again = compared_again if isinstance(given, Mapping) and given.get("kind") == Kind.COMPARISON else judged_again
+    problem, certain = again(entry[1])
     return None if problem is None else (problem, certain)
 
 

@@ -15,6 +15,8 @@ def program_of(item: Item) -> str:
     """The program that an item is about, as reports name it."""
     if item.kind is Kind.TRACE:
         return f"{item.program}:{item.subject}" if item.subject else item.program
+    if item.kind is Kind.COMPARISON:
+        return item.program
     return item.path if item.kind is Kind.REWRITE else item.name
 
 

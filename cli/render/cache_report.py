@@ -43,7 +43,7 @@ class Named:
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What `verify` found. `current` counts the proofs of this version of the tool, `stale` the others, which are not checked; `reports` is
-    what was found of reports on whole schedules; `installed` are the solvers that there are; `forgotten` counts the reports taken out.
+    what was found of reports on schedules and comparisons; `installed` are the solvers that there are; `forgotten` those taken out.
     """
 
     path: Path
@@ -188,7 +188,7 @@ def _rest(found: Verified) -> Iterator[str]:
     if found.reports.entries:
         checked, wrong = found.reports.checked, len(found.reports.wrong)
         rest = f"; {wrong:,} not confirmed" if wrong else ""
-        yield f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on whole schedules{rest}"
+        yield f"judged again {checked:,} of {_counted(found.reports.entries, 'report')} on schedules and comparisons{rest}"
     if found.stale:
         yield f"{_counted(found.stale, 'proof')} of other versions of the tool: never used, and not checked"
 

@@ -35,6 +35,13 @@ def padded_row_sum() -> object:
     return schedule
 
 
+@lp.gate(strictness="ieee")
+def generated_scale() -> object:
+    """What our generator wrote, in blocks of four channels, does what the program says that it was made from."""
+    before, after = lp.load(PROGRAMS / "scale.py"), lp.load(PROGRAMS / "scale_nchw4c.py")
+    return lp.compare(before, after, layouts={"A": "NHWC->NCHW4c", "B": "NHWC->NCHW4c"})
+
+
 @lp.gate
 def wavefront_scores() -> object:
     """Scores by anti-diagonals. Nobody has proved this for all sizes: it stands in the baseline."""

@@ -150,6 +150,38 @@ CHECK = closed(
     seconds={"type": "number", "minimum": 0},
     cached={"type": "boolean"},
 )
+COMPARISON = closed(
+    **CHECK["properties"]
+    | {
+        "kind": {"const": "comparison"},
+        "after": TEXT,
+        "layouts": listed(
+            closed(
+                buffer=TEXT,
+                stored_as=TEXT,
+                index_map={"type": "string", "pattern": "^lambda"},
+                pad_value=nullable(TEXT),
+                layout_given={"type": "boolean"},
+                pad_given={"type": "boolean"},
+            )
+        ),
+        "kept": listed(TEXT),
+        "strictness": listed({"enum": ["nnan", "ninf", "nsz", "reassoc"]}),
+        "furthest": nullable(
+            closed(
+                reason=TEXT,
+                new_store=nullable(COUNT),
+                old_store=nullable(COUNT),
+                new_line=nullable(COUNT),
+                old_line=nullable(COUNT),
+                operand=nullable(TEXT),
+                relation=nullable(TEXT),
+                matched=COUNT,
+            )
+        ),
+        "witness": nullable(TEXT),
+    }
+)
 
 RECHECK = closed(
     verdict={"enum": ["proved", "refuted", "unknown", "vacuous"]},

@@ -90,6 +90,18 @@ def test_bad_program(call: Caller, golden: Golden, tmp_path: Path, name: str) ->
     golden(f"cli_bad_input/program_{name}.txt", steady(outcome.err, tmp_path))
 
 
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"huge_extent", "too_much_data"}))
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_bad_program_compared(call: Caller, tmp_path: Path, name: str, first: bool) -> None:
+    """A program that cannot be read is told of with its file, whichever of two it is, and nothing is written."""
+    program = tmp_path / "program.py"
+    program.write_bytes(PROGRAMS[name])
+    pair = (str(program), str(OPERATORS / "exp1d.py")) if first else (str(OPERATORS / "exp1d.py"), str(program))
+    outcome = call("compare", *pair, "--witness", str(tmp_path / "w.py"), "-o", str(tmp_path / "out.txt"), "--no-cache")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert set(files_below(tmp_path)) <= {"program.py", "out.txt"} and "program.py" in outcome.err
+
+
 # Name: the content of the trace, which is applied to relu.
 TRACES: dict[str, str] = {
     "not_json": "[['transform_layout', {}]]",
@@ -174,6 +186,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "draw": ("draw", SPLIT, "--shape", "14", "-o"),
     "run": ("run", str(OPERATORS / "row_sum.py"), "-o"),
     "emit": ("run", str(OPERATORS / "row_sum.py"), "--emit"),
+    "compare": ("compare", *[str(OPERATORS / "row_sum.py")] * 2, "-o"),
+    "witness": ("compare", *[str(OPERATORS / "row_sum.py")] * 2, "--witness"),
 }
 
 

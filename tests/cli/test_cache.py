@@ -293,7 +293,7 @@ def judged(call: Caller, file: Path, tmp_path: Path) -> Path:
 def test_reports_are_judged_again(call: Caller, judged: Path) -> None:
     """What a run has kept of whole schedules is right, whole and brief, without anything being taken from the cache."""
     outcome = call("cache", "verify", "--cache", str(judged), "--jobs", "1")
-    assert outcome.code == 0 and "judged again 6 of 6 reports on whole schedules" in outcome.out
+    assert outcome.code == 0 and "judged again 6 of 6 reports on schedules and comparisons" in outcome.out
     found = call("cache", "verify", "--cache", str(judged), "--jobs", "1", "--sample", "1", "--format", "json")
     jsonschema.validate(found.json(), CACHE_VERIFIED)
     assert (found.code, found.json()["reports"], found.json()["reports_checked"]) == (0, 6, 4)
@@ -313,3 +313,34 @@ def test_a_forged_report_is_found(call: Caller, judged: Path, kind: str) -> None
     assert ("it says something else than the report that it shortens" in outcome.out) is (kind == "brief")
     again = call("cache", "verify", "--cache", str(judged), "--jobs", "1", "--format", "json")
     assert (again.code, again.json()["reports"]) == (0, 4 if kind == "whole" else 5)
+
+
+@pytest.fixture
+def compared(call: Caller, file: Path) -> Path:
+    """A cache with reports on two comparisons, one of them refuted."""
+    relu = str(ROOT / "examples" / "programs" / "relu.py")
+    for name, code in (("relu_packed", 0), ("relu_wrong", 1)):
+        options = ("--layout", "B=NHWC->NCHW4c", "--cache", str(file))
+        assert call("compare", relu, str(ROOT / "examples" / "programs" / f"{name}.py"), *options).code == code
+    return file
+
+
+def test_comparisons_are_made_again(call: Caller, compared: Path) -> None:
+    """What a run has kept of two programs is right: they are compared again, with nothing taken from the cache."""
+    outcome = call("cache", "verify", "--cache", str(compared), "--jobs", "1")
+    assert outcome.code == 0 and "judged again 2 of 2 reports" in outcome.out
+
+
+def test_a_forged_comparison_is_found(call: Caller, compared: Path) -> None:
+    """A report that says `proved` of programs that differ is named and set aside, and one of another form too."""
+    store, _ = opened(compared)
+    for name, report in list(store.entries("report")):
+        if report["outcome"]["verdict"] == "refuted":
+            store.put("report", name, {**report, "outcome": {**report["outcome"], "verdict": "proved", "findings": []}})
+        else:
+            store.put("report", name, {**report, "given": {**report["given"], "texts": ["no program", ""]}})
+    store.close()
+    outcome = call("cache", "verify", "--cache", str(compared), "--jobs", "1")
+    assert outcome.code == 1 and outcome.out.count("report wrong: ") == 2
+    assert "it says proved, and compared again it is refuted" in outcome.out and "it is of another form" in outcome.out
+    assert call("cache", "verify", "--cache", str(compared), "--jobs", "1", "--format", "json").json()["reports"] == 0

@@ -100,16 +100,45 @@ def arguments(folder: Path) -> Words:
     )
 
 
+def comparisons(folder: Path) -> Words:
+    """Calls of `compare`, with some parts wrong."""
+    programs = [str(OPERATORS / f"{name}.py") for name in ("row_sum", "sym_relu", "reshape", "exp1d")]
+    program = st.sampled_from(programs * 3 + [str(path) for path in sorted(folder.iterdir())]).map(lambda path: [path])
+    wrong = ["A", "=", "Q=lambda i: [i]", "A=lambda i: [i", "A=AB->BA", "A=lambda i: [i << 40]"]
+    layout = option("--layout", ["A=lambda i, j: [i, j//4, j%4]", "A=lambda i: [i]"], wrong)
+    pad = option("--pad", ["A=T.float32(0)", "A=0.0"], ["A=", "A=1+", "Q=0", "A=lambda i: i"])
+    match = option("--match", ["A=A"], ["A", "x=A"])
+    where, form = option("--where", CONDITIONS[:2], CONDITIONS[2:]), option("--format", ["json", "text", "sarif"], ["yaml"])
+    output = option("-o", [str(folder / "out" / "a.txt")], [".", "missing/a"])
+    return call("compare", program, program, layout, pad, match, where, form, output, st.just(["--no-cache"]))
+
+
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_arguments(data: st.DataObject, folder: Path) -> None:
     """Whatever the arguments, the exit code is 0, 1, 2 or 3, errors are told as messages, and no unfinished file stays behind."""
     (folder / "out").mkdir(exist_ok=True)
-    vector = data.draw(arguments(folder))
+    code, said = ended(data.draw(arguments(folder)), folder)
+    assert (code == 2) <= bool(said), "wrong input without a word"
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_comparison(data: st.DataObject, folder: Path) -> None:
+    """The same of two programs and what is said of them."""
+    (folder / "out").mkdir(exist_ok=True)
+    (folder / "out" / "a.txt").unlink(missing_ok=True)
+    code, said = ended(data.draw(comparisons(folder)), folder)
+    # A report of what is wrong is an answer too.
+    assert (code == 2) <= bool(said or (folder / "out" / "a.txt").exists()), "wrong input without a word"
+
+
+def ended(vector: list[str], folder: Path) -> tuple[int, str]:
+    """The exit code of a call, and what it said, or what it printed; fails unless it ended as every call does."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main(vector)
     assert code in (0, 1, 2, 3)
     assert "Traceback" not in err.getvalue()
-    assert (code == 2) <= bool(err.getvalue()), "wrong input without a word"
     assert not list(folder.rglob("*.part"))
+    return code, err.getvalue() if vector[:1] != ["compare"] else err.getvalue() + out.getvalue()

@@ -28,7 +28,9 @@ def test_python_m() -> None:
         assert run(*arguments).returncode == code
 
 
-@pytest.mark.parametrize("command", [[], ["map"], ["draw"], ["run"], ["demo"]], ids=lambda command: command[0] if command else "all")
+@pytest.mark.parametrize(
+    "command", [[], ["map"], ["draw"], ["run"], ["compare"], ["demo"]], ids=lambda command: command[0] if command else "all"
+)
 def test_help(command: list[str]) -> None:
     """-h and --help are the same, exit with 0, and every line fits eighty columns on a narrow terminal."""
     short, long = (run(*command, option, env={**os.environ, "COLUMNS": "80"}) for option in ("-h", "--help"))

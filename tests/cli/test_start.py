@@ -109,6 +109,15 @@ def test_what_is_known_already(tmp_path: Path) -> None:
     assert "2 from the cache" in start(arguments, 1)
 
 
+def test_a_comparison_that_is_known_already(tmp_path: Path) -> None:
+    """Nor does a comparison of two programs that was made before."""
+    (tmp_path / "row_sum.py").write_text(small_text("row_sum"))
+    arguments = ["compare", *[str(tmp_path / "row_sum.py")] * 2, "--format", "json", "--cache", str(tmp_path / "proofs.sqlite")]
+    proved = subprocess.run([sys.executable, "-m", "layoutproof", *arguments], capture_output=True, text=True)
+    assert proved.returncode == 0 and '"cached": false' in proved.stdout
+    assert '"cached": true' in start(arguments)
+
+
 def test_what_is_said_twice() -> None:
     """What options repeat from files that load slowly is what stands there."""
     assert (recheck.ENGINES, recheck.SECONDS) == (ENGINES, SECONDS)

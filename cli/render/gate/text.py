@@ -13,6 +13,7 @@ from layoutproof.ir.diagnostic import counted
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow", "error": "bold red"}
 _FATES = {Fate.ALLOWED: "allowed", Fate.IGNORED: "ignored", Fate.KNOWN: "in the baseline"}
 _SHOWN = 160  # columns of a source line
+_QUESTIONS = ("check_map", "compare", "verdict")  # that gates ask; all else are steps, which are applied or not
 
 Styled = Callable[[str, str], str]
 """A text in a style; it leaves the text alone where there are no colours."""
@@ -75,18 +76,33 @@ def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
     word = "error" if outcome.verdict is None else outcome.verdict
     title = outcome.program if alone and outcome.kind is Kind.TRACE else outcome.name
     yield f"{_name(title)}: {styled(word, STYLES[word])}"
-    if outcome.kind is Kind.REWRITE and outcome.steps:
-        yield from _claims(outcome.steps[0]["obligations"], styled)
+    if outcome.kind is Kind.COMPARISON:
+        yield from (f"  {readable(note)}" for note in outcome.notes)
+    elif outcome.kind is Kind.REWRITE and outcome.steps:
+        yield from _claims(outcome.steps[0]["obligations"])
     else:
         for step in outcome.steps:
             yield from _step(step, styled)
     for finding in outcome.findings:
         yield from (f"  {line}" if line else "" for line in finding_lines(finding, styled))
     if outcome.verdict == "proved":
-        for note in outcome.notes:
-            yield f"  {readable(note if outcome.kind is not Kind.REWRITE else _of_rewrite(note))}"
+        yield from _proved(outcome)
     if outcome.certificate is not None:
         yield f"  certificate: {outcome.certificate}"
+    if outcome.compared is not None and outcome.compared["witness"] is not None:
+        yield f"  witness: {outcome.compared['witness']}"
+
+
+def _proved(outcome: Outcome) -> Iterator[str]:
+    """What is said at the end of an outcome that is proved."""
+    if outcome.kind is Kind.COMPARISON and outcome.steps:
+        # The first says what was asked, which stands above.
+        _, *obligations = outcome.steps[0]["obligations"]
+        yield f"  {counted(len(obligations), 'obligation', 'obligations')}, all proved:"
+        yield from _claims(obligations)
+    elif outcome.kind is not Kind.COMPARISON:
+        for note in outcome.notes:
+            yield f"  {readable(note if outcome.kind is not Kind.REWRITE else _of_rewrite(note))}"
 
 
 def _name(text: str) -> str:
@@ -102,14 +118,17 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
     obligations: Sequence[Mapping[str, Any]] = step["obligations"]
     order = ("refuted", "unknown", "vacuous", "proved")
     status = next((s for s in order if any(o["status"] == s for o in obligations)), "proved")
-    arguments = ", ".join(f"{name}={value!r}" for name, value in step["arguments"].items())
-    kept = status in ("proved", "vacuous") or step["primitive"] in ("check_map", "verdict")
+    given = step["arguments"]
+    if step["primitive"] == "compare":
+        given = {layout["buffer"]: layout["index_map"] for layout in given["layouts"]}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    kept = status in ("proved", "vacuous") or step["primitive"] in _QUESTIONS
     what = counted(len(obligations), "obligation", "obligations") if kept else "not applied"
     yield f"  {_word(status, styled)} {step['primitive']}({arguments}): {what}"
     yield from remarks(obligations)
 
 
-def _claims(obligations: Sequence[Mapping[str, Any]], styled: Styled) -> Iterator[str]:
+def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The claims of a rewrite, those of one kind together; those that were not proved stand among the findings."""
     from layoutproof.cli.render.run_report import summary_lines
     from layoutproof.lowering.remembered import verdict_from
