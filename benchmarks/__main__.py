@@ -13,6 +13,7 @@ from benchmarks import (
     bench_gate,
     bench_kernels,
     bench_maps,
+    bench_plan,
     bench_programs,
     bench_relayout,
     bench_running,
@@ -59,6 +60,8 @@ def main() -> None:
         bench_kernels.table(),
         "## Layout changes",
         bench_relayout.table(),
+        "## Plans of a network",
+        bench_plan.table(),
     ]
     text = "\n\n".join(part.rstrip() for part in parts) + "\n"
     print(text, end="")

@@ -19,6 +19,7 @@ LAYERS: Mapping[str, str] = {
     "3": "transforms and schedules",
     "4": "code generation and running",
     "5": "the command line",
+    "6": "graphs and plans",
 }
 
 # By layer, in the order of their codes. A layer is loaded when one of its codes is asked for.
@@ -28,6 +29,7 @@ _TABLES: Mapping[str, tuple[str, ...]] = {
     "3": ("layoutproof.lowering.codes", "layoutproof.lowering.te.codes"),
     "4": ("layoutproof.lowering.codegen.codes", "layoutproof.lowering.runtime.opencl.codes"),
     "5": ("layoutproof.cli.codes",),
+    "6": ("layoutproof.graph.codes",),
 }
 _EXAMPLE = "## Example"
 _REMEDY = "## What to do"

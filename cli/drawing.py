@@ -50,12 +50,13 @@ def draw_picture(picture: Picture, contents: Mapping[tuple[int, ...], Content], 
         axes.text(middle, -top * _LABEL - 0.6, title, ha="center", va="center", fontsize=size, family="DejaVu Sans Mono", color=_INK)
         size = min(0.30 * points, 1.75 * inches[0] * 72 / max(len(caption), 1))
         axes.text(middle, picture.height + 1.05, caption, ha="center", va="center", fontsize=size, color=_EDGE)
-        return _save(figure, fmt)
+        return save_figure(figure, fmt)
 
 
-def _save(figure: Figure, fmt: str) -> bytes:
+def save_figure(figure: Figure, fmt: str) -> bytes:
+    """The bytes of a figure's file; `fmt` is `svg` or `png`."""
     buffer = io.BytesIO()
-    # No date in the file: the same layout gives the same bytes.
+    # No date in the file: the same picture gives the same bytes.
     metadata = {"Date": None, "Creator": "layoutproof"} if fmt == "svg" else {"Software": "layoutproof"}
     figure.savefig(buffer, format=fmt, dpi=_DPI, metadata=metadata)
     return buffer.getvalue()

@@ -100,10 +100,11 @@ def scalar_values(func: PrimFunc, sizes: Mapping[str, int]) -> dict[str, int | b
 def made_up_arrays(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:
     """Data for every buffer parameter: ordinary numbers, with zeros of both signs and subnormals among the floats."""
     generator = np.random.default_rng(seed)
-    return {buffer.name: _made_up(shapes[buffer.name], buffer.dtype, generator) for buffer in func.buffers}
+    return {buffer.name: made_up_array(shapes[buffer.name], buffer.dtype, generator) for buffer in func.buffers}
 
 
-def _made_up(shape: tuple[int, ...], dtype: DType, generator: np.random.Generator) -> Array:
+def made_up_array(shape: tuple[int, ...], dtype: DType, generator: np.random.Generator) -> Array:
+    """One array of such data. `shape` is in elements of the type, vectors where it has lanes."""
     element = numpy_dtype(dtype.element)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
     if dtype.is_float:

@@ -46,6 +46,7 @@ _COMMANDS = {
     "explain": _Entry("layoutproof.cli.explain", "explain_command", "What a message's code means, with an example."),
     "map": _Entry("layoutproof.cli.map", "map_command", "Is an index map injective? Its shape, padding, inverse."),
     "pad-values": _Entry("layoutproof.cli.pad_values", "pad_values", "Which pad values would make guards unnecessary."),
+    "plan": _Entry("layoutproof.cli.plan", "plan_command", "Lay a graph's operators out with the fewest layout rewrites."),
     "recheck": _Entry("layoutproof.cli.recheck", "recheck_command", "Check certificates again, with other solvers."),
     "run": _Entry("layoutproof.cli.run", "run", "Prove, lower, compile and run a program, and compare."),
 }

@@ -10,6 +10,7 @@ from layoutproof.cli import codes
 from layoutproof.cli.output import check_writable, emit, exit_code, show
 from layoutproof.cli.progress import stages
 from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
+from layoutproof.graph.certificate import read_any
 from layoutproof.ir.diagnostic import error
 from layoutproof.verify.certificate.reading import find_files
 from layoutproof.verify.certificate.recheck import Report, recheck
@@ -27,7 +28,7 @@ def recheck_files(paths: Sequence[Path], engines: Sequence[str], seconds: float,
     if not files:
         raise error(codes.NOTHING_TO_CHECK, f"nothing to check in {', '.join(map(str, paths))}")
     chosen = choose_engines(engines)
-    report = recheck(files, chosen, jobs=jobs, seconds=seconds, watched=stages)
+    report = recheck(files, chosen, jobs=jobs, seconds=seconds, watched=stages, read=read_any)
     if output_format == "json":
         emit(json.dumps(recheck_to_dict(report), indent=2) + "\n", output)
     elif output is not None:

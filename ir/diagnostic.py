@@ -1,7 +1,7 @@
 """Messages to users: a code, a severity, a text, the place, and what would help.
 
 Codes are `LPnnn`; the hundreds digit is the layer: 1 reading programs and maps, 2 what is proved of them, 3 transforms and
-schedules, 4 code generation and running, 5 the command line.
+schedules, 4 code generation and running, 5 the command line, 6 graphs and plans.
 """
 
 from __future__ import annotations

@@ -17,7 +17,16 @@ from tests.tree import code_files, name_of
 
 CODE = re.compile(r"\bLP\d{3}\b")
 # A room's own layer, as `ir/diagnostic.py` counts them; code generation and running are a layer within lowering.
-DIGITS: Mapping[str, str] = {"ir": "1", "verify": "2", "lowering/codegen": "4", "lowering/runtime": "4", "lowering": "3", "cli": "5"}
+DIGITS: Mapping[str, str] = {
+    "ir": "1",
+    "verify": "2",
+    "lowering/codegen": "4",
+    "lowering/runtime": "4",
+    "lowering": "3",
+    "cli": "5",
+    "graph": "6",
+    "importers": "6",
+}
 
 
 def room_of(path: Path) -> str:

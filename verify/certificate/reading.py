@@ -101,7 +101,7 @@ def _sealed(path: str, document: Document) -> Reading:
     if document.get("format") == lemmas.FORMAT:
         return _lemmas(path, LemmaFile.of_document(document, path))
     if document.get("format") == certificates.FORMAT:
-        return _certificate(path, Certificate.of_document(document, path))
+        return read_certificate(path, Certificate.of_document(document, path))
     return broken(path, [f"{path} is of the form {document.get('format')!r}, which nobody reads here"])
 
 
@@ -117,7 +117,8 @@ def _lemmas(path: str, file: LemmaFile) -> Reading:
     return reading
 
 
-def _certificate(path: str, certificate: Certificate) -> Reading:
+def read_certificate(path: str, certificate: Certificate) -> Reading:
+    """A certificate derived again. Raises LayoutproofError where what it says is not what the checker says."""
     reading = Reading(path, Kind.CERTIFICATE, certificate.status)
     queries, here = certificate.queries, versions()
     same_tools = {k: v for k, v in certificate.document["tools"].items() if k != "python"} == {

@@ -15,6 +15,18 @@ from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.verdict import Status
 
 USED = {
+    "a value that depends on where it was stored": (
+        """    for i, j in T.grid(4, 4):
+        A[i * 4 + j] = i
+    for k in range(16):
+        B[k] = A[k]
+""",
+        """    for i, j in T.grid(4, 4):
+        A[i * 4 + j] = i
+    for k in range(16):
+        B[k] = k // 4
+""",
+    ),
     "an assumption, until the cell is written": (
         """    T.assume(A[0] == 5)
     B[0] = A[0]
@@ -318,11 +330,6 @@ NOT_PROVED_YET = {
             B[i] = 1
         else:
             B[i] = 2
-""",
-    "a value that depends on where it was stored": """    for i, j in T.grid(4, 4):
-        A[i * 4 + j] = i
-    for k in range(16):
-        B[k] = A[k]
 """,
     "a gather from a buffer that holds one value": """    for i in range(16):
         T.assume(A[i] == 0)

@@ -1,0 +1,190 @@
+"""The layouts that `plan` is asked for, as maps for arrays of calls: options are read, and names in them looked up in the graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from layoutproof.graph import codes
+from layoutproof.graph.model import Call, Graph
+from layoutproof.graph.planning.candidates import calls_of, operator_name
+from layoutproof.graph.planning.ends import FREE, Free
+from layoutproof.graph.planning.layouts import Layout, layout_of
+from layoutproof.graph.signature import signature_of
+from layoutproof.ir.diagnostic import LayoutproofError, counted, error
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.layout_strings import layout_map, parse_layout
+from layoutproof.ir.map_text import parse_index_map
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "conv": ("conv2d", "grouped_conv2d", "depthwise_conv2d"),
+    "pool": ("max_pool2d", "avg_pool2d"),
+}
+"""Names that stand for several operators of the library."""
+
+_PLAIN = ("NCHW", "OIHW", "NC", "C")
+"""How the library stores arrays: a layout with the axes of one of these is made from it."""
+
+_FORMS = {
+    "--layout": "OP=LAYOUT, such as conv=NCHW8c or conv.W=OIHW8i8o",
+    "--frozen": "NAME or NAME=LAYOUT, such as conv2d_3=NCHW8c",
+    "--free": "NAME or NAME=LAYOUT, such as x=NCHW8c",
+}
+_ARROW = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
+_WORD = re.compile(r"\s*\w*\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A layout that is asked for: by which option, of whose arrays (None: the first operand and the results), and its map, if any."""
+
+    option: str
+    name: str
+    array: str | None
+    text: str
+    index_map: IndexMap | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that is asked for: maps for arrays of calls, by their first results; inputs by name, and outputs by number, that need not stay as
+    they are; and how people call the layouts that were given so.
+    """
+
+    calls: Mapping[str, Mapping[str, IndexMap]]
+    inputs: Mapping[str, IndexMap | Free]
+    outputs: Mapping[int, IndexMap | Free]
+    names: Mapping[Layout, str]
+
+
+def asked_of(graph: Graph, layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]) -> Asked:
+    """What the options ask of a graph; of one call `--frozen` comes before `--layout`.
+
+    Raises LayoutproofError for a text that is no layout, for names that no call or array has, and for a layout that fits none of them.
+    """
+    calls = tuple(calls_of(graph))
+    found: dict[str, dict[str, IndexMap]] = {}
+    wanted = [_read("--layout", text) for text in layouts]
+    for each in wanted:
+        of_operator = tuple(call for call in calls if operator_name(call) in FAMILIES.get(each.name, (each.name,)))
+        if not of_operator:
+            raise _unknown(each, "no call is of an operator", {operator_name(call) for call in calls}, FAMILIES)
+        _give(found, each, of_operator)
+    single: dict[str, dict[str, IndexMap]] = {}
+    for each in (_read("--frozen", text) for text in frozen):
+        one = tuple(call for call in calls if each.name in (value.name for value in call.results))
+        if not one:
+            raise _unknown(each, "no call makes a value", {value.name for call in calls for value in call.results})
+        _give(single, each, one)
+        wanted.append(each)
+    ends = [_read("--free", text) for text in free]
+    inputs, outputs = _ends(graph, ends)
+    named = ((each.index_map, each.text) for each in (*wanted, *ends))
+    names = {layout_of(index_map): text for index_map, text in named if index_map is not None and _WORD.fullmatch(text)}
+    return Asked({**found, **single}, inputs, outputs, names)
+
+
+def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | Free], dict[int, IndexMap | Free]]:
+    """What is asked of inputs, by name, and of outputs, by number. Raises LayoutproofError for other names and misfits."""
+    inputs: dict[str, IndexMap | Free] = {}
+    outputs: dict[int, IndexMap | Free] = {}
+    values = graph.by_name()
+    entering = {value.name for value in graph.inputs}
+    for each in wanted:
+        asked = each.index_map if each.index_map is not None else FREE
+        if each.name not in entering and each.name not in graph.outputs:
+            raise _unknown(each, "no input or output is called", entering | set(graph.outputs))
+        rank = len(values[each.name].shape)
+        if each.index_map is not None and len(each.index_map.inputs) != rank:
+            takes = counted(len(each.index_map.inputs), "index", "indices")
+            raise error(
+                codes.LAYOUT_NAMES, f"--free {each.name}: the layout takes {takes}, {each.name} has {counted(rank, 'axis', 'axes')}"
+            )
+        if each.name in entering:
+            inputs[each.name] = asked
+        outputs |= {number: asked for number, name in enumerate(graph.outputs) if name == each.name}
+    return inputs, outputs
+
+
+def _read(option: str, text: str) -> Wanted:
+    """`OP=LAYOUT`, or `NAME` alone where no layout has to be given. Raises LayoutproofError."""
+    name, equals, layout = (part.strip() for part in text.partition("="))
+    name, dot, array = name.partition(".")
+    named = name.isidentifier() and (not dot or option != "--free") and (not dot or array.isidentifier())
+    given = bool(layout) if equals else option != "--layout" and not dot
+    if not named or not given:
+        raise error(codes.LAYOUT_NAMES, f"{option} {text!r}: expected {_FORMS[option]}")
+    index_map = _map(layout, f"{option} {name}{dot}{array}") if equals else None
+    return Wanted(option, name, array if dot else None, layout, index_map)
+
+
+def _map(text: str, name: str) -> IndexMap:
+    """A layout's map. Raises LayoutproofError for a text that is none, with its place."""
+    arrow = _ARROW.fullmatch(text)
+    if arrow is not None:
+        return layout_map(parse_layout(arrow[1], name), parse_layout(arrow[2], name))
+    if not _WORD.fullmatch(text):
+        return parse_index_map(text, name)
+    target = parse_layout(text, name)
+    source = next((plain for plain in _PLAIN if sorted(plain) == sorted(target.names)), None)
+    if source is None:
+        message = f"{name}: the axes of {text} are those of none of {', '.join(_PLAIN)}"
+        raise error(codes.LAYOUT_NAMES, message, help="say which layout it is made of, such as NHWC->NHWC8c, or write a lambda")
+    return layout_map(source, target)
+
+
+def _give(found: dict[str, dict[str, IndexMap]], wanted: Wanted, calls: Sequence[Call]) -> None:
+    """Note the map for all calls whose arrays it fits. Raises LayoutproofError where there is none, or one has a layout already."""
+    fits = False
+    for call in calls:
+        arrays = list(_arrays(call, wanted))
+        fits = fits or bool(arrays) or wanted.index_map is None
+        if wanted.index_map is None:
+            found.setdefault(call.results[0].name, {})
+        for array in arrays:
+            maps = found.setdefault(call.results[0].name, {})
+            if array in maps:
+                raise error(codes.LAYOUT_NAMES, f"{wanted.option} {wanted.name}: {array} of {call.function.name} is given two layouts")
+            assert wanted.index_map is not None  # else there are no arrays
+            maps[array] = wanted.index_map
+    if not fits:
+        raise _fits_none(wanted, calls)
+
+
+def _arrays(call: Call, wanted: Wanted) -> Iterator[str]:
+    """The arrays of a call that a layout is for: those asked for, as far as they have as many axes as the map takes."""
+    if wanted.index_map is None:
+        return
+    rank = len(wanted.index_map.inputs)
+    signature = signature_of(call.function)
+    chosen = (*signature.operands[:1], *signature.results) if wanted.array is None else (*signature.operands, *signature.results)
+    for buffer in chosen:
+        if buffer.rank == rank and wanted.array in (None, buffer.name):
+            yield buffer.name
+
+
+def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
+    signature = signature_of(calls[0].function)
+    there = {buffer.name: buffer.rank for buffer in (*signature.operands, *signature.results)}
+    known = ", ".join(f"{name} with {counted(rank, 'axis', 'axes')}" for name, rank in there.items())
+    if wanted.array is not None and wanted.array not in there:
+        message = f"{wanted.option} {wanted.name}.{wanted.array}: {calls[0].function.name} has no array {wanted.array}"
+    else:
+        assert wanted.index_map is not None  # else it fits
+        takes = counted(len(wanted.index_map.inputs), "index", "indices")
+        message = f"{wanted.option} {wanted.name}: the layout takes {takes}, and no array that it could be for has as many axes"
+    return error(codes.LAYOUT_NAMES, message, help=f"{calls[0].function.name} has {known}")
+
+
+def _unknown(wanted: Wanted, what: str, known: set[str], families: Mapping[str, tuple[str, ...]] | None = None) -> LayoutproofError:
+    names = sorted(known | {name for name, members in (families or {}).items() if known.intersection(members)})
+    close = get_close_matches(wanted.name, names, n=1)
+    shown = ", ".join(names[:_MOST_NAMES]) + (f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    there = f"there are {shown}" if names else "the graph has no calls"
+    hint = f"did you mean {close[0]}? {there}" if close else there
+    return error(codes.LAYOUT_NAMES, f"{wanted.option} {wanted.name}: {what} {wanted.name}", help=hint)
+
+
+_MOST_NAMES = 30

@@ -1,0 +1,94 @@
+"""Loops that follow what is stored: each block of a relaid function run in the order in which its result lies in memory.
+
+Reductions keep their order, so that the results stay the same bit for bit. What cannot be proved, or does not apply, is left as it is: the
+function is then slower, and as right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layoutproof.graph.accesses import Statement, normal, statements_of
+from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, IterKind
+from layoutproof.ir.visit import free_variables, stores_in, walk
+from layoutproof.lowering.affine import expression_of
+from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.loops.block_layout import TransformBlockLayout
+from layoutproof.lowering.schedule import Schedule
+
+
+def follow(schedule: Schedule) -> Schedule:
+    """The same schedule, with the loops of its blocks in the order of what they store, where that is proved."""
+    for block in blocks_of(schedule.func):
+        index_map = order_of(schedule.func, block)
+        if index_map is None:
+            continue
+        try:
+            schedule.attempt(TransformBlockLayout(block.name, index_map_text(index_map)))
+        except IllegalTransform:
+            continue
+    return schedule
+
+
+def blocks_of(func: PrimFunc) -> Iterator[Block]:
+    """The blocks that store, in order; those whose name another one has are left out, since steps go by names."""
+    found = [
+        node for node in walk(func.body) if isinstance(node, Block) and node.iter_vars and next(stores_in(node.body), None) is not None
+    ]
+    names = [block.name for block in found]
+    return (block for block in found if names.count(block.name) == 1)
+
+
+def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
+    """The map from a block's variables to those of loops in the order of what it stores; None where it is in that order, or has no such.
+
+    Parts of spatial variables come in the order of the stored indices, the finest ones innermost; reductions before these, whole where no
+    access takes them apart, else in parts that stay next to one another.
+    """
+    store = next(stores_in(block.body))
+    statement = next(s for s in statements_of(func) if s.store.buffer == store.buffer and s.store.indices == store.indices)
+    variables = {each.var: each for each in block.iter_vars}
+    spatial: list[tuple[Expr, frozenset[Var]]] = []
+    for index in statement.store.indices:
+        part = _part(index)
+        if part is None:
+            return None
+        over = frozenset(free_variables(part)) & set(variables)
+        if over:
+            spatial.append((part, over))
+    missing = [v for v, each in variables.items() if each.kind is IterKind.SPATIAL and not any(v in over for _, over in spatial)]
+    spatial = [*((v, frozenset({v})) for v in missing), *spatial]
+    reduced = [part for v, each in variables.items() if each.kind is IterKind.REDUCE for part in _parts_of(v, statement)]
+    seen: set[Var] = set()
+    coarse = len(spatial)
+    for place, (_, over) in enumerate(spatial):
+        if over & seen:
+            coarse = place
+            break
+        seen |= over
+    outputs = [*(part for part, _ in spatial[:coarse]), *reduced, *(part for part, _ in spatial[coarse:])]
+    inputs = tuple(variables)
+    return None if tuple(outputs) == inputs else IndexMap(inputs, tuple(outputs))
+
+
+def _part(index: Expr) -> Expr | None:
+    """The part of variables that an index is, a number aside: `v`, `v // 8`, `v % 8`; a number as itself; None for anything else."""
+    form = normal(index)
+    if form.is_constant:
+        return IntImm(form.constant)
+    if len(form.terms) != 1 or next(iter(form.terms.values())) != 1:
+        return None
+    return expression_of(form, index.dtype) if form.constant == 0 else next(iter(form.terms))
+
+
+def _parts_of(variable: Var, statement: Statement) -> list[Expr]:
+    """A reduction's variable, or the parts into which a load takes it, coarsest first."""
+    for load in statement.loads:
+        parts = [part for index in load.indices if (part := _part(index)) is not None and set(free_variables(part)) == {variable}]
+        if len(parts) > 1:
+            return parts
+    return [variable]

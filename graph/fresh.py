@@ -1,0 +1,69 @@
+"""Whether what a function makes depends on its operands alone: a graph gives results fresh memory, which holds anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from layoutproof.graph.signature import signature_of
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import Var
+from layoutproof.ir.kept import Kept
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, BufferStore, Seq, Stmt
+from layoutproof.ir.visit import children, replace_buffers
+from layoutproof.verify.facts import Facts
+from layoutproof.verify.program import check_facts
+from layoutproof.verify.verdict import Status, Verdict
+
+_VERDICTS: Kept[Verdict] = Kept(4096)
+
+
+def is_fresh(func: PrimFunc) -> bool:
+    """Whether `prove_fresh` proves it, asked once for a function object."""
+    return _VERDICTS.get(func, (), lambda: prove_fresh(func)).status is Status.PROVED
+
+
+def prove_fresh(func: PrimFunc) -> Verdict:
+    """Whether no result is read before it is written. Raises LayoutproofError for a function that a graph cannot call.
+
+    Where each load of a result stands in the body of a block whose init stores that very element, whatever holds, nothing needs to be
+    asked. Else the function is asked
+    about with memory of its own in place of the results.
+    """
+    claim = f"{func.name} reads no result before it is written"
+    results = signature_of(func).results
+    if all(_is_started(load, block) for load, block in _loads(func.body, None, results)):
+        return Verdict(Status.PROVED, claim, "structure")
+    for verdict in check_facts(Facts.of(_with_own_memory(func, results))):
+        if verdict.status not in (Status.PROVED, Status.VACUOUS):
+            return replace(verdict, claim=f"{claim}: {verdict.claim}")
+    return Verdict(Status.PROVED, claim, "facts")
+
+
+def _loads(node: Node, block: Block | None, results: tuple[Buffer, ...]) -> list[tuple[BufferLoad, Block | None]]:
+    """The loads of results, each with the block in whose body it stands: what an init or a condition loads comes before any init."""
+    found = [(node, block)] if isinstance(node, BufferLoad) and node.buffer in results else []
+    for child in children(node):
+        inside = (node if child is node.body else None) if isinstance(node, Block) else block
+        found += _loads(child, inside, results)
+    return found
+
+
+def _is_started(load: BufferLoad, block: Block | None) -> bool:
+    if block is None or block.init is None:
+        return False
+    # A store under a guard, or in a loop, may never run.
+    stores = block.init.body if isinstance(block.init, Seq) else (block.init,)
+    return any(isinstance(s, BufferStore) and s.buffer == load.buffer and s.indices == load.indices for s in stores)
+
+
+def _with_own_memory(func: PrimFunc, results: tuple[Buffer, ...]) -> PrimFunc:
+    """The function, its results in allocations that nobody sees; what becomes of them does not matter here."""
+    inner = {buffer: replace(buffer, name=f"{buffer.name}_made", data=Var(f"{buffer.name}_made_data", HANDLE)) for buffer in results}
+    body: Stmt = replace_buffers(func.body, dict(inner))
+    made = tuple(inner.values())
+    if isinstance(body, Block) and body.is_root:
+        return func.with_body(replace(body, alloc_buffers=(*body.alloc_buffers, *made)))
+    return func.with_body(Block("root", (), body, alloc_buffers=made))

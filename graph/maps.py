@@ -1,0 +1,68 @@
+"""Facts about the index maps of layouts on boxes of known extents, each asked once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from layoutproof.graph.model import Shape
+from layoutproof.ir.expr import IntImm
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.verify.equal import prove_equal_maps
+from layoutproof.verify.maps import check_map
+from layoutproof.verify.report import MapReport
+from layoutproof.verify.verdict import Status, Verdict
+
+
+def report_of(index_map: IndexMap, shape: Shape) -> MapReport:
+    """What is proved of a map on a shape. Raises LayoutproofError for a map that does not take such indices or leaves the box."""
+    return _report(index_map_text(index_map), shape)
+
+
+@lru_cache(maxsize=4096)
+def _report(text: str, shape: Shape) -> MapReport:
+    return check_map(parse_index_map(text), shape)
+
+
+def box_of(index_map: IndexMap, shape: Shape) -> Shape:
+    """The physical box of a map on a shape. Raises LayoutproofError as `report_of` does."""
+    extents = [extent.value for extent in report_of(index_map, shape).physical_shape if isinstance(extent, IntImm)]
+    assert len(extents) == index_map.rank  # of numbers every extent is a number
+    return tuple(extents)
+
+
+def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
+    """Whether the map is proved to fill its box, each cell once."""
+    report = report_of(index_map, shape)
+    return report.injective.status is Status.PROVED and report.bijective.status is Status.PROVED
+
+
+def prove_same(first: IndexMap, second: IndexMap, shape: Shape) -> Verdict:
+    """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as `prove_equal_maps` does."""
+    return _same(index_map_text(first), index_map_text(second), shape)
+
+
+@lru_cache(maxsize=4096)
+def _same(first: str, second: str, shape: Shape) -> Verdict:
+    a, b = parse_index_map(first), parse_index_map(second)
+    if a.rank != b.rank:
+        origin = [0] * len(shape)
+        example = {"index": origin, "first": list(a.evaluate(origin)), "second": list(b.evaluate(origin))}
+        return Verdict(Status.REFUTED, "both maps take every index to the same cell", "structure", counterexample=example)
+    return prove_equal_maps(a, b, shape)
+
+
+def is_stored_alike(first: IndexMap, second: IndexMap, shape: Shape) -> bool:
+    """Whether two maps are proved to take each index to one place, of one box: of an axis of extent 1, `c % 2` and `c % 4` are not."""
+    return box_of(first, shape) == box_of(second, shape) and prove_same(first, second, shape).status is Status.PROVED
+
+
+def is_identity(index_map: IndexMap, shape: Shape) -> bool:
+    """Whether the map is proved to leave every index where it is."""
+    identity = IndexMap.identity(len(shape)).rename([v.name for v in index_map.inputs])
+    return index_map.rank == len(shape) and prove_same(index_map, identity, shape).status is Status.PROVED
+
+
+def inverse_of(index_map: IndexMap, shape: Shape) -> IndexMap | None:
+    """The map back from the box, right on the image; None where none is known."""
+    return report_of(index_map, shape).inverse

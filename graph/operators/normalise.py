@@ -1,0 +1,68 @@
+"""Operators that scale elements by what other elements are: batch normalisation, softmax, response normalisation."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from layoutproof.graph.model import Shape
+from layoutproof.graph.operators.page import Nest, access, axis_of, function, require, variables
+from layoutproof.ir.primfunc import PrimFunc
+
+
+@cache
+def batch_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> PrimFunc:
+    """`Y = (X - M) / sqrt(V + epsilon) * G + B`, the last four with one element for each channel, which is axis 1.
+
+    Operands: X, gamma, beta, mean, variance. Raises LayoutproofError for an array without channels.
+    """
+    require(len(shape) >= 2, "batch_norm", f"an array of {len(shape)} axes has no channels")
+    axes = variables(shape)
+    x = access("X", list(axes))
+    value = f"({x} - M[v1]) / T.sqrt(V[v1] + {number(epsilon, dtype)}) * G[v1] + B[v1]"
+    channels = (shape[1],)
+    arrays = {"X": shape, "G": channels, "B": channels, "M": channels, "V": channels, "Y": shape}
+    return function("batch_norm", arrays, Nest("batch_norm", axes, f"{access('Y', list(axes))} = {value}"), dtype=dtype)
+
+
+@cache
+def softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
+    """`exp(X - m) / sum(exp(X - m))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is not there."""
+    along = axis_of("softmax", axis, len(shape))
+    axes = variables(shape)
+    whole, rest = list(axes), [name for k, name in enumerate(axes) if k != along]
+    kept = {name: axes[name] for name in rest}
+    reduced = {f"v{along}": shape[along]}
+    outer = tuple(kept.values())
+    x, e, y = (access(array, whole) for array in ("X", "E", "Y"))
+    largest, total = access("L", rest), access("S", rest)
+    nests = (
+        Nest("largest", kept, f"{largest} = T.max({largest}, {x})", reduced, f'{largest} = T.min_value("{dtype}")'),
+        Nest("exponential", axes, f"{e} = T.exp({x} - {largest})"),
+        Nest("total", kept, f"{total} = {total} + {e}", reduced, f"{total} = T.{dtype}(0)"),
+        Nest("share", axes, f"{y} = {e} / {total}"),
+    )
+    return function("softmax", {"X": shape, "Y": shape}, *nests, dtype=dtype, temporaries={"L": outer, "E": shape, "S": outer})
+
+
+@cache
+def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: float, dtype: str = "float32") -> PrimFunc:
+    """`X / (bias + alpha / size * q)**beta`, `q` the sum of squares over `size` channels around; those that are not there do not count.
+
+    Raises LayoutproofError for an array without channels.
+    """
+    require(len(shape) >= 2 and size >= 1, "response_norm", f"an array of {len(shape)} axes has no {size} channels")
+    axes = variables(shape)
+    names = list(axes)
+    place = f"v1 + d - {(size - 1) // 2}"
+    x = access("X", [names[0], place, *names[2:]])
+    squares = access("Q", names)
+    inside = f"T.if_then_else(0 <= {place} and {place} < {shape[1]}, {x} * {x}, T.{dtype}(0))"
+    total = Nest("squares", axes, f"{squares} = {squares} + {inside}", {"d": size}, f"{squares} = T.{dtype}(0)")
+    scale = f"T.pow({number(bias, dtype)} + {number(alpha / size, dtype)} * {squares}, {number(beta, dtype)})"
+    store = f"{access('Y', names)} = {access('X', names)} / {scale}"
+    return function("response_norm", {"X": shape, "Y": shape}, total, Nest("scale", axes, store), dtype=dtype, temporaries={"Q": shape})
+
+
+def number(value: float, dtype: str) -> str:
+    """A constant of a type, rounded to it when it is read."""
+    return f"T.{dtype}({float(value)!r})"

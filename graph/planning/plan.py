@@ -1,0 +1,261 @@
+"""Planning a graph: layouts for some operators are given, the others follow, and what is left of rewrites costs least.
+
+Sources: the seed `relax-layout-transformation`, "Minimize Layout Rewrite Cost in Graph"; what is given is like upstream's ConvertLayout
+dictionary, by the names of arrays instead of strings with a meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from layoutproof.graph import codes
+from layoutproof.graph.assembly import MapLike, map_of
+from layoutproof.graph.flow import NoFlow
+from layoutproof.graph.model import Call, Graph
+from layoutproof.graph.planning.apply import planned
+from layoutproof.graph.planning.candidates import Callback, Candidates, calls_of, operator_name, plain_variant, variant_of
+from layoutproof.graph.planning.costs import CostOf, bytes_moved
+from layoutproof.graph.planning.ends import Asked, ends_of, interface_of
+from layoutproof.graph.planning.exact import cheapest
+from layoutproof.graph.planning.greedy import greedy
+from layoutproof.graph.planning.layouts import Layout, PadNumber, holding, pad_of, settled
+from layoutproof.graph.planning.problem import Choice, Problem, Variant, cost_of, rewrites_of
+from layoutproof.graph.planning.question import Ends, problem_of
+from layoutproof.graph.proving import prove_graph_rewrite
+from layoutproof.graph.scalars import number_in
+from layoutproof.graph.signature import is_frozen, shape_of, signature_of
+from layoutproof.graph.wellformed import require_graph
+from layoutproof.graph.witness import GraphRewrite, Interface
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import walk
+from layoutproof.verify.verdict import Verdict
+
+Frozen = Mapping[str, Mapping[str, MapLike | tuple[MapLike, PadNumber]]]
+"""By an operator's name (that of its function, without a number behind it), a map for some of its arrays; the others follow.
+
+A map with a number is a contract: padding of an operand has to hold the number, padding of a result will. Without one nobody may read it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """A rewrite that is left: the value, from which layout to which, the bytes that it reads and writes, why it could not go, its cost."""
+
+    value: str
+    source: Layout
+    target: Layout
+    bytes: int
+    why: str
+    cost: int
+
+    def to_dict(self) -> dict[str, str | int]:
+        """As JSON has it."""
+        found: dict[str, str | int] = {"value": self.value, "from": self.source, "to": self.target, "bytes": self.bytes, "why": self.why}
+        return found if self.cost == self.bytes else {**found, "cost": self.cost}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was planned for a graph. `optimal` says whether nothing cheaper is proved to exist among the candidates; `cut` how many more
+    a call would have had; `refused` are calls that could not be given the layouts that were asked for, with the reason.
+    """
+
+    graph: Graph
+    problem: Problem
+    choice: Choice
+    optimal: bool
+    candidates: Candidates = field(repr=False)
+    refused: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    ends: Ends = field(default_factory=Ends, repr=False)
+
+    @property
+    def cost(self) -> int:
+        """What the rewrites cost, and the padding that is filled: the bytes that are moved where no table says otherwise."""
+        return cost_of(self.problem, self.choice)
+
+    @property
+    def cut(self) -> Mapping[str, int]:
+        """By calls, how many variants were left out because there were too many to choose from."""
+        return {name: len(variants) for name, variants in self.candidates.cut.items()}
+
+    @cached_property
+    def interface(self) -> Interface:
+        """How the planned graph is called: the layouts of its inputs and outputs, given or chosen."""
+        return interface_of(self.problem, self.choice, self.candidates, [name for name, _ in self.ends.outputs])
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """What the padding of planned values holds, for each call whose result holds something, and why it is filled where it is."""
+        found = []
+        for call, number in zip(self.problem.calls, self.choice, strict=True):
+            variant = call.variants[number]
+            for name, layout in zip(call.results, variant.results, strict=True):
+                if pad_of(layout) is not None:
+                    how = "computes" if variant.through else "fills"
+                    stop = self.candidates.stops.get((name, name, layout))
+                    found.append(
+                        f"{name} {how} its padding: {pad_of(layout)!r}" + (f", since {stop}" if stop and not variant.through else "")
+                    )
+        return tuple(found)
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """What functions of the graph itself take for granted of their operands, which neither a plan nor its proof looks at."""
+        found = {
+            f"{call.results[0].name} takes for granted: {expr_text(node.condition, 'plain')}": None
+            for call in calls_of(self.graph)
+            for node in walk(call.function.body)
+            if isinstance(node, Assume)
+        }
+        return tuple(found)
+
+    @cached_property
+    def unplanned(self) -> Choice:
+        """The choice without planning: what is frozen in its layouts, everything else as it is."""
+        return [0] * len(self.problem.calls)
+
+    @cached_property
+    def greedy(self) -> Choice:
+        """The choice of a greedy walk."""
+        return greedy(self.problem)
+
+    def count(self, choice: Choice) -> int:
+        """The rewrites that a choice leaves."""
+        return sum(1 for _ in rewrites_of(self.problem, choice))
+
+    @cached_property
+    def rewrite(self) -> GraphRewrite:
+        """The planned graph with its witness. Raises IllegalTransform where an operator's layouts are not proved."""
+        return planned(self.graph, self.problem, self.choice)
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What is proved of the planned graph."""
+        return prove_graph_rewrite(self.rewrite, self.interface)
+
+    @cached_property
+    def remaining(self) -> tuple[Remaining, ...]:
+        """The rewrites that are left, the largest first."""
+        found = [
+            Remaining(
+                name,
+                source,
+                target,
+                bytes_moved(self.candidates.values[name], source, target),
+                self._why(name, source, target),
+                self.problem.costs[name, source, target],
+            )
+            for name, source, target in rewrites_of(self.problem, self.choice)
+        ]
+        return tuple(sorted(found, key=lambda each: -each.bytes))
+
+    def _why(self, name: str, source: Layout, target: Layout) -> str:
+        parts = [f"{name} is an input"] if any(name == value.name for value in self.graph.inputs) else []
+        inner = self.problem.inner
+        for call, number in zip(self.problem.calls[inner], self.choice[inner], strict=True):
+            if name in call.results:
+                parts.append(self._part(call.results[0], name, target, "makes"))
+            elif (name, target) in zip(call.operands, call.variants[number].operands, strict=True):
+                parts.append(self._part(call.results[0], name, source, "takes"))
+        if (name, target) in self.problem.outputs:
+            parts.append(f"{name} is an output")
+        return "; ".join(parts)
+
+    def _part(self, call: str, name: str, other: Layout, verb: str) -> str:
+        if call in self.candidates.frozen:
+            return f"the layouts of {call} are frozen"
+        stop = self.candidates.stops.get((call, name, other))
+        if stop is not None:
+            return f"{call} {verb} {name} otherwise, since {stop}"
+        if call in self.candidates.cut:
+            return f"{call} {verb} {name} otherwise; of its variants {len(self.candidates.cut[call])} were left out"
+        better = "which costs less than the rewrites that would take its place" if self.optimal else "and nothing better was found"
+        return f"{call} {verb} {name} otherwise, {better}"
+
+
+def plan(
+    graph: Graph,
+    frozen: Frozen,
+    *,
+    callbacks: Mapping[str, Callback] | None = None,
+    calls: Frozen | None = None,
+    inputs: Mapping[str, Asked] | None = None,
+    outputs: Sequence[tuple[str, Asked | None]] | None = None,
+    cost: CostOf = bytes_moved,
+) -> Plan:
+    """The plan of least cost for a graph. Functions that are marked as frozen keep their layouts; pads and crops are planned as calls.
+
+    `callbacks` are asked, by operators' names, how layouts go through these operators. `calls` gives maps to single calls, each by the name
+    of its first result; they come before those of the call's operator. `inputs` come in other layouts than they do: in a given one, or in
+    one that the planner chooses (`FREE`); what their padding holds nobody reads. `outputs` are what goes out instead of the graph's
+    outputs, each of them at least once, in a given layout, one that is chosen, or as it is (None): a value may go out in two layouts.
+    `cost` is what a rewrite costs.
+
+    Raises LayoutproofError for names that no operator, array or value has, and for maps that do not fit.
+    """
+    require_graph(graph)
+    ends = ends_of(graph, inputs if inputs is not None else {}, outputs)
+    held, refused = _held(graph, frozen, calls if calls is not None else {})
+    candidates = Candidates(graph, held, callbacks if callbacks is not None else {}, ends.stated())
+    candidates.spread()
+    problem = problem_of(candidates, ends, cost)
+    choice, optimal = cheapest(problem)
+    return Plan(graph, problem, choice, optimal, candidates, refused, ends)
+
+
+def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str]]:
+    """The variants of calls whose layouts are given, and why some could not be given theirs."""
+    held: dict[str, Variant] = {}
+    refused: dict[str, str] = {}
+    for call in calls_of(graph):
+        result = call.results[0].name
+        maps = single.get(result, frozen.get(operator_name(call)))
+        if maps is None:
+            if is_frozen(call.function):
+                held[result] = plain_variant(call.function)
+            continue
+        try:
+            held[result] = _frozen_variant(call, maps)
+        except NoFlow as stop:
+            refused[result] = stop.reason
+            held[result] = plain_variant(call.function)
+    _check_names("is of an operator", frozen, {operator_name(call) for call in calls_of(graph)})
+    _check_names("makes", single, {call.results[0].name for call in calls_of(graph)})
+    return held, refused
+
+
+def _check_names(what: str, asked: Iterable[str], known: Collection[str]) -> None:
+    unknown = sorted(set(asked) - set(known))
+    if unknown:
+        raise error(codes.LAYOUT_NAMES, f"no call {what} {unknown[0]!r}", help=f"there are {', '.join(sorted(known))}")
+
+
+def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, PadNumber]]) -> Variant:
+    """The variant that an annotation asks for: layouts that follow from its maps, with what it says of padding. Raises NoFlow."""
+    signature = signature_of(call.function)
+    buffers = {buffer.name: buffer for buffer in (*signature.operands, *signature.results)}
+    maps: dict[str, IndexMap] = {}
+    pads: dict[str, PadNumber] = {}
+    for name, asked in given.items():
+        if name not in buffers:
+            raise error(codes.LAYOUT_NAMES, f"{call.function.name} has no array {name!r}", help=f"there are {', '.join(buffers)}")
+        index_map, pad = asked if isinstance(asked, tuple) else (asked, None)
+        if pad is not None:
+            number = None if isinstance(pad, bool) else number_in(pad, buffers[name].dtype)
+            if number is None:
+                raise error(codes.PAD_SCALAR, f"padding of {name} of {call.function.name} cannot hold {pad!r}")
+            pads[name] = number
+        maps[name] = map_of(index_map, buffers[name].rank)
+    found = variant_of(call.function, maps)
+
+    def said(held: Sequence[Buffer], layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+        pairs = zip(held, layouts, strict=True)
+        return tuple(settled(holding(layout, pads.get(buffer.name)), shape_of(buffer)) for buffer, layout in pairs)
+
+    return replace(found, operands=said(signature.operands, found.operands), results=said(signature.results, found.results))

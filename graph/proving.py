@@ -1,0 +1,294 @@
+"""Whether a rewritten graph does what the graph did: every new value is asked for by itself, from those before it.
+
+The claim of each new value is that the elements of an old one stand where the witness says, and that all other cells hold what it says of
+them, if it does. For an input that is so where the witness leaves it as it is, or as the interface has it; for a constant it is looked at;
+for the layout operators it is an equality of maps; for a call it follows from the proof that its function is the old call's function with
+its arrays in the layouts in which the witness has operands and results, where padding that the function takes for granted is proved of the
+operands. Pads and crops of the old graph are calls of functions that do what they do. Nothing here knows how the new graph was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from layoutproof.graph.copies import as_call
+from layoutproof.graph.maps import box_of, is_identity, prove_same, report_of
+from layoutproof.graph.model import Call, Constant, Crop, LayoutTransform, Pad, Shape, Step, Value
+from layoutproof.graph.roots import rooted, roots_of
+from layoutproof.graph.scalars import number_of
+from layoutproof.graph.signature import Signature, signature_of
+from layoutproof.graph.wellformed import require_graph
+from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, records_of
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.expr import BinaryOp, Expr, IntImm, binary, const
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.interp.run import same_values
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
+from layoutproof.ir.text import expr_text
+from layoutproof.lowering.proving import GOOD
+from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.lowering.schedule import Schedule
+from layoutproof.verify.verdict import Status, Verdict
+
+ENGINE = "structure"
+
+
+def prove_graph_rewrite(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> tuple[Verdict, ...]:
+    """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a malformed graph.
+
+    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is proved.
+    """
+    require_graph(rewrite.old)
+    require_graph(rewrite.new)
+    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface).verdicts())
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    rewrite: GraphRewrite
+    roots: Mapping[str, Place]
+    interface: Interface
+
+    def verdicts(self) -> Iterator[Verdict]:
+        old = self.rewrite.old.by_name()
+        for value in self.rewrite.new.values():
+            place = self.rewrite.places.get(value.name)
+            if place is None or place.value not in old or len(place.index_map.inputs) != len(old[place.value].shape):
+                yield self.verdict(value.name, "the witness says nothing of it that fits")
+                return
+        yield from self.inputs()
+        for constant in self.rewrite.new.constants:
+            yield self.constant(constant)
+        for step in self.rewrite.new.steps:
+            yield self.step(step)
+        yield self.outputs()
+
+    def verdict(self, name: str, problem: str | None, engine: str = ENGINE) -> Verdict:
+        """Proved, or unknown for a reason."""
+        claim = f"{name} holds what the witness says"
+        status = Status.PROVED if problem is None else Status.UNKNOWN
+        return Verdict(status, claim, engine, reason=problem)
+
+    def inputs(self) -> Iterator[Verdict]:
+        """Inputs are the old ones, as the interface has them."""
+        old = self.rewrite.old.inputs
+        same = [(v.name, v.dtype) for v in self.rewrite.new.inputs] == [(v.name, v.dtype) for v in old]
+        for value, before in zip(self.rewrite.new.inputs, old, strict=False):
+            place, index_map = self.rewrite.places[value.name], self.interface.inputs.get(value.name)
+            if not same or place.value != value.name:
+                yield self.verdict(value.name, "the inputs are not the old ones")
+            elif index_map is None:
+                kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape)
+                yield self.verdict(value.name, None if kept else "an input is given as it was")
+            else:
+                stored = self.stored(value, index_map, before.shape) and place.pad is None and self.fits(value)
+                same_map = stored and prove_same(place.index_map, index_map, before.shape).status is Status.PROVED
+                yield self.verdict(value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`")
+        if len(self.rewrite.new.inputs) != len(old):
+            yield self.verdict("the graph", "it has more or fewer inputs")
+
+    def stored(self, value: Value, index_map: IndexMap, shape: Shape) -> bool:
+        """Whether a value has the shape in which a map stores an array."""
+        return len(index_map.inputs) == len(shape) and value.shape == box_of(index_map, shape)
+
+    def constant(self, constant: Constant) -> Verdict:
+        """Each element stands in its place, bit for bit, and around them what padding is said to hold."""
+        place = self.place(constant.value.name)
+        before = next((c for c in self.rewrite.old.constants if c.value.name == place.value), None)
+        if before is None or before.value.dtype != constant.value.dtype or not self.fits(constant.value):
+            return self.verdict(constant.value.name, "it is not made of a constant")
+        found = place.index_map.unmap_array(constant.data, before.value.shape)
+        if not bool(same_values(found, before.data).all()):
+            return self.verdict(constant.value.name, f"it holds other elements than {place.value}", "evaluation")
+        if place.pad is not None:
+            inside = place.index_map.map_array(np.ones(before.value.shape, np.bool_), constant.value.shape)
+            around = constant.data[~inside]
+            number = number_of(place.pad)
+            if number is None or not bool(same_values(around, np.full(around.shape, number, around.dtype)).all()):
+                return self.verdict(constant.value.name, f"its padding holds something else than {expr_text(place.pad)}", "evaluation")
+        return self.verdict(constant.value.name, None, "evaluation")
+
+    def fits(self, value: Value) -> bool:
+        """Whether the place's image lies inside the new value's box, every element in a cell of its own."""
+        place = self.place(value.name)
+        report = report_of(place.index_map, self.shape(place))
+        extents = [extent.value if isinstance(extent, IntImm) else None for extent in report.physical_shape]
+        inside = len(extents) == len(value.shape) and all(e is not None and e <= n for e, n in zip(extents, value.shape, strict=True))
+        return inside and report.injective.status is Status.PROVED
+
+    def place(self, name: str) -> Place:
+        """What the witness says of a new value, said of the root of the old one."""
+        return rooted(self.rewrite.places[name], self.roots)
+
+    def shape(self, place: Place) -> Shape:
+        """The shape of the old value."""
+        return self.rewrite.old.by_name()[place.value].shape
+
+    def padding(self, name: str, value: Value) -> tuple[bool, str | None]:
+        """Whether a value has no padding at all, and what is said of what its padding holds, as text; of an operand that is proved."""
+        place = self.place(name)
+        full = prod(self.shape(place)) == prod(value.shape)
+        return full, None if place.pad is None else expr_text(place.pad)
+
+    def step(self, step: Step) -> Verdict:
+        """The claim of what a step makes, from the claims of what it uses."""
+        name = ", ".join(value.name for value in step.results)
+        if isinstance(step, Call):
+            return self.verdict(name, self.call(step), "rewrite")
+        before, after = self.place(step.operand), self.place(step.result.name)
+        if before.value != after.value:
+            return self.verdict(name, f"it is made of {before.value}, not of {after.value}")
+        axes = len(self.rewrite.new.by_name()[step.operand].shape)
+        if before.index_map.rank != axes or not self.fits(step.result):
+            return self.verdict(name, "its place, or that of its operand, does not lie inside it")
+        found = prove_same(moved_by(step, before.index_map), after.index_map, self.shape(after))
+        if found.status is Status.REFUTED:
+            claim = f"{name} holds what the witness says"
+            return Verdict(Status.REFUTED, claim, found.engine, counterexample=found.counterexample)
+        if found.status is not Status.PROVED:
+            return self.verdict(name, found.reason, found.engine)
+        return self.verdict(name, self.filled(step), found.engine)
+
+    def filled(self, step: LayoutTransform | Pad | Crop) -> str | None:
+        """Why the padding of what a layout operator makes is not proved to hold what is said; None where it is.
+
+        Elements are where the witness says: padding of the result is padding of the operand, moved, and what a pad puts there.
+        """
+        full, wanted = self.padding(step.result.name, step.result)
+        if full or wanted is None:
+            return None
+        before, held = self.padding(step.operand, self.rewrite.new.by_name()[step.operand])
+        if not before and held != wanted:
+            return f"its padding is said to hold {wanted}, that of {step.operand} holds {held if held is not None else 'anything'}"
+        if isinstance(step, Pad) and expr_text(step.value) != wanted and any(width for pair in step.widths for width in pair):
+            return f"its padding is said to hold {wanted}, it is padded with {expr_text(step.value)}"
+        if before and not isinstance(step, Pad):
+            return "it has padding, what it is made of has none"
+        return None
+
+    def call(self, step: Call) -> str | None:
+        """Why a call is not proved to make what the witness says; None where it is."""
+        results = [self.place(value.name) for value in step.results]
+        made = self.rewrite.old.producers().get(results[0].value)
+        old = None if made is None or isinstance(made, LayoutTransform) else as_call(made, self.rewrite.old.by_name())
+        if old is None:
+            return f"no call made {results[0].value}"
+        names = [*old.operands, *(value.name for value in old.results)]
+        places = [*(self.place(name) for name in step.operands), *results]
+        if [place.value for place in places] != [self.roots[name].value for name in names]:
+            return f"its operands and results are not those of the call that made {results[0].value}"
+        return self.function(step, old, places)
+
+    def function(self, step: Call, call: Call, places: list[Place]) -> str | None:
+        """Why a function is not proved to be that of an old call, its arrays in these places; None where it is."""
+        new, old = step.function, call.function
+        schedule = self.rewrite.schedules.get(new.name, self.rewrite.chains.get(new.name))
+        if schedule is None:
+            return f"nothing says how {new.name} came about"
+        problem = chain_problem(schedule, old, new)
+        if problem is not None:
+            return problem
+        before, after = layout_records(old), layout_records(new)
+        signature = signature_of(old)
+        if _roles(signature) != _roles(signature_of(new)):
+            return f"{new.name} reads and writes other arrays than {old.name}"
+        names = (*call.operands, *(value.name for value in call.results))
+        values = self.rewrite.new.by_name()
+        ours = [*(values[name] for name in step.operands), *step.results]
+        for buffer, name, place, value in zip((*signature.operands, *signature.results), names, places, ours, strict=True):
+            steps, known = (records[buffer.data.name].steps if buffer.data.name in records else () for records in (after, before))
+            if steps[: len(known)] != known:
+                return f"{new.name} does not go on from where {buffer.name} was stored before"
+            stored = IndexMap.identity(buffer.rank)
+            for each in steps[len(known) :]:
+                stored = parse_index_map(each.index_map).compose(stored)
+            if prove_same(stored.compose(self.roots[name].index_map), place.index_map, self.shape(place)).status is not Status.PROVED:
+                return (
+                    f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says `{index_map_text(place.index_map)}`"
+                )
+            problem = self.contracts(new, buffer, value, [each.contract for each in steps[len(known) :]], buffer in signature.results)
+            if problem is not None:
+                return problem
+        return None
+
+    def contracts(self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[str | None], result: bool) -> str | None:
+        """Why padding is not proved to hold what a function takes for granted, or what is said of its result; None where it is.
+
+        Only what a single transform says is used: of several, each speaks of padding that the others move.
+        """
+        full, said = self.padding(value.name, value)
+        own = contracts[0] if len(contracts) == 1 else None
+        if result:
+            return None if full or said is None or said == own else f"the padding of {value.name} is not proved to hold {said}"
+        if any(contract is not None for contract in contracts) and not full and (own is None or said != own):
+            return f"{new.name} takes for granted what the padding of {buffer.name} holds"
+        return None
+
+    def outputs(self) -> Verdict:
+        """The outputs are the old ones, as the interface has them."""
+        new, old = self.rewrite.new.by_name(), self.rewrite.old.by_name()
+        asked = self.interface.outputs
+        claim = "the outputs are the old ones"
+        if asked is None:
+            asked = tuple((name, IndexMap.identity(len(old[name].shape))) for name in self.rewrite.old.outputs)
+        else:
+            claim += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
+        problem = None if len(self.rewrite.new.outputs) == len(asked) else "there are more or fewer of them"
+        if {name for name, _ in asked} != set(self.rewrite.old.outputs):
+            problem = "the interface does not have each of them"
+            asked = ()
+        for ours, (theirs, index_map) in zip(self.rewrite.new.outputs, asked, strict=False):
+            place, root = self.place(ours), self.roots[theirs]
+            kept = place.value == root.value and self.stored(new[ours], index_map, old[theirs].shape)
+            if not kept or prove_same(place.index_map, index_map.compose(root.index_map), self.shape(place)).status is not Status.PROVED:
+                problem = f"{ours} is not {theirs}" + (f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else "")
+        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, claim, ENGINE, reason=problem)
+
+
+def _roles(signature: Signature) -> tuple[list[str], list[str]]:
+    """The arrays that are read and those that are made, by what they hold."""
+    return [buffer.data.name for buffer in signature.operands], [buffer.data.name for buffer in signature.results]
+
+
+def moved_by(step: LayoutTransform | Pad | Crop, place: IndexMap) -> IndexMap:
+    """Where an element stands after a layout operator that stood at `place` before."""
+    match step:
+        case LayoutTransform():
+            return step.index_map.compose(place)
+        case Pad():
+            return _shifted(place, [before for before, _ in step.widths])
+        case Crop():
+            return _shifted(place, [-start for start in step.starts])
+
+
+def _shifted(place: IndexMap, distances: list[int]) -> IndexMap:
+    outputs: list[Expr] = []
+    for output, distance in zip(place.outputs, distances, strict=True):
+        outputs.append(output if distance == 0 else binary(BinaryOp.ADD, output, const(distance, output.dtype)))
+    return IndexMap(place.inputs, tuple(outputs))
+
+
+def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc) -> str | None:
+    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they do."""
+    start = schedule.original
+    # An attribute that lists what is to be re-laid says nothing of what the function does.
+    if replace(start, attrs=start.attrs.without(LAYOUT_TRANSFORMATIONS)) != replace(old, name=start.name):
+        return f"the steps do not start with {old.name}"
+    current = start
+    for number, step in enumerate(records_of(schedule), start=1):
+        if step.rewrite.old != current:
+            return f"step {number} does not start where the one before it ends"
+        verdicts = verdicts_of(step.rewrite, step.where, step.allowed, False, step.primitive, step.arguments)
+        bad = next((v for v in verdicts if v.status not in GOOD), None)
+        if bad is not None:
+            return f"step {number} is {bad.status.value}: {bad.claim}"
+        if any(v.strictness for v in verdicts) or step.where is not None:
+            return f"step {number} does not hold bit for bit and for every call"
+        current = step.rewrite.new
+    return None if current == replace(new, name=schedule.original.name) else f"the steps do not end in {new.name}"

@@ -1,0 +1,194 @@
+"""Text -> graph: read with Python's grammar, never executed; whatever is not understood is an error at its line and column."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from layoutproof.graph import codes
+from layoutproof.graph.maps import box_of
+from layoutproof.graph.model import Array, Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value
+from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.text.words import Words
+from layoutproof.graph.wellformed import require_graph
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.parsing import check_depth, limited_depth, parse_module
+from layoutproof.ir.script.prim_funcs import PrimFuncReader, decorates
+from layoutproof.ir.source import Source
+
+
+def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None) -> Graph:
+    """The graph of a text, with the functions that stand in it. `arrays` are the constants whose data does not.
+
+    Raises LayoutproofError for anything that is not understood, for missing or wrong arrays, and for a graph that is not well-formed.
+    """
+    tree, found = parse_module(Source(name, text.removeprefix("\ufeff")))
+    check_depth(tree, found)
+    words = Words(found)
+    functions: dict[str, PrimFunc] = {}
+    graphs: list[ast.FunctionDef] = []
+    with limited_depth(found):
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and any(decorates(d, "prim_func") for d in node.decorator_list):
+                function = PrimFuncReader(found, node, {"T"}, False).read()
+                if function.name in functions:
+                    raise words.fail(codes.TWO_FUNCTIONS, f"two functions are called {function.name}", node)
+                functions[function.name] = function
+            elif isinstance(node, ast.FunctionDef) and any(decorates(d, "graph") for d in node.decorator_list):
+                graphs.append(node)
+            elif not isinstance(node, ast.Import | ast.ImportFrom):
+                raise words.fail(codes.GRAPH_TEXT, "only functions decorated with T.prim_func or G.graph may stand here", node)
+        if len(graphs) != 1:
+            raise words.fail(codes.GRAPH_TEXT, f"one function decorated with G.graph is expected, there are {len(graphs)}", tree)
+        return require_graph(_GraphReader(words, functions, arrays if arrays is not None else {}).read(graphs[0]))
+
+
+class _GraphReader:
+    """Reads the one function of steps."""
+
+    def __init__(self, words: Words, functions: Mapping[str, PrimFunc], arrays: Mapping[str, Array]) -> None:
+        self.words = words
+        self.functions = functions
+        self.arrays = arrays
+        self.values: dict[str, Value] = {}
+        self.constants: list[Constant] = []
+        self.steps: list[Step] = []
+
+    def read(self, node: ast.FunctionDef) -> Graph:
+        """The graph, not yet checked."""
+        given = node.args
+        if given.posonlyargs or given.kwonlyargs or given.vararg is not None or given.kwarg is not None or given.defaults:
+            raise self.words.fail(codes.GRAPH_TEXT, "inputs are plain parameters, without defaults", node)
+        inputs = tuple(self._input(argument) for argument in given.args)
+        *assignments, last = node.body
+        for statement in assignments:
+            self._statement(statement)
+        if not isinstance(last, ast.Return) or last.value is None:
+            raise self.words.fail(codes.GRAPH_TEXT, "a graph ends with `return` and the names of its outputs", last)
+        items = last.value.elts if isinstance(last.value, ast.Tuple) else [last.value]
+        outputs = tuple(self._known(item).name for item in items)
+        return Graph(node.name, inputs, tuple(self.constants), tuple(self.steps), outputs, self.words.text.span(node))
+
+    def _input(self, argument: ast.arg) -> Value:
+        note = argument.annotation
+        if not isinstance(note, ast.Call) or not decorates(note, "Tensor"):
+            raise self.words.fail(codes.GRAPH_TEXT, f'{argument.arg} is given as `{argument.arg}: G.Tensor((2, 3), "float32")`', argument)
+        shape, dtype = self.words.arguments(note, 2)
+        return self._define(argument.arg, Value(argument.arg, self.words.integers(shape), self.words.dtype(dtype)), argument)
+
+    def _define(self, name: str, value: Value, node: ast.AST) -> Value:
+        if name in self.values:
+            raise self.words.fail(codes.TWO_VALUES, f"two values are called {name}", node)
+        self.values[name] = value
+        return value
+
+    def _known(self, node: ast.expr) -> Value:
+        if not isinstance(node, ast.Name):
+            raise self.words.fail(codes.GRAPH_TEXT, "the name of a value is expected", node)
+        if node.id not in self.values:
+            raise self.words.fail(codes.NO_VALUE, f"no step before this makes {node.id}", node, self.words.near(node.id, self.values))
+        return self.values[node.id]
+
+    def _statement(self, node: ast.stmt) -> None:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
+            raise self.words.fail(codes.GRAPH_TEXT, "a step is `name = function(operands)`", node)
+        target = node.targets[0]
+        names = [self._name(item) for item in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        operator = self.words.operator(node.value)
+        if operator is None:
+            results = self._call(names, node.value)
+        elif len(names) != 1:
+            raise self.words.fail(codes.GRAPH_TEXT, f"G.{operator} makes one value", target)
+        else:
+            results = (self._operator(operator, names[0], node.value),)
+        for value in results:
+            self._define(value.name, value, target)
+
+    def _name(self, node: ast.expr) -> str:
+        if not isinstance(node, ast.Name):
+            raise self.words.fail(codes.GRAPH_TEXT, "the name of a value is expected", node)
+        return node.id
+
+    def _call(self, names: list[str], node: ast.Call) -> tuple[Value, ...]:
+        assert isinstance(node.func, ast.Name)
+        function = self.functions.get(node.func.id)
+        if function is None:
+            help = self.words.near(node.func.id, self.functions)
+            raise self.words.fail(codes.GRAPH_NAME, f"there is no function called {node.func.id}", node.func, help)
+        if node.keywords:
+            raise self.words.fail(codes.GRAPH_TEXT, "operands are given in their order", node.keywords[0].value)
+        operands = tuple(self._known(argument).name for argument in node.args)
+        made = signature_of(function).results
+        if len(made) != len(names):
+            raise self.words.fail(codes.OPERANDS, f"{function.name} makes {len(made)} values, there are {len(names)} names", node)
+        results = tuple(Value(name, shape_of(buffer), buffer.dtype) for name, buffer in zip(names, made, strict=True))
+        self.steps.append(Call(results, function, operands, self.words.text.span(node)))
+        return results
+
+    def _operator(self, operator: str, name: str, node: ast.Call) -> Value:
+        if operator == "constant":
+            return self._constant(name, node)
+        step = {"layout_transform": self._transform, "pad": self._pad, "crop": self._crop}[operator](name, node)
+        self.steps.append(replace(step, span=self.words.text.span(node)))
+        return step.results[0]
+
+    def _transform(self, name: str, node: ast.Call) -> Step:
+        operand, written = self.words.arguments(node, 2)
+        value, index_map = self._known(operand), self.words.index_map(written)
+        try:
+            shape = box_of(index_map, value.shape)
+        except LayoutproofError as problem:
+            raise self.words.fail(codes.TRANSFORM_MAP, problem.diagnostics[0].message, written) from problem
+        return LayoutTransform(Value(name, shape, value.dtype), value.name, index_map)
+
+    def _pad(self, name: str, node: ast.Call) -> Step:
+        operand, pairs, written = self.words.arguments(node, 3)
+        value = self._known(operand)
+        widths = self.words.pairs(pairs)
+        if len(widths) != len(value.shape):
+            raise self.words.fail(codes.PAD_WIDTHS, f"the widths {list(widths)} do not fit {value}", pairs)
+        shape = tuple(extent + before + after for extent, (before, after) in zip(value.shape, widths, strict=True))
+        return Pad(Value(name, shape, value.dtype), value.name, widths, self.words.scalar(written, value.dtype))
+
+    def _crop(self, name: str, node: ast.Call) -> Step:
+        operand, starts, sizes, known = self.words.arguments(node, 3, "cropped_value")
+        value = self._known(operand)
+        cropped = None if known is None else self.words.scalar(known, value.dtype)
+        box = self.words.integers(sizes)
+        return Crop(Value(name, box, value.dtype), value.name, self.words.integers(starts), box, cropped)
+
+    def _constant(self, name: str, node: ast.Call) -> Value:
+        shape, dtype, data, digest = self.words.arguments(node, 2, "data", "sha256")
+        value = Value(name, self.words.integers(shape), self.words.dtype(dtype))
+        if (data is None) is (digest is None):
+            raise self.words.fail(
+                codes.CONSTANT_DATA, "a constant has `data` or the `sha256` of an array that is given beside the text", node
+            )
+        if data is not None:
+            array = self._inline(value, data)
+        elif name in self.arrays:
+            array = np.asarray(self.arrays[name])
+        else:
+            raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is missing", node, _arrays_there(self.arrays))
+        constant = Constant(value, array, self.words.text.span(node))
+        fits = (array.shape, array.dtype) == (value.shape, numpy_dtype(value.dtype))
+        if digest is not None and not (fits and constant.digest == self.words.string(digest)):
+            raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is not the one that the text speaks of", digest)
+        self.constants.append(constant)
+        return value
+
+    def _inline(self, value: Value, node: ast.expr) -> Array:
+        elements = self.words.numbers(node, value.dtype)
+        array = np.array(elements, dtype=numpy_dtype(value.dtype))
+        if array.size != np.prod(value.shape, dtype=int):
+            raise self.words.fail(codes.CONSTANT_DATA, f"{value} has another number of elements than these {array.size}", node)
+        return array.reshape(value.shape)
+
+
+def _arrays_there(arrays: Iterable[str]) -> str:
+    return f"given are {', '.join(arrays)}" if arrays else "none are given beside the text"
