@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench docs campaign browser oclgrind proofs recheck clean distclean
+.PHONY: help demo test lint format bench docs pages campaign browser oclgrind proofs recheck clean distclean
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
@@ -22,6 +22,7 @@ help:
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
 	@echo 'make docs      the documentation as a site, in docs/_build/html'
+	@echo 'make pages     what documents, examples and the action say, done as their readers do'
 	@echo 'make campaign  the long random runs that make test leaves out'
 	@echo 'make browser   the HTML report in a headless Chromium (needs chromium and its driver)'
 	@echo 'make oclgrind  the generated OpenCL kernels in a simulator that tells of races and of accesses out of bounds (needs oclgrind)'
@@ -33,6 +34,9 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
+
+pages: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m pages
 
 campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign

@@ -19,6 +19,8 @@ from tests.tree import ROOT
 
 ACTION: Mapping[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: list[Mapping[str, Any]] = ACTION["runs"]["steps"]
+pytestmark = pytest.mark.pages
+
 WORKFLOW = ROOT / "examples" / "gated-repo" / ".github" / "workflows" / "layouts.yml"
 TRUSTED = {"actions/setup-python", "actions/cache/restore", "actions/cache/save", "github/codeql-action/upload-sarif"}
 

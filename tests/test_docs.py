@@ -21,6 +21,8 @@ from tests.conftest import Golden
 from tests.pages import Block, Session, agrees, anchors, blocks, like_a_checkout, links, run_command, run_script, sessions, with_printed
 from tests.tree import ROOT, code_files
 
+pytestmark = pytest.mark.pages
+
 DOCS = ROOT / "docs"
 FILES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
 NAMES = [path.relative_to(DOCS).as_posix() for path in FILES]

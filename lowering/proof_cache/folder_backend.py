@@ -189,7 +189,8 @@ class FolderBackend:
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._write(path, data)
-            except FileNotFoundError:
+            except (FileNotFoundError, FileExistsError):
+                # The second is what `mkdir` says of a folder that went away while it looked at it.
                 if tries_left == 0:
                     raise
                 if not self.root.exists():

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Golden
 
+pytestmark = pytest.mark.pages
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 SAID = {

@@ -19,6 +19,8 @@ from layoutproof.ir.script import codes as script
 from layoutproof.lowering import codes as lowering
 from layoutproof.verify import codes as verify
 
+pytestmark = pytest.mark.pages
+
 SAMPLE = ROOT / "examples" / "gated-repo"
 PAGE = (SAMPLE / "README.md").read_text(encoding="utf-8")
 

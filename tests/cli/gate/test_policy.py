@@ -112,7 +112,7 @@ def test_the_baseline_comes_after_the_codes() -> None:
     ("text", "suggested"),
     [
         ("LP999", "LP99"),
-        ("LP6", "codes are written"),
+        ("LP8", "codes are written"),
         ("lp221", "did you mean LP221?"),
         ("221", "did you mean LP221?"),
         ("E501", "LP501"),
