@@ -308,12 +308,12 @@ class SlicedPair(Pair):
         return None
 
     def owing(self, place: Place, held: Sequence[Array], known: Sequence[Mask], needed: int) -> Difference | None:
-        """The first chosen cell of padding that does not hold what its contract says."""
+        """The first chosen cell of padding that does not hold what its contract says: just that, whatever licences are in force."""
         cells = self.chosen[place.name].padding
         if not cells.size:
             return None
         wanted = np.stack([self._owed[place.name, int(cell)][0] for cell in cells])
-        differs = [~self.strictness.same(wanted, values) & k for values, k in zip(held, known, strict=True)]
+        differs = [~same_values(wanted, values) & k for values, k in zip(held, known, strict=True)]
         found = _first(differs, needed)
         if found is None:
             return None

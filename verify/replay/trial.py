@@ -11,7 +11,7 @@ What such a run cannot see: parameters that overlap, races that no execution of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,6 @@ from layoutproof.verify.replay.undefined import fillings_of, is_only_arithmetic,
 from layoutproof.verify.replay.watching import number_of
 
 _WATCHED = 3  # iterations that one of a program that watches itself costs
-Same = Callable[[Array, Array], NDArray[np.bool_]]
 
 
 class _Stopped(Exception):
@@ -302,7 +301,7 @@ class Pair:
             if found is not None:
                 return found
         for place in placement.places:
-            found = _owed_difference(placement, place, after, needed, self.strictness.same, only_firm) if place.written else None
+            found = _owed_difference(placement, place, after, needed, only_firm) if place.written else None
             if found is not None:
                 return found
         return None
@@ -337,15 +336,13 @@ def _defined(place: Place, result: Result) -> NDArray[np.bool_]:
     return np.asarray(place.elements(result.states[place.name]) == DEFINED)
 
 
-def _owed_difference(
-    placement: Placement, place: Place, after: Sequence[Result], needed: int, same: Same, only_firm: bool
-) -> Difference | None:
-    """The first cell of added padding that does not hold what its contract says at the end."""
+def _owed_difference(placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool) -> Difference | None:
+    """The first cell of added padding that does not hold what its contract says at the end: just that, whatever licences are in force."""
     expected = [list(placement.owed(place, r.arrays[place.name])) for r in after]
     for number, (places, _, contract) in enumerate(expected[0] if expected else ()):
         wanted = [owed[number][1] for owed in expected]
         held = [place.elements(r.arrays[place.name])[places] for r in after]
-        differs = [~same(w, h) for w, h in zip(wanted, held, strict=True)]
+        differs = [~same_values(w, h) for w, h in zip(wanted, held, strict=True)]
         if only_firm:
             known = [_defined(place, r) for r in after]
             # A contract that mentions the buffer may load any of its elements.
