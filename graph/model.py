@@ -71,14 +71,12 @@ class Call:
     span: Span | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutTransform:
-    """The element at `x` of the operand becomes the one at `index_map(x)`: a bijection between the two boxes."""
+class _Moving:
+    """What moves the elements of one value."""
 
+    __slots__ = ()
     result: Value
     operand: str
-    index_map: IndexMap
-    span: Span | None = field(default=None, compare=False)
 
     @property
     def results(self) -> tuple[Value, ...]:
@@ -92,7 +90,17 @@ class LayoutTransform:
 
 
 @dataclass(frozen=True, slots=True)
-class Pad:
+class LayoutTransform(_Moving):
+    """The element at `x` of the operand becomes the one at `index_map(x)`: a bijection between the two boxes."""
+
+    result: Value
+    operand: str
+    index_map: IndexMap
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(_Moving):
     """The operand with `widths[axis] = (before, after)` more cells on each axis, which hold `value`: a constant, or undef."""
 
     result: Value
@@ -101,19 +109,9 @@ class Pad:
     value: Expr
     span: Span | None = field(default=None, compare=False)
 
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The one result."""
-        return (self.result,)
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """The one operand."""
-        return (self.operand,)
-
 
 @dataclass(frozen=True, slots=True)
-class Crop:
+class Crop(_Moving):
     """The box of `sizes` cells from `starts`. `cropped_value`, where given, is a claim of what the cells held that are cut off."""
 
     result: Value
@@ -122,16 +120,6 @@ class Crop:
     sizes: Shape
     cropped_value: Expr | None = None
     span: Span | None = field(default=None, compare=False)
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The one result."""
-        return (self.result,)
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """The one operand."""
-        return (self.operand,)
 
 
 Rewriting = LayoutTransform | Pad | Crop
