@@ -1,9 +1,9 @@
 """Plans of real networks: the layout rewrites before planning, by a greedy walk and at the optimum; how long that takes; how fast they run.
 
-`python -m benchmarks.bench_plan` measures everything (hours on a small machine, since naive kernels of large networks are among it);
+`python -m benchmarks.bench_plan` measures everything, in some minutes on four cores that are idle, with about 15 GB of memory;
 `python -m benchmarks.bench_plan squeezenet resnet50 --prove` takes these two, `--run` runs them too. Every figure goes to
-`benchmarks/plans.json` as soon as it is there, and the tables in `docs/graphs.md` are made from that file. Each network is measured in a
-process of its own, twice where something is proved: with an empty proof cache, and with what the first one left there.
+`benchmarks/plans.json`, and the tables in `docs/graphs.md` are made from that file. Each network is measured in a process of its own, twice
+where something is proved: with empty caches of proofs and of kernels, and with what the first one left there.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from benchmarks.networks import NETWORKS, network
+from benchmarks.plan_jobs import READY, Asked, again, side_by_side
 from benchmarks.plan_tables import MARKS, RESULTS, tables
 
 from layoutproof.graph.kernels import Kernels
@@ -33,11 +32,11 @@ from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import remembering
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.remembered import PROOF, remembering
 
 BLOCKS = (4, 8)
-ROUNDS = 8
+ROUNDS, SECONDS = (5, 30), 4.0
+"""How often things are run: about as many seconds in all, within bounds."""
 ERRORS_ONLY = 3
 """As onnxruntime counts severities: it would warn of each weight that older files list as an input, too."""
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "graphs.md"
@@ -54,7 +53,7 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
     """What a function returns, and the seconds that it took."""
     start = time.perf_counter()
     made = make()
-    return made, round(time.perf_counter() - start, 3)
+    return made, round(time.perf_counter() - start, 5)
 
 
 def plan_figures(graph: Graph, block: int) -> tuple[Plan, Figures]:
@@ -89,78 +88,111 @@ def proof_figures(found: Plan) -> Figures:
     return {"apply seconds": applied, "prove seconds": proved, "verdicts": dict(answers)}
 
 
-def run_figures(name: str, found: Plan) -> Figures:
-    """The seconds of a run of the network as it is, with its rewrites unplanned, and planned; whether bits agree, and with onnxruntime."""
-    unplanned = planned(found.graph, found.problem, found.unplanned)
-    variants: list[tuple[str, Graph, dict[str, Schedule]]] = [
-        ("plain", found.graph, {}),
-        ("unplanned", unplanned.new, dict(unplanned.schedules)),
-        ("planned", found.rewrite.new, dict(found.rewrite.schedules)),
-    ]
-    (given,) = found.graph.inputs
-    image = np.random.default_rng(1).normal(size=given.shape).astype(np.float32)
-    outputs, figures = dict[str, Array](), Figures()
-    runs: dict[str, Callable[[], tuple[Array, ...]]] = {}
-    for label, graph, schedules in variants:
-        runs[label] = _run_of(graph, {given.name: image}, Kernels(schedules))
-        (outputs[label],), figures[f"{label} first seconds"] = timed(runs[label])
-    times = {label: list[float]() for label in runs}
-    # In turns, so that whatever else the machine does falls on all of them.
-    for _ in range(ROUNDS):
-        for label, run in runs.items():
-            times[label].append(timed(run)[1])
-    figures |= {f"{label} seconds": min(seconds) for label, seconds in times.items()}
-    bits = [output.view(np.int32) for output in outputs.values()]
-    figures["bit-equal"] = all(np.array_equal(bits[0], other) for other in bits)
-    return figures | _against_onnxruntime(name, image, outputs["planned"])
+class Runs:
+    """The network planned, with its rewrites unplanned and, where `plain` says so, as it is, run by kernels on one image."""
+
+    def __init__(self, name: str, found: Plan, *, plain: bool) -> None:
+        self.name = name
+        (given,) = found.graph.inputs
+        self.image = np.random.default_rng(1).normal(size=given.shape).astype(np.float32)
+        unplanned = planned(found.graph, found.problem, found.unplanned)
+        kernels = Kernels(found.rewrite.schedules)
+        self.functions = len(found.rewrite.new.functions())
+        self.runs = {
+            "planned": self._run(found.rewrite.new, kernels),
+            "unplanned": self._run(unplanned.new, kernels.also(unplanned.schedules)),
+        }
+        if plain:
+            self.runs["plain"] = self._run(found.graph, kernels.also({}))
+        self.outputs = dict[str, Array]()
+
+    def _run(self, graph: Graph, kernels: Kernels) -> Callable[[], tuple[Array, ...]]:
+        (given,) = graph.inputs
+        return lambda: run_graph(graph, {given.name: self.image}, runner=kernels, mover=kernels.move)
+
+    def first(self, label: str) -> float:
+        """The seconds of a first run, which builds the kernels."""
+        (self.outputs[label],), seconds = timed(self.runs[label])
+        return seconds
+
+    def timed(self, folder: str) -> Figures:
+        """The seconds of a run of each, in turns, so that whatever else the machine does falls on all of them; whether bits agree.
+
+        What the network as it is makes is kept in the folder, or found there.
+        """
+        kept, runs = Path(folder) / f"{self.name}.npy", dict[str, Callable[[], Any]](self.runs)
+        if "plain" in runs:
+            session = _session(self.name)
+            inputs = {session.get_inputs()[0].name: self.image}
+            runs["onnxruntime"] = lambda: session.run(None, inputs)
+            np.save(kept, np.stack([self.outputs["plain"], runs["onnxruntime"]()[0]]))
+        rounds = max(ROUNDS[0], min(ROUNDS[1], int(SECONDS / sum(timed(run)[1] for run in runs.values()))))
+        times = {label: list[float]() for label in runs}
+        for _ in range(rounds):
+            for label, run in runs.items():
+                times[label].append(timed(run)[1])
+        plain, wanted = np.load(kept)
+        equal = (np.array_equal(output.view(np.int32), plain.view(np.int32)) for output in self.outputs.values())
+        return {f"{label} seconds": min(seconds) for label, seconds in times.items()} | {
+            "bit-equal": all(equal),
+            "largest difference": float(np.max(np.abs(wanted - plain)) / np.max(np.abs(wanted))),
+        }
 
 
-def _run_of(graph: Graph, inputs: dict[str, Array], kernels: Kernels) -> Callable[[], tuple[Array, ...]]:
-    """A run of the graph; the first one builds its kernels."""
-    return lambda: run_graph(graph, inputs, runner=kernels, mover=kernels.move)
-
-
-def _against_onnxruntime(name: str, image: Array, made: Array) -> Figures:
+def _session(name: str) -> Any:
+    """onnxruntime's session for a network, with one thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = ERRORS_ONLY
-    session = onnxruntime.InferenceSession(network(name).SerializeToString(), options, providers=["CPUExecutionProvider"])
-    inputs = {session.get_inputs()[0].name: image}
-    (wanted,) = session.run(None, inputs)
-    seconds = min(timed(lambda: session.run(None, inputs))[1] for _ in range(ROUNDS))
-    difference = float(np.max(np.abs(np.asarray(wanted) - made)) / np.max(np.abs(wanted)))
-    return {"onnxruntime": onnxruntime.__version__, "onnxruntime seconds": seconds, "largest difference": difference}
+    return onnxruntime.InferenceSession(network(name).SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def measure(name: str, block: int, *, prove: bool, run: bool) -> Figures:
-    """All that is asked for of one network and one layout."""
-    graph, importing = timed(lambda: graph_of(model_of(network(name))))
-    found, figures = plan_figures(graph, block)
-    figures["import seconds"] = importing
-    if prove or run:
-        figures |= proof_figures(found)
-    return figures | (run_figures(name, found) if run else {})
+@dataclass
+class Counted:
+    """A proof cache that counts what it is asked for, and what it knows."""
+
+    store: ProofStore
+    asked: int = 0
+    known: int = 0
+
+    def get(self, table: str, key: str) -> dict[str, Any] | None:
+        """As the cache does."""
+        found = self.store.get(table, key)
+        if table == PROOF:
+            self.asked += 1
+            self.known += found is not None
+        return found
+
+    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
+        """As the cache does."""
+        self.store.put(table, key, value)
 
 
-def measured(name: str, block: int, *, prove: bool, run: bool) -> Figures:
-    """The same, in processes of their own: what is proved is proved again with what the first run left in the proof cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        figures = _process(name, block, folder, prove=prove, run=run)
-        if prove:
-            again = _process(name, block, folder, prove=True, run=False)
-            figures |= {f"{key} again": again[key] for key in ("apply seconds", "prove seconds")}
-    return figures
-
-
-def _process(name: str, block: int, folder: str, *, prove: bool, run: bool) -> Figures:
-    asked = [word for word, wanted in (("--prove", prove), ("--run", run)) if wanted]
-    command = [sys.executable, "-m", "benchmarks.bench_plan", name, "--block", str(block), "--here", folder, *asked]
-    # Kernels that store large arrays anew would take more threads than one.
-    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
-    found: Figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=alone).stdout)
-    return found
+def measure(name: str, block: int, folder: str, asked: Asked, *, plain: bool, second: bool) -> tuple[Figures, Runs | None]:
+    """All that is asked for of one network and one layout but the times of runs."""
+    cache = Counted(ProofStore.open(folder))
+    runs = None
+    with remembering(cache):
+        graph, importing = timed(lambda: graph_of(model_of(network(name))))
+        found, figures = plan_figures(graph, block)
+        figures["import seconds"] = importing
+        if asked.prove or asked.run:
+            figures |= proof_figures(found)
+        if asked.run:
+            runs = Runs(name, found, plain=plain)
+            figures |= {"functions": runs.functions, "first seconds": runs.first("planned")}
+        if second:
+            return {**figures, "proofs asked": cache.asked, "proofs known": cache.known}, None
+        if runs is not None:
+            for label in list(runs.runs)[1:]:
+                runs.first(label)
+    if asked.prove:
+        later = again((name, block), folder, asked)
+        figures |= {f"{key} again": later[key] for key in ("apply seconds", "prove seconds", "first seconds") if key in later}
+        figures |= {key: later[key] for key in ("proofs asked", "proofs known")}
+    return figures, runs
 
 
 def keep(name: str, block: int, figures: Figures) -> None:
@@ -176,8 +208,8 @@ def keep(name: str, block: int, figures: Figures) -> None:
 
 def table() -> str:
     """The tables of the smallest network, measured now; of the others `docs/graphs.md` has what was measured last."""
-    name = NETWORKS[0]
-    return tables({name: {str(block): measured(name, block, prove=True, run=False) for block in BLOCKS}})
+    found = side_by_side(NETWORKS[:1], Asked(prove=True, run=False, blocks=BLOCKS, at_once=1))
+    return tables({NETWORKS[0]: {str(block): figures for (_, block), figures in found}})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -186,21 +218,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join(NETWORKS))
     parser.add_argument("--block", type=int, action="append", choices=BLOCKS, help="channels in a block; 4 and 8 unless given")
     parser.add_argument("--prove", action="store_true", help="prove every value of the planned graphs")
-    parser.add_argument("--run", action="store_true", help="run them, and onnxruntime (in blocks of 8)")
+    parser.add_argument("--run", action="store_true", help="run them, and onnxruntime")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="how many networks are prepared at a time; one for each core")
     parser.add_argument("--here", help=argparse.SUPPRESS)
+    parser.add_argument("--outputs", help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--again", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     everything = not given.networks
-    blocks = given.block or list(BLOCKS)
+    blocks = tuple(given.block or BLOCKS)
+    asked = Asked(given.prove or everything, given.run or everything, blocks, max(1, given.at_once or 1))
     if given.here is not None:
-        with remembering(ProofStore.open(given.here)):
-            print(json.dumps(measure(given.networks[0], blocks[0], prove=given.prove, run=given.run)))
+        figures, runs = measure(given.networks[0], blocks[0], given.here, asked, plain=given.plain, second=given.again)
+        print(READY, flush=True)
+        input()
+        print(json.dumps(figures | (runs.timed(given.outputs) if runs is not None else {})))
         return
-    for name in given.networks or NETWORKS:
-        for block in blocks:
-            run = (given.run or everything) and block == max(BLOCKS)
-            figures = measured(name, block, prove=given.prove or everything, run=run)
-            print(f"{name}, blocks of {block}: {json.dumps(figures)}", flush=True)
-            keep(name, block, figures)
+    for (name, block), figures in side_by_side(given.networks or NETWORKS, asked):
+        print(f"{name}, blocks of {block}: {json.dumps(figures)}", flush=True)
+        keep(name, block, figures)
 
 
 if __name__ == "__main__":

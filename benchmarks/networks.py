@@ -64,6 +64,7 @@ def _weights(random: np.random.Generator, use: tuple[str, int], extents: Sequenc
         return random.uniform(0.5, 1.5, extents).astype(np.float32)
     if operator == "BatchNormalization" and place == GAMMA:
         return random.uniform(0.8, 1.2, extents).astype(np.float32)
-    scale = {4: np.sqrt(2 / np.prod(extents[1:])), 2: np.sqrt(1 / extents[-1])}.get(len(extents), 0.1)
+    # Half of what a rectifier lets through is zero; behind depthwise filters there is none.
+    scale = {4: np.sqrt((1 if extents[1:2] == [1] else 2) / np.prod(extents[1:])), 2: np.sqrt(1 / extents[-1])}.get(len(extents), 0.1)
     weights: NDArray[np.float64] = random.normal(size=extents) * scale
     return weights.astype(np.float32)

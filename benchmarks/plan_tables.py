@@ -8,6 +8,10 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "plans.json"
 MARKS = ("<!-- begin: made by benchmarks/bench_plan.py -->", "<!-- end: made by benchmarks/bench_plan.py -->")
+FIRST_HEAD = (
+    "| network | blocks | functions | first run | in a second process | proofs from the cache |",
+    "|---|---:|---:|---:|---:|---:|",
+)
 RUN_HEAD = (
     "| network | blocks | plain | unplanned | planned | bits | onnxruntime | difference |",
     "|---|---:|---:|---:|---:|---|---:|---:|",
@@ -21,9 +25,11 @@ def tables(results: Results) -> str:
     """The rewrites, the times of planning and proving, and the times of runs."""
     parts = ["**Rewrites, and the bytes that they move**", *_rewrites(results)]
     parts += ["", "**Seconds of planning and proving**", *_proofs(results)]
-    runs = list(_runs(results))
+    runs, firsts = list(_runs(results)), list(_firsts(results))
+    if firsts:
+        parts += ["", "**Seconds of a first run, kernels made on the way**", *FIRST_HEAD, *firsts]
     if runs:
-        parts += ["", "**Seconds of a run, one image, one thread**", *RUN_HEAD, *runs]
+        parts += ["", "**Milliseconds of a run, one image, one thread**", *RUN_HEAD, *runs]
     return "\n".join(_spaced(parts)) + "\n"
 
 
@@ -65,11 +71,25 @@ def _proved(found: Figures) -> str:
     return f"{cold} | {again} | {found['verdicts'].get('proved', 0)} of {total}"
 
 
+def _firsts(results: Results) -> Iterator[str]:
+    for name, blocks in results.items():
+        for block, found in blocks.items():
+            if "first seconds again" in found:
+                times = f"{found['first seconds']:.1f} | {found['first seconds again']:.1f}"
+                known = f"{found['proofs known']} of {found['proofs asked']}"
+                yield f"| {name} | {block} | {found['functions']} | {times} | {known} |"
+
+
 def _runs(results: Results) -> Iterator[str]:
     for name, blocks in results.items():
         for block, found in blocks.items():
             if "bit-equal" not in found:
                 continue
-            times = " | ".join(f"{found[f'{label} seconds']:.3f}" for label in ("plain", "unplanned", "planned"))
+            times = " | ".join(_milliseconds(found, label) for label in ("plain", "unplanned", "planned"))
             bits = "equal" if found["bit-equal"] else "differ"
-            yield f"| {name} | {block} | {times} | {bits} | {found['onnxruntime seconds']:.3f} | {found['largest difference']:.1e} |"
+            peer = _milliseconds(found, "onnxruntime")
+            yield f"| {name} | {block} | {times} | {bits} | {peer} | {found['largest difference']:.1e} |"
+
+
+def _milliseconds(found: Figures, label: str) -> str:
+    return f"{found[f'{label} seconds'] * 1e3:.1f}"

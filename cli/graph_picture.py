@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import prod
 
-from layoutproof.graph.model import Call, Value
+from layoutproof.cli.plan_moves import layout_in, moves_in, with_operator
+from layoutproof.cli.render.sizes import bytes_text
+from layoutproof.graph.model import Call
 from layoutproof.graph.planning.candidates import operator_name
-from layoutproof.graph.planning.layouts import Layout, layout_of
-from layoutproof.graph.scalars import number_of
+from layoutproof.graph.planning.layouts import Layout, is_plain
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import counted
 
@@ -89,39 +89,32 @@ _Item = tuple[Row, tuple[str, ...], tuple[str, ...]]
 
 def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_Item]:
     """A row for each input, call, rewrite in whatever many steps, and output."""
-    graph = rewrite.new
-    values = graph.by_name()
-
-    def layout(value: str) -> Layout:
-        place = rewrite.places[value]
-        return layout_of(place.index_map, None if place.pad is None else number_of(place.pad))
-
-    def old(value: str) -> str:
-        return rewrite.places[value].value
-
+    graph, operator = rewrite.new, _operators(rewrite)
+    moves = {each.made[0].name: each for each in moves_in(rewrite)}
     for value in graph.inputs:
-        yield Row(Kind.INPUT, str(value), layout(value.name)), (), (value.name,)
-    pending: list[Value] = []
-    for number, step in enumerate(graph.steps):
+        yield Row(Kind.INPUT, str(value), layout_in(rewrite, value.name)), (), (value.name,)
+    for step in graph.steps:
+        made = step.results[0]
         if isinstance(step, Call):
-            made = step.results[0]
-            operator = operator_name(step)
-            yield (
-                Row(Kind.CALLS, f"{operator}  {list(made.shape)}", layout(made.name), (operator,)),
-                step.operands,
-                tuple(value.name for value in step.results),
-            )
-            continue
-        pending = [*(pending if pending else [values[step.operand]]), step.result]
-        after = graph.steps[number + 1] if number + 1 < len(graph.steps) else None
-        if after is None or isinstance(after, Call) or after.operand != step.result.name:
-            first, last = pending[0], pending[-1]
-            size = sum(prod(value.shape) * value.dtype.bytes for value in (first, last))
-            text = f"{old(first.name)}: {name(layout(first.name))} to {name(layout(last.name))}, {size:,} bytes"
-            yield Row(Kind.REWRITE, text, layout(last.name)), (first.name,), tuple(value.name for value in pending[1:])
-            pending = []
+            row = Row(Kind.CALLS, f"{operator(step)}  {list(made.shape)}", layout_in(rewrite, made.name), (operator(step),))
+            yield row, step.operands, tuple(value.name for value in step.results)
+        elif made.name in moves:
+            move = moves[made.name]
+            text = f"{with_operator(rewrite.old, move.value)}: {name(move.source)} to {name(move.target)}, {bytes_text(move.bytes)}"
+            yield Row(Kind.REWRITE, text, move.target), (move.first.name,), tuple(value.name for value in move.made)
     for output in graph.outputs:
-        yield Row(Kind.OUTPUT, old(output), layout(output)), (output,), ()
+        yield Row(Kind.OUTPUT, rewrite.places[output].value, layout_in(rewrite, output)), (output,), ()
+
+
+def _operators(rewrite: GraphRewrite) -> Callable[[Call], str]:
+    """How the operator of a new call is called: as in the old graph, where functions have names without numbers for their layouts."""
+    producers = rewrite.old.producers()
+
+    def operator(call: Call) -> str:
+        old = producers.get(rewrite.places[call.results[0].name].value)
+        return operator_name(old if isinstance(old, Call) else call)
+
+    return operator
 
 
 def _joined(steps: Sequence[_Item]) -> list[_Item]:
@@ -129,13 +122,18 @@ def _joined(steps: Sequence[_Item]) -> list[_Item]:
     found: list[_Item] = []
     for row, used, made in steps:
         last = found[-1][0] if found else None
-        if last is not None and last.kind is Kind.CALLS and row.kind is Kind.CALLS and last.layout == row.layout:
+        if last is not None and last.kind is Kind.CALLS and row.kind is Kind.CALLS and _alike(last.layout, row.layout):
             operators = (*last.operators, *row.operators)
             joined = replace(last, text=_summary(operators), operators=operators)
             found[-1] = (joined, (*found[-1][1], *used), (*found[-1][2], *made))
         else:
             found.append((row, used, made))
     return found
+
+
+def _alike(one: Layout | None, other: Layout | None) -> bool:
+    """Whether two layouts are one, or arrays are stored as they are indexed in both, with however many axes."""
+    return one == other or (one is not None and other is not None and is_plain(one) and is_plain(other))
 
 
 def _summary(operators: Sequence[str]) -> str:

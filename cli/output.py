@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from layoutproof.cli import codes
-from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.diagnostic import error
+from layoutproof.verify.whole_files import Content, check_place, write_whole_files, writing_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
-_STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
 
 
 def exit_code(status: Status) -> int:
@@ -53,85 +50,25 @@ def write_file(path: Path, data: bytes) -> None:
     write_files({path: data})
 
 
-def write_files(contents: Mapping[Path, bytes]) -> None:
+def write_files(contents: Mapping[Path, Content]) -> None:
     """Write files that belong together: all of them are there beside their places before the first takes its own.
 
     Raises LayoutproofError where one cannot be written; existing files are then as they were.
     """
-    for path in contents:
-        check_writable(path)
-    parts: list[tuple[Path, Path]] = []
-    try:
-        for path, data in contents.items():
-            if _is_stream(path):
-                with open(_into(path), "wb") as stream:
-                    stream.write(data)
-                continue
-            path = _behind_links(path)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-            parts.append((Path(temporary), path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            # mkstemp makes files for their owner only; a result has the permissions that any new file has.
-            os.chmod(temporary, 0o666 & ~_umask())
-        for part, path in parts:
-            os.replace(part, path)
-    except BrokenPipeError:
-        raise
-    except OSError as problem:
-        raise _cannot_write(path, problem) from problem
-    finally:
-        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the names are gone already.
-        for part, _ in parts:
-            part.unlink(missing_ok=True)
+    write_whole_files(contents, codes.OUTPUT)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[TextIO]:
+def writing(path: Path) -> AbstractContextManager[TextIO]:
     """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
 
     For what is too long to be made in memory. Raises LayoutproofError where it cannot be written.
     """
-    check_writable(path)
-    part: Path | None = None
-    try:
-        if _is_stream(path):
-            with open(_into(path), "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-                yield file
-            return
-        path = _behind_links(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-        part = Path(temporary)
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(part, 0o666 & ~_umask())
-        os.replace(part, path)
-    except BrokenPipeError:
-        raise
-    except OSError as problem:
-        raise _cannot_write(path, problem) from problem
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
+    return writing_whole(path, codes.OUTPUT)
 
 
 def check_writable(path: Path) -> None:
     """Raise LayoutproofError now where `write_file` would later, so that no work is done for nothing."""
-    if path.is_dir():
-        raise error(codes.OUTPUT, f"cannot write {path}: it is a directory")
-    if not path.parent.is_dir():
-        what = "is no directory" if path.parent.exists() else "does not exist"
-        raise error(codes.OUTPUT, f"cannot write {path}: {path.parent} {what}")
-    if path.exists() and _is_protected(path):
-        raise error(codes.OUTPUT, f"cannot write {path}: the file is write-protected")
-    if _is_stream(path):
-        return
-    if _is_protected(path.parent):
-        raise error(codes.OUTPUT, f"cannot write {path}: the directory {path.parent} is write-protected")
+    check_place(path, codes.OUTPUT)
 
 
 def make_folder(path: Path) -> None:
@@ -143,41 +80,7 @@ def make_folder(path: Path) -> None:
     except FileExistsError as problem:
         raise error(codes.OUTPUT, f"cannot write into {path}: it is a file, not a folder") from problem
     except OSError as problem:
-        raise _cannot_write(path, problem) from problem
-
-
-def _is_protected(path: Path) -> bool:
-    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
-    return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
-
-
-def _is_stream(path: Path) -> bool:
-    """Whether a path is written into and never replaced: a device, a pipe, or whatever `/dev/stdout` stands for.
-
-    A superuser could rename a file over `/dev/null`, and would have none from then on.
-    """
-    return path.exists() and (not path.is_file() or path.parent in _STREAMS)
-
-
-def _into(path: Path) -> int:
-    """A stream opened to write behind what is there. Raises OSError."""
-    sys.stdout.flush()
-    return os.open(path, os.O_WRONLY | os.O_APPEND)
-
-
-def _behind_links(path: Path) -> Path:
-    """The file that a link leads to: that one is replaced, and the link stays."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
-def _cannot_write(path: Path, problem: OSError) -> LayoutproofError:
-    return error(codes.OUTPUT, f"cannot write {path}: {problem.strerror or problem}")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        raise error(codes.OUTPUT, f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
 def emit(text: str, path: Path | None) -> None:

@@ -19,12 +19,14 @@ from layoutproof.ir.layout_strings import layout_map, parse_layout
 from layoutproof.ir.map_text import parse_index_map
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "conv": ("conv2d", "grouped_conv2d", "depthwise_conv2d"),
-    "pool": ("max_pool2d", "avg_pool2d"),
+    "conv": tuple(
+        f"{way}{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (2, 1, 3) for way in ("", "grouped_", "depthwise_")
+    ),
+    "pool": tuple(f"{kind}_pool{rank}d" for rank in (2, 1, 3) for kind in ("max", "avg")),
 }
 """Names that stand for several operators of the library."""
 
-_PLAIN = ("NCHW", "OIHW", "NC", "C")
+_PLAIN = ("NCHW", "OIHW", "NCW", "OIW", "NCDHW", "OIDHW", "NC", "C")
 """How the library stores arrays: a layout with the axes of one of these is made from it."""
 
 _FORMS = {
@@ -38,13 +40,27 @@ _WORD = re.compile(r"\s*\w*\s*")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A layout that is asked for: by which option, of whose arrays (None: the first operand and the results), and its map, if any."""
+    """A layout that is asked for: whose, of which array, by name or by its place among operands and results (None: of the first operand
+    and of the results), and its map, if any. `label` says where it was asked for.
+    """
 
-    option: str
+    label: str
     name: str
-    array: str | None
+    array: str | int | None
     text: str
     index_map: IndexMap | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Layouts that are asked for, not yet looked up in a graph: of operators, of single calls, of inputs and outputs."""
+
+    operators: tuple[Wanted, ...] = ()
+    calls: tuple[Wanted, ...] = ()
+    ends: tuple[Wanted, ...] = ()
+
+
+NOTHING = Wishes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +75,50 @@ class Asked:
     names: Mapping[Layout, str]
 
 
-def asked_of(graph: Graph, layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]) -> Asked:
-    """What the options ask of a graph; of one call `--frozen` comes before `--layout`.
+def wishes_of(layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]) -> Wishes:
+    """What the options say. Raises LayoutproofError for a text that has not the form, or that is no layout."""
+    return Wishes(*(tuple(_read(option, text) for text in texts) for option, texts in zip(_FORMS, (layouts, frozen, free), strict=True)))
 
-    Raises LayoutproofError for a text that is no layout, for names that no call or array has, and for a layout that fits none of them.
+
+def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
+    """What is asked of a graph: of one array, what options say before what a file says; and of one call, what is said of it alone.
+
+    Raises LayoutproofError for names that no call or array has, and for a layout that fits none of them.
     """
     calls = tuple(calls_of(graph))
     found: dict[str, dict[str, IndexMap]] = {}
-    wanted = [_read("--layout", text) for text in layouts]
+    for wishes in (file, options):
+        for call, maps in _of_operators(calls, wishes.operators).items():
+            found.setdefault(call, {}).update(maps)
+    for wishes in (file, options):
+        found |= _of_calls(calls, wishes.calls)
+    inputs, outputs = dict[str, IndexMap | Free](), dict[int, IndexMap | Free]()
+    for wishes in (file, options):
+        entering, leaving = _ends(graph, wishes.ends)
+        inputs, outputs = {**inputs, **entering}, {**outputs, **leaving}
+    named = (each for wishes in (file, options) for each in (*wishes.operators, *wishes.calls, *wishes.ends))
+    names = {layout_of(each.index_map): each.text for each in named if each.index_map is not None and _WORD.fullmatch(each.text)}
+    return Asked(found, inputs, outputs, names)
+
+
+def _of_operators(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, IndexMap]]:
+    found: dict[str, dict[str, IndexMap]] = {}
     for each in wanted:
         of_operator = tuple(call for call in calls if operator_name(call) in FAMILIES.get(each.name, (each.name,)))
         if not of_operator:
             raise _unknown(each, "no call is of an operator", {operator_name(call) for call in calls}, FAMILIES)
         _give(found, each, of_operator)
-    single: dict[str, dict[str, IndexMap]] = {}
-    for each in (_read("--frozen", text) for text in frozen):
+    return found
+
+
+def _of_calls(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, IndexMap]]:
+    found: dict[str, dict[str, IndexMap]] = {}
+    for each in wanted:
         one = tuple(call for call in calls if each.name in (value.name for value in call.results))
         if not one:
             raise _unknown(each, "no call makes a value", {value.name for call in calls for value in call.results})
-        _give(single, each, one)
-        wanted.append(each)
-    ends = [_read("--free", text) for text in free]
-    inputs, outputs = _ends(graph, ends)
-    named = ((each.index_map, each.text) for each in (*wanted, *ends))
-    names = {layout_of(index_map): text for index_map, text in named if index_map is not None and _WORD.fullmatch(text)}
-    return Asked({**found, **single}, inputs, outputs, names)
+        _give(found, each, one)
+    return found
 
 
 def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | Free], dict[int, IndexMap | Free]]:
@@ -99,9 +134,7 @@ def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | 
         rank = len(values[each.name].shape)
         if each.index_map is not None and len(each.index_map.inputs) != rank:
             takes = counted(len(each.index_map.inputs), "index", "indices")
-            raise error(
-                codes.LAYOUT_NAMES, f"--free {each.name}: the layout takes {takes}, {each.name} has {counted(rank, 'axis', 'axes')}"
-            )
+            raise error(codes.LAYOUT_NAMES, f"{each.label}: the layout takes {takes}, {each.name} has {counted(rank, 'axis', 'axes')}")
         if each.name in entering:
             inputs[each.name] = asked
         outputs |= {number: asked for number, name in enumerate(graph.outputs) if name == each.name}
@@ -116,11 +149,11 @@ def _read(option: str, text: str) -> Wanted:
     given = bool(layout) if equals else option != "--layout" and not dot
     if not named or not given:
         raise error(codes.LAYOUT_NAMES, f"{option} {text!r}: expected {_FORMS[option]}")
-    index_map = _map(layout, f"{option} {name}{dot}{array}") if equals else None
-    return Wanted(option, name, array if dot else None, layout, index_map)
+    index_map = map_of_text(layout, f"{option} {name}{dot}{array}") if equals else None
+    return Wanted(f"{option} {name}", name, array if dot else None, layout, index_map)
 
 
-def _map(text: str, name: str) -> IndexMap:
+def map_of_text(text: str, name: str) -> IndexMap:
     """A layout's map. Raises LayoutproofError for a text that is none, with its place."""
     arrow = _ARROW.fullmatch(text)
     if arrow is not None:
@@ -146,7 +179,7 @@ def _give(found: dict[str, dict[str, IndexMap]], wanted: Wanted, calls: Sequence
         for array in arrays:
             maps = found.setdefault(call.results[0].name, {})
             if array in maps:
-                raise error(codes.LAYOUT_NAMES, f"{wanted.option} {wanted.name}: {array} of {call.function.name} is given two layouts")
+                raise error(codes.LAYOUT_NAMES, f"{wanted.label}: {array} of {call.function.name} is given two layouts")
             assert wanted.index_map is not None  # else there are no arrays
             maps[array] = wanted.index_map
     if not fits:
@@ -159,22 +192,25 @@ def _arrays(call: Call, wanted: Wanted) -> Iterator[str]:
         return
     rank = len(wanted.index_map.inputs)
     signature = signature_of(call.function)
-    chosen = (*signature.operands[:1], *signature.results) if wanted.array is None else (*signature.operands, *signature.results)
-    for buffer in chosen:
-        if buffer.rank == rank and wanted.array in (None, buffer.name):
-            yield buffer.name
+    if wanted.array is None:
+        yield from (buffer.name for buffer in (*signature.operands[:1], *signature.results) if buffer.rank == rank)
+    else:
+        every = enumerate((*signature.operands, *signature.results))
+        yield from (buffer.name for number, buffer in every if buffer.rank == rank and wanted.array in (number, buffer.name))
 
 
 def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
     signature = signature_of(calls[0].function)
     there = {buffer.name: buffer.rank for buffer in (*signature.operands, *signature.results)}
     known = ", ".join(f"{name} with {counted(rank, 'axis', 'axes')}" for name, rank in there.items())
-    if wanted.array is not None and wanted.array not in there:
-        message = f"{wanted.option} {wanted.name}.{wanted.array}: {calls[0].function.name} has no array {wanted.array}"
+    if isinstance(wanted.array, int) and wanted.array >= len(there):
+        message = f"{wanted.label}: {calls[0].function.name} has {counted(len(there), 'array', 'arrays')}, operands before results"
+    elif isinstance(wanted.array, str) and wanted.array not in there:
+        message = f"{wanted.label}.{wanted.array}: {calls[0].function.name} has no array {wanted.array}"
     else:
         assert wanted.index_map is not None  # else it fits
         takes = counted(len(wanted.index_map.inputs), "index", "indices")
-        message = f"{wanted.option} {wanted.name}: the layout takes {takes}, and no array that it could be for has as many axes"
+        message = f"{wanted.label}: the layout takes {takes}, and no array that it could be for has as many axes"
     return error(codes.LAYOUT_NAMES, message, help=f"{calls[0].function.name} has {known}")
 
 
@@ -184,7 +220,7 @@ def _unknown(wanted: Wanted, what: str, known: set[str], families: Mapping[str, 
     shown = ", ".join(names[:_MOST_NAMES]) + (f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
     there = f"there are {shown}" if names else "the graph has no calls"
     hint = f"did you mean {close[0]}? {there}" if close else there
-    return error(codes.LAYOUT_NAMES, f"{wanted.option} {wanted.name}: {what} {wanted.name}", help=hint)
+    return error(codes.LAYOUT_NAMES, f"{wanted.label}: {what} {wanted.name}", help=hint)
 
 
 _MOST_NAMES = 30

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from layoutproof.cli.graph_picture import Column, column_of
+from layoutproof.cli.plan_limits import Left
 from layoutproof.cli.plan_report import PlanReport
-from layoutproof.graph.planning.plan import Plan
+from layoutproof.cli.render.sizes import bytes_text
+from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import counted
 
 
@@ -14,15 +17,15 @@ def picture_of_plan(report: PlanReport, ending: str) -> bytes:
     """The graph before and after planning, as the bytes of an `svg` or `png` file."""
     from layoutproof.cli.graph_drawing import draw_columns  # matplotlib takes a second to load, and only pictures need it
 
-    return draw_columns(columns_of(report), report.layout_name, f"{report.source}: {report.graph.name}", ending)
+    return draw_columns(columns_of(report), report.layout_name, f"{Path(report.source).name}: {report.graph.name}", ending)
 
 
 def columns_of(report: PlanReport) -> tuple[Column, Column]:
     """Before and after."""
-    before = replace(report.plan, choice=report.plan.unplanned)
+    unplanned = replace(report.plan, choice=report.plan.unplanned)
 
-    def column(what: str, plan: Plan) -> Column:
-        rewrites = counted(plan.count(plan.choice), "rewrite", "rewrites")
-        return column_of(plan.rewrite, f"{what}: {rewrites}, {plan.cost:,} bytes", report.layout_name)
+    def column(what: str, rewrite: GraphRewrite, left: Left) -> Column:
+        title = f"{what}: {counted(left.count, 'rewrite', 'rewrites')}, {bytes_text(left.bytes)}"
+        return column_of(rewrite, title, report.layout_name)
 
-    return column("as asked", before), column("planned", report.plan)
+    return column("as asked", unplanned.rewrite, report.moved(unplanned.choice)), column("planned", report.rewrite, report.left)

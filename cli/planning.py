@@ -3,144 +3,129 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from layoutproof.cli import codes as cli_codes
-from layoutproof.cli.gate.items import Options
 from layoutproof.cli.gate.known import remembered
-from layoutproof.cli.output import check_writable, emit, exit_code, show, write_files
-from layoutproof.cli.plan_layouts import Asked, asked_of
+from layoutproof.cli.output import emit, exit_code, show, write_files
+from layoutproof.cli.plan_layouts import asked_of
 from layoutproof.cli.plan_picture import picture_of_plan
 from layoutproof.cli.plan_report import PlanReport
+from layoutproof.cli.plan_request import Request
 from layoutproof.cli.plan_trial import compare_graphs
-from layoutproof.cli.progress import Advance, stages
-from layoutproof.cli.render.plan_report import plan_to_dict, render_plan
+from layoutproof.cli.progress import Advance, stages, timed
+from layoutproof.cli.render.plan_json import plan_to_dict
+from layoutproof.cli.render.plan_report import render_plan
 from layoutproof.graph import codes
-from layoutproof.graph.certificate import certify_graph
-from layoutproof.graph.fold import Folding, fold
-from layoutproof.graph.hoist import hoisted_graph
-from layoutproof.graph.model import Graph
+from layoutproof.graph.absorbed import absorbed
+from layoutproof.graph.certificate import certificate_files
+from layoutproof.graph.fold import fold
+from layoutproof.graph.hoist import hoisting
+from layoutproof.graph.model import Array, Graph
+from layoutproof.graph.planning.cost_files import costs_text
+from layoutproof.graph.planning.costs import bytes_moved
 from layoutproof.graph.planning.plan import plan
+from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.text.files import graph_files, load_graph
+from layoutproof.graph.witness import GraphRewrite
 from layoutproof.importers.onnx import load_model
+from layoutproof.importers.onnx.peer import PeerRun, run_with_onnxruntime
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.proof_cache.places import place_of
-from layoutproof.verify.certificate.sealing import to_bytes
 from layoutproof.verify.verdict import Status
+from layoutproof.verify.whole_files import Content
 
-_PICTURES = (".svg", ".png")
 
-
-def plan_graph(
-    graph: Path,
-    *,
-    layouts: Sequence[str],
-    frozen: Sequence[str],
-    free: Sequence[str],
-    greedy: bool,
-    run: bool,
-    seed: int,
-    output: Path | None,
-    picture: Path | None,
-    certificate: Path | None,
-    cache: Path | None,
-    no_cache: bool,
-    output_format: str,
-) -> int:
-    """Plan as the options of `plan` say, which these are, and return the exit code. Raises LayoutproofError for bad input."""
-    if cache is not None and no_cache:
-        raise click.UsageError("--cache and --no-cache contradict each other.")
-    _check_places(graph, output, picture, certificate)
-    options = Options((), cache=None if no_cache else str(place_of(str(cache) if cache is not None else None)))
-    with stages(6 + run) as advance, remembered(options):
+def plan_graph(request: Request) -> int:
+    """Plan what is asked for and return the exit code. Raises LayoutproofError for bad input."""
+    seconds: dict[str, float] = {}
+    with stages(6 + request.run) as shown, remembered(request.options), timed(shown, seconds) as advance:
         advance("reading")
-        given = read_graph(graph)
-        advance("folding")
-        folding = fold(hoisted_graph(given))
-        asked = asked_of(folding.new, layouts, frozen, free)
-        report = _planned(str(graph), given, folding, asked, greedy, advance)
-        if run and report.refused is None and report.status is Status.PROVED:
+        given = read_graph(request.graph, request.sizes)
+        report = _planned(request, given, advance)
+        if request.run and report.refused is None and report.proof is Status.PROVED:
             advance("running")
-            report = replace(report, trial=compare_graphs(given, report.plan, seed))
+            report = replace(report, trial=compare_graphs(given, report.plan, report.rewrite, request.seed, _peer(request)))
         advance("writing")
-        files = _files(report, output, picture, certificate)
-    if files:
-        write_files(files)
-    report = replace(report, written=tuple(files))
-    _tell(report, output_format)
-    undone = [what for what, asked in (("run", run and report.trial is None), ("written", output or certificate)) if asked]
-    if report.status is not Status.PROVED and undone:
+        files = _files(request, report)
+        if files:
+            write_files(files)
+    report = replace(report, written=tuple(files), seconds=seconds)
+    _tell(report, request.output_format)
+    asked = request.output or request.certificate
+    undone = [what for what, wanted in (("run", request.run and report.trial is None), ("written", asked)) if wanted]
+    if report.proof is not Status.PROVED and undone:
         click.echo(f"the planned graph is not {' and not '.join(undone)}: not all of it is proved", err=True)
     return exit_code(report.status)
 
 
-def read_graph(path: Path) -> Graph:
-    """The graph of a file: a model, or a text. Raises LayoutproofError."""
+def read_graph(path: Path, sizes: Mapping[str, int]) -> Graph:
+    """The graph of a file: a model, whose open extents have these sizes, or a text. Raises LayoutproofError."""
     if path.suffix == ".onnx":
-        return load_model(path)
+        return load_model(path, sizes)
     if path.suffix == ".py":
         return load_graph(path)
     raise error(codes.MODEL_FILE, f"{path}: a graph is read from a file that ends in .onnx (a model) or .py (its text)")
 
 
-def _check_places(graph: Path, output: Path | None, picture: Path | None, certificate: Path | None) -> None:
-    """Raise LayoutproofError now for what could not be written at the end, or would overwrite what is read or written besides."""
-    if output is not None and output.suffix != ".py":
-        raise error(cli_codes.OUTPUT, f"cannot write {output}: a graph's text ends in .py, and its arrays stand beside it in .npz")
-    if picture is not None and picture.suffix.lower() not in _PICTURES:
-        raise error(cli_codes.PICTURE_FORMAT, f"{picture}: the file's ending chooses the format; expected .svg or .png")
-    graphs = () if output is None else (output, output.with_suffix(".npz"))
-    read = (graph, graph.with_suffix(".npz")) if graph.suffix == ".py" else (graph,)
-    taken = {path.resolve(): "it is what is planned" for path in read}
-    for path in (*graphs, *(path for path in (picture, certificate) if path is not None)):
-        check_writable(path)
-        if path.resolve() in taken:
-            raise error(cli_codes.OUTPUT, f"cannot write {path}: {taken[path.resolve()]}")
-        taken[path.resolve()] = "something else is written there"
-
-
-def _planned(name: str, graph: Graph, folding: Folding, asked: Asked, greedy: bool, advance: Advance) -> PlanReport:
+def _planned(request: Request, graph: Graph, advance: Advance) -> PlanReport:
     """The plan of a graph with all that is proved of it; or what was refused. Raises LayoutproofError where nobody gets what was asked."""
+    advance("folding")
+    hoisted = hoisting(graph)
+    folding = fold(hoisted.new)
+    asked = asked_of(folding.new, request.wishes, request.file_wishes)
     advance("planning")
     outputs = [(output, asked.outputs.get(number)) for number, output in enumerate(folding.new.outputs)]
-    found = plan(folding.new, {}, calls=asked.calls, inputs=asked.inputs, outputs=outputs if asked.outputs else None)
+    cost = request.costs if request.costs is not None else bytes_moved
+    found = plan(folding.new, {}, calls=asked.calls, inputs=asked.inputs, outputs=outputs if asked.outputs else None, cost=cost)
     if found.refused and set(found.refused) == set(asked.calls):
         call, reason = next(iter(found.refused.items()))
         number = len(found.refused)
         raise error(codes.NO_PLAN, f"of {counted(number, 'call', 'calls')} none can have the layout that was asked for: {call}: {reason}")
-    if greedy:
-        found = replace(found, choice=found.greedy, optimal=False)
-    report = PlanReport(name, graph, asked, folding, found, greedy)
+    if request.greedy:
+        found = replace(found, choice=found.greedy)
+    report = PlanReport(str(request.graph), graph, asked, hoisted, folding, found, request.greedy, request.costs, request.limits)
     advance("giving operators their layouts")
     try:
-        _ = found.rewrite
+        made = _with_absorbed(found.rewrite, request.absorb) if request.absorb else None
+        report = replace(report, absorbed=made)
+        _ = report.rewrite
     except IllegalTransform as problem:
         if not problem.verdicts:
             raise
         return replace(report, refused=problem)
     advance("proving")
-    return replace(report, verdicts=found.verdicts)
+    return replace(report, verdicts=found.verdicts if made is None else prove_graph_rewrite(made, found.interface))
 
 
-def _files(report: PlanReport, output: Path | None, picture: Path | None, certificate: Path | None) -> dict[Path, bytes]:
-    """What is written: the planned graph and its certificate where all of it is proved, the picture of whatever there is.
+def _with_absorbed(rewrite: GraphRewrite, names: Sequence[tuple[str, str | None]]) -> GraphRewrite:
+    for name, array in names:
+        rewrite = absorbed(rewrite, name, None if array is None else (array,))
+    return rewrite
 
-    Raises LayoutproofError for a graph that is too large for a certificate.
-    """
-    files: dict[Path, bytes] = {}
+
+def _peer(request: Request) -> Callable[[Sequence[Array]], PeerRun] | None:
+    """What runs the model on arrays besides, where that is asked for."""
+    return (lambda arrays: run_with_onnxruntime(request.graph, arrays)) if request.onnxruntime else None
+
+
+def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
+    """What is written: the planned graph and its certificate where all of it is proved, a picture of whatever there is, measured costs."""
+    files: dict[Path, Content] = {}
+    if request.measure is not None and report.costs is not None:
+        files[request.measure] = costs_text(report.costs.table, request.measure).encode()
     if report.refused is not None:
         return files
-    if certificate is not None and report.status is Status.PROVED:
-        files[certificate] = to_bytes(certify_graph(report.plan.rewrite, report.plan.interface))
-    if output is not None and report.status is Status.PROVED:
-        files |= graph_files(report.plan.rewrite.new, output)
-    if picture is not None:
-        files[picture] = picture_of_plan(report, picture.suffix.lower().removeprefix("."))
+    if request.certificate is not None and report.proof is Status.PROVED:
+        files |= certificate_files(request.certificate, report.rewrite, report.plan.interface)
+    if request.output is not None and report.proof is Status.PROVED:
+        files |= graph_files(report.rewrite.new, request.output)
+    if request.picture is not None:
+        files[request.picture] = picture_of_plan(report, request.picture.suffix.lower().removeprefix("."))
     return files
 
 
@@ -148,6 +133,7 @@ def _tell(report: PlanReport, output_format: str) -> None:
     if output_format == "json":
         emit(json.dumps(plan_to_dict(report), indent=2) + "\n", None)
     else:
-        show(render_plan(report, markup=True))
+        # Times differ from run to run: who redirects the output to compare it has none in it.
+        show(render_plan(report, markup=True, times=sys.stdout.isatty()))
     for diagnostic in report.refused.diagnostics if report.refused is not None else ():
         click.echo(diagnostic.render(), err=True)

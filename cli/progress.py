@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 
 Advance = Callable[[str], None]
 
@@ -30,6 +31,25 @@ def stages(count: int) -> Iterator[Advance]:
             progress.update(task, description=name, advance=1)
 
         yield advance
+
+
+@contextmanager
+def timed(advance: Advance, seconds: dict[str, float]) -> Iterator[Advance]:
+    """Give a function to call like `advance`, which calls it; `seconds` has how long each stage took, by its name, at the end."""
+    begun: list[tuple[str, float]] = []
+
+    def end() -> None:
+        if begun:
+            name, start = begun.pop()
+            seconds[name] = perf_counter() - start
+
+    def told(name: str) -> None:
+        end()
+        advance(name)
+        begun.append((name, perf_counter()))
+
+    yield told
+    end()
 
 
 def _silent(name: str) -> None:

@@ -22,20 +22,30 @@ jobs_option = click.option(
 @click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
 @click.option("--engine", "engines", multiple=True, type=click.Choice(ENGINES), help="Which solvers; all that are installed unless said.")
 @click.option("--seconds", type=click.FloatRange(0.1, 3600), default=SECONDS, show_default=True, help="For each question, of each solver.")
+@click.option("--arrays", type=file_path, multiple=True, metavar="FILE", help="An .npz file with constants of graphs; may be repeated.")
 @jobs_option
 @format_option("text", "json")
 @output_option
 def recheck_command(
-    paths: Sequence[Path], engines: Sequence[str], seconds: float, jobs: int | None, output_format: str, output: Path | None
+    paths: Sequence[Path],
+    engines: Sequence[str],
+    seconds: float,
+    arrays: Sequence[Path],
+    jobs: int | None,
+    output_format: str,
+    output: Path | None,
 ) -> int:
     """Check certificates, lemmas and expected verdicts again, in files and in folders.
 
     Every obligation is derived anew from the programs in the file, every question is put to z3 and cvc5 (and bitwuzla, which knows
     no integers), and small inputs are run. A file that was changed or cut off is refused. What rests on one engine is named.
+
+    Large constants of a graph stand in a file beside its certificate, or in one given with --arrays; what is not found is not looked
+    at, and said to be so.
     """
     from layoutproof.cli.rechecking import recheck_files
 
-    return recheck_files(paths, engines, seconds, number_of_jobs(jobs), output_format, output)
+    return recheck_files(paths, engines, seconds, number_of_jobs(jobs), output_format, output, arrays)
 
 
 def number_of_jobs(jobs: int | None) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from layoutproof.cli import codes
 from layoutproof.cli.output import check_writable, emit, exit_code, show
 from layoutproof.cli.progress import stages
 from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
-from layoutproof.graph.certificate import read_any
+from layoutproof.graph.certificate_reading import read_any
 from layoutproof.ir.diagnostic import error
 from layoutproof.verify.certificate.reading import find_files
 from layoutproof.verify.certificate.recheck import Report, recheck
@@ -20,7 +21,15 @@ from layoutproof.verify.verdict import Status
 EXIT_BROKEN = 2
 
 
-def recheck_files(paths: Sequence[Path], engines: Sequence[str], seconds: float, jobs: int, output_format: str, output: Path | None) -> int:
+def recheck_files(
+    paths: Sequence[Path],
+    engines: Sequence[str],
+    seconds: float,
+    jobs: int,
+    output_format: str,
+    output: Path | None,
+    arrays: Sequence[Path] = (),
+) -> int:
     """Check files again as the options of `recheck` say, which these are; return the exit code. Raises LayoutproofError for bad input."""
     if output is not None:
         check_writable(output)
@@ -28,7 +37,9 @@ def recheck_files(paths: Sequence[Path], engines: Sequence[str], seconds: float,
     if not files:
         raise error(codes.NOTHING_TO_CHECK, f"nothing to check in {', '.join(map(str, paths))}")
     chosen = choose_engines(engines)
-    report = recheck(files, chosen, jobs=jobs, seconds=seconds, watched=stages, read=read_any)
+    # One file alone may share its work among processes; of several each has one.
+    read = partial(read_any, arrays=tuple(arrays), jobs=jobs if len(files) == 1 else 1)
+    report = recheck(files, chosen, jobs=jobs, seconds=seconds, watched=stages, read=read)
     if output_format == "json":
         emit(json.dumps(recheck_to_dict(report), indent=2) + "\n", output)
     elif output is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from layoutproof.graph.absorb import fold_into_call
+    from layoutproof.graph.absorbed import absorbed as fold_into_planned_call
     from layoutproof.graph.builder import GraphBuilder
     from layoutproof.graph.certificate import save_graph_certificate
     from layoutproof.graph.flow import NoFlow
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     from layoutproof.graph.fold import fold as fold_graph
     from layoutproof.graph.hoist import hoist_layout_rewrites, hoisted_graph
     from layoutproof.graph.kernels import Kernels
+    from layoutproof.graph.matching import prove_planned
     from layoutproof.graph.model import Graph, Value
+    from layoutproof.graph.planning.cost_files import load_costs, save_costs
+    from layoutproof.graph.planning.costs import Move
     from layoutproof.graph.planning.ends import FREE
+    from layoutproof.graph.planning.measuring import MeasuredCosts
     from layoutproof.graph.planning.plan import Plan, plan
     from layoutproof.graph.planning.replaced import Replacement
     from layoutproof.graph.proving import prove_graph_rewrite
@@ -41,6 +46,8 @@ __all__ = [
     "GraphRewrite",
     "Interface",
     "Kernels",
+    "MeasuredCosts",
+    "Move",
     "NoFlow",
     "Plan",
     "Replacement",
@@ -48,16 +55,20 @@ __all__ = [
     "flow_layouts",
     "fold_graph",
     "fold_into_call",
+    "fold_into_planned_call",
     "frozen",
     "hoist_layout_rewrites",
     "hoisted_graph",
+    "load_costs",
     "load_graph",
     "operators_of",
     "parse_graph",
     "plan",
     "print_graph",
     "prove_graph_rewrite",
+    "prove_planned",
     "run_graph",
+    "save_costs",
     "save_graph",
     "save_graph_certificate",
 ]
@@ -70,6 +81,8 @@ _HOME: dict[str, tuple[str, str]] = {
     "GraphRewrite": ("witness", "GraphRewrite"),
     "Interface": ("witness", "Interface"),
     "Kernels": ("kernels", "Kernels"),
+    "MeasuredCosts": ("planning.measuring", "MeasuredCosts"),
+    "Move": ("planning.costs", "Move"),
     "NoFlow": ("flow", "NoFlow"),
     "Plan": ("planning.plan", "Plan"),
     "Replacement": ("planning.replaced", "Replacement"),
@@ -77,16 +90,20 @@ _HOME: dict[str, tuple[str, str]] = {
     "flow_layouts": ("flow", "flow"),
     "fold_graph": ("fold", "fold"),
     "fold_into_call": ("absorb", "fold_into_call"),
+    "fold_into_planned_call": ("absorbed", "absorbed"),
     "frozen": ("signature", "frozen"),
     "hoist_layout_rewrites": ("hoist", "hoist_layout_rewrites"),
     "hoisted_graph": ("hoist", "hoisted_graph"),
+    "load_costs": ("planning.cost_files", "load_costs"),
     "load_graph": ("text.files", "load_graph"),
     "operators_of": ("recognise", "operators_of"),
     "parse_graph": ("text.reader", "parse_graph"),
     "plan": ("planning.plan", "plan"),
     "print_graph": ("text.printer", "print_graph"),
     "prove_graph_rewrite": ("proving", "prove_graph_rewrite"),
+    "prove_planned": ("matching", "prove_planned"),
     "run_graph": ("run", "run_graph"),
+    "save_costs": ("planning.cost_files", "save_costs"),
     "save_graph": ("text.files", "save_graph"),
     "save_graph_certificate": ("certificate", "save_graph_certificate"),
 }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, binary, const
 from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
@@ -14,13 +15,18 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, loads_in
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 
+Extents = Mapping[Var, int]
+UNBOUNDED: Extents = MappingProxyType({})
+"""Variables of which nothing is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An element of a buffer, its indices over the variables around it."""
+    """An element of a buffer, its indices over the variables around it; `extents` are those of variables that start at zero."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
+    extents: Extents = field(default_factory=lambda: UNBOUNDED, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.buffer.name}[{', '.join(expr_text(index, 'plain') for index in self.indices)}]"
@@ -52,49 +58,73 @@ def _below(stmt: Stmt, guards: tuple[Expr, ...], extents: Mapping[Var, int]) -> 
     if isinstance(stmt, BufferStore):
         reads = [*loads_in(stmt.value), *(load for index in stmt.indices for load in loads_in(index))]
         reads += [load for guard in guards for load in loads_in(guard)]
-        yield Statement(Access(stmt.buffer, stmt.indices), tuple(dict.fromkeys(_access(load) for load in reads)), extents)
+        loads = dict.fromkeys(Access(load.buffer, load.indices, extents) for load in reads)
+        yield Statement(Access(stmt.buffer, stmt.indices, extents), tuple(loads), extents)
         return
     if isinstance(stmt, Let):
         guards = (*guards, stmt.value)
     elif isinstance(stmt, IfThenElse):
         guards = (*guards, stmt.condition)
     elif isinstance(stmt, For):
-        extents = {**extents, **_sized(stmt.var, stmt.extent)}
+        extents = {**extents, **_sized(stmt.var, stmt.start, stmt.extent)}
     elif isinstance(stmt, Block):
         guards = (*guards, stmt.where)
-        extents = {**extents, **{v: n for i in stmt.iter_vars for v, n in _sized(i.var, i.domain.extent).items()}}
+        extents = {**extents, **{v: n for i in stmt.iter_vars for v, n in _sized(i.var, i.domain.start, i.domain.extent).items()}}
     for child in children(stmt):
         if isinstance(child, Stmt):
             yield from _below(child, guards, extents)
 
 
-def _sized(variable: Var, extent: Expr) -> dict[Var, int]:
-    return {variable: extent.value} if isinstance(extent, IntImm) else {}
+def _sized(variable: Var, start: Expr, extent: Expr) -> dict[Var, int]:
+    return {variable: extent.value} if isinstance(extent, IntImm) and isinstance(start, IntImm) and start.value == 0 else {}
 
 
-def _access(load: BufferLoad) -> Access:
-    return Access(load.buffer, load.indices)
-
-
-def normal(expr: Expr) -> Affine:
+def normal(expr: Expr, extents: Extents = UNBOUNDED) -> Affine:
     """Index arithmetic as a sum of terms; what a quotient or remainder by a number leaves whole stands outside of it.
 
-    `(v + 64) // 8` is `v // 8 + 8`, `(v + 64) % 8` is `v % 8`.
+    `(v + 64) // 8` is `v // 8 + 8`, `(v + 64) % 8` and `v % 16 % 8` are `v % 8`, and `(h * 8 + d) // 8` is `h` where `d` is below 8.
     """
     if isinstance(expr, Binary) and isinstance(expr.rhs, IntImm) and expr.rhs.value > 0:
         if expr.op is BinaryOp.FLOORDIV:
-            whole, rest = normal(expr.lhs).split(expr.rhs.value)
-            return whole + _term(BinaryOp.FLOORDIV, rest, expr.rhs)
+            whole, rest = normal(expr.lhs, extents).split(expr.rhs.value)
+            return whole + _term(BinaryOp.FLOORDIV, rest, expr.rhs, extents)
         if expr.op is BinaryOp.FLOORMOD:
-            return _term(BinaryOp.FLOORMOD, normal(expr.lhs).split(expr.rhs.value)[1], expr.rhs)
+            return _term(BinaryOp.FLOORMOD, normal(expr.lhs, extents).split(expr.rhs.value)[1], expr.rhs, extents)
     if isinstance(expr, Binary) and expr.op in (BinaryOp.ADD, BinaryOp.SUB):
-        left, right = normal(expr.lhs), normal(expr.rhs)
+        left, right = normal(expr.lhs, extents), normal(expr.rhs, extents)
         return left + right if expr.op is BinaryOp.ADD else left - right
     return affine_of(expr)
 
 
-def _term(op: BinaryOp, dividend: Affine, divisor: IntImm) -> Affine:
-    if dividend.is_constant:
-        value = dividend.constant // divisor.value if op is BinaryOp.FLOORDIV else dividend.constant % divisor.value
-        return Affine({}, value)
+def _term(op: BinaryOp, dividend: Affine, divisor: IntImm, extents: Extents) -> Affine:
+    bounds = _bounds(dividend, extents)
+    if bounds is not None and bounds[0] // divisor.value == bounds[1] // divisor.value:
+        quotient = Affine({}, bounds[0] // divisor.value)
+        return quotient if op is BinaryOp.FLOORDIV else dividend - quotient.scaled(divisor.value)
+    if op is BinaryOp.FLOORMOD and dividend.constant == 0 and list(dividend.terms.values()) == [1]:
+        (term,) = dividend.terms
+        if isinstance(term, Binary) and term.op is op and isinstance(term.rhs, IntImm) and term.rhs.value % divisor.value == 0:
+            return _term(op, normal(term.lhs, extents).split(divisor.value)[1], divisor, extents)
     return Affine({binary(op, expression_of(dividend, divisor.dtype), const(divisor.value, divisor.dtype)): 1})
+
+
+def _bounds(form: Affine, extents: Extents) -> tuple[int, int] | None:
+    """The least and the largest that a sum can be; None where that is not known."""
+    low = high = form.constant
+    for term, factor in form.terms.items():
+        found = _term_bounds(term, extents)
+        if found is None:
+            return None
+        low, high = low + min(factor * end for end in found), high + max(factor * end for end in found)
+    return low, high
+
+
+def _term_bounds(term: Expr, extents: Extents) -> tuple[int, int] | None:
+    if isinstance(term, Var):
+        return (0, extents[term] - 1) if term in extents else None
+    if not isinstance(term, Binary) or not isinstance(term.rhs, IntImm) or term.rhs.value <= 0:
+        return None
+    if term.op is BinaryOp.FLOORMOD:
+        return 0, term.rhs.value - 1
+    found = _bounds(normal(term.lhs, extents), extents) if term.op is BinaryOp.FLOORDIV else None
+    return None if found is None else (found[0] // term.rhs.value, found[1] // term.rhs.value)

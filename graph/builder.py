@@ -8,11 +8,13 @@ from layoutproof.graph.assembly import Assembly
 from layoutproof.graph.model import Value
 from layoutproof.graph.operators.convolution import Halo, Pair, conv2d
 from layoutproof.graph.operators.elementwise import binary, unary
-from layoutproof.graph.operators.linear import dense, matmul
-from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
+from layoutproof.graph.operators.indexing import gather
+from layoutproof.graph.operators.linear import dense, einsum, matmul
+from layoutproof.graph.operators.moving import concat, expand, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
 from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
 from layoutproof.graph.operators.reduction import reduce
+from layoutproof.graph.operators.statistics import layer_norm, log_softmax
 
 NO_HALO: Halo = (0, 0, 0, 0)
 
@@ -35,7 +37,7 @@ class GraphBuilder(Assembly):
         return self.conv2d(data, weight, strides=strides, halo=halo, groups=data.shape[1])
 
     def matmul(self, first: Value, second: Value) -> Value:
-        """The product of two matrices."""
+        """The product of two matrices; of many, axes in front are repeated as numpy has it."""
         return self.call(matmul(first.shape, second.shape, str(first.dtype)), first, second)[0]
 
     def dense(self, data: Value, weight: Value) -> Value:
@@ -91,7 +93,7 @@ class GraphBuilder(Assembly):
         return self.reduce("mean", data, (2, 3), keep=True)
 
     def reduce(self, kind: str, data: Value, axes: Sequence[int], *, keep: bool = False) -> Value:
-        """A reduction over some axes: `sum`, `mean`, `max`, `min`."""
+        """A reduction over some axes: `sum`, `mean`, `max`, `min`, `prod`, `l1`, `l2`, `sum_square`, `log_sum`, `log_sum_exp`."""
         return self.call(reduce(kind, data.shape, tuple(axes), keep, str(data.dtype)), data)[0]
 
     def sum(self, data: Value, axes: Sequence[int], *, keep: bool = False) -> Value:
@@ -105,6 +107,28 @@ class GraphBuilder(Assembly):
     def softmax(self, data: Value, *, axis: int = -1) -> Value:
         """Shares that add up to one along an axis."""
         return self.call(softmax(data.shape, axis, str(data.dtype)), data)[0]
+
+    def log_softmax(self, data: Value, *, axis: int = -1) -> Value:
+        """The logarithms of shares along an axis."""
+        return self.call(log_softmax(data.shape, axis, str(data.dtype)), data)[0]
+
+    def layer_norm(self, data: Value, scale: Value, bias: Value, *, axis: int = -1, epsilon: float = 1e-5) -> Value:
+        """Elements scaled by the mean and the variance over all axes from one on."""
+        func = layer_norm(data.shape, axis, scale.shape, bias.shape, epsilon, str(data.dtype))
+        return self.call(func, data, scale, bias)[0]
+
+    def einsum(self, equation: str, *operands: Value) -> Value:
+        """A sum of products: `bij,bjk->bik`."""
+        func = einsum(equation, tuple(operand.shape for operand in operands), str(operands[0].dtype) if operands else "float32")
+        return self.call(func, *operands)[0]
+
+    def gather(self, data: Value, places: Value, *, axis: int = 0) -> Value:
+        """What stands at places of an axis; the places are data."""
+        return self.call(gather(data.shape, places.shape, axis, str(data.dtype), str(places.dtype)), data, places)[0]
+
+    def expand(self, data: Value, shape: Sequence[int]) -> Value:
+        """The elements repeated over axes of extent 1, and over more axes in front."""
+        return self.call(expand(data.shape, tuple(shape), str(data.dtype)), data)[0]
 
     def reshape(self, data: Value, shape: Sequence[int]) -> Value:
         """The elements under other axes."""

@@ -22,15 +22,18 @@ GRAPH_NAME = "LP615"
 RUN_INPUT = "LP616"
 TWO_FUNCTIONS = "LP617"
 VALUE_NAME = "LP618"
+GRAPH_WRITE = "LP619"
 NO_FLOW = "LP621"
 NOT_A_COPY = "LP622"
 FOLD_INTO = "LP623"
 LAYOUT_NAMES = "LP631"
 NO_PLAN = "LP632"
 COST_TABLE = "LP633"
+LAYOUT_FILE = "LP634"
 MODEL_FILE = "LP641"
 MODEL_OPERATOR = "LP642"
 MODEL_SHAPE = "LP643"
+MODEL_RUNTIME = "LP644"
 
 MEANINGS: Mapping[str, str] = {
     TWO_VALUES: "Every value of a graph is made in one place and has a name of its own.",
@@ -51,13 +54,16 @@ MEANINGS: Mapping[str, str] = {
     RUN_INPUT: "A graph is run on one array for each input, of the input's shape and data type.",
     TWO_FUNCTIONS: "Functions of a graph that differ have names that differ in its text.",
     VALUE_NAME: "The name of a value is one that a graph's text can have: an identifier of Python, and no keyword.",
+    GRAPH_WRITE: "A graph's text and arrays are written whole, both or neither, into a folder that is there and may be written to.",
     NO_FLOW: "A layout does not flow through an operator: some access of it would not be a clean image of the layout any more.",
     NOT_A_COPY: "A function does more than move elements, so it is no layout rewrite.",
     FOLD_INTO: "A layout transform is folded into a call that makes its operand for it alone, or into one that takes its result.",
     LAYOUT_NAMES: "A layout is asked for by an operator's name and one map for each of its arrays.",
     NO_PLAN: "No assignment of layouts meets all that is frozen.",
     COST_TABLE: "A table of costs has a cost, not below zero, for every rewrite that a plan may need.",
+    LAYOUT_FILE: "A file of layouts is TOML or JSON: tables of operators, of calls, and of inputs and outputs, each with layouts.",
     MODEL_FILE: "The file is not a model that can be read, or the reader for it is not installed.",
     MODEL_OPERATOR: "The model has an operator, or a use of one, that is not translated.",
-    MODEL_SHAPE: "The model leaves an extent open, or its shapes do not fit together.",
+    MODEL_SHAPE: "The model leaves an extent open that no size is given for, or a size is given for none.",
+    MODEL_RUNTIME: "onnxruntime, with which a model is compared, is not installed, or does not run it.",
 }

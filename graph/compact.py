@@ -8,6 +8,7 @@ from math import prod
 
 from layoutproof.graph.maps import box_of, is_bijective
 from layoutproof.graph.model import Shape
+from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, BinaryOp, IntImm
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
@@ -28,9 +29,17 @@ def _filled(text: str, shape: Shape) -> Shape | None:
     box = box_of(index_map, shape)
     choices = [_rounded(index_map, axis, extent) for axis, extent in enumerate(shape)]
     for larger in sorted(product(*choices), key=prod):
-        if prod(larger) == prod(box) and box_of(index_map, larger) == box and is_bijective(index_map, larger):
+        if prod(larger) == prod(box) and _fills(index_map, larger, box):
             return larger
     return None
+
+
+def _fills(index_map: IndexMap, shape: Shape, box: Shape) -> bool:
+    try:
+        return box_of(index_map, shape) == box and is_bijective(index_map, shape)
+    except LayoutproofError:
+        # Along an axis that is turned around more elements would lie below zero.
+        return False
 
 
 def _rounded(index_map: IndexMap, axis: int, extent: int) -> list[int]:

@@ -28,7 +28,9 @@ def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText
 
     Raises NoFlow where the padding of a result would hold something else than its contract says, or that is not proved.
     """
-    schedule = relaid(func, layouts, pads)
+    # Nobody else sees a temporary: its padding may hold what is computed there.
+    inner: dict[str, PadText] = {name: "T.undef()" for name in layouts if name not in {buffer.name for buffer in func.buffers}}
+    schedule = relaid(func, layouts, {**inner, **pads})
     names = [block.name for block in blocks_of(func)]
     try:
         for name in names:
@@ -37,6 +39,9 @@ def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText
                 schedule.transform_block_layout(name, index_map)
             if find_block(schedule.func, name).where != TRUE:
                 schedule.remove_branching_through_overcompute(name)
+            if inner:
+                # What fills a temporary's padding would hide what was computed there.
+                schedule.remove_no_op()
         schedule.remove_no_op()
     except IllegalTransform as problem:
         raise NoFlow(func, f"its padding cannot be computed like everything else: {problem.diagnostics[0].message}") from problem

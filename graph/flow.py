@@ -14,7 +14,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from layoutproof.graph import codes
-from layoutproof.graph.accesses import Access, Statement, normal, statements_of
+from layoutproof.graph.accesses import UNBOUNDED, Access, Statement, normal, statements_of
+from layoutproof.graph.digits import Digit, digits_of
 from layoutproof.graph.maps import report_of
 from layoutproof.graph.signature import shape_of
 from layoutproof.ir.buffer import Buffer
@@ -26,7 +27,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.lowering.affine import Affine
+from layoutproof.lowering.affine import Affine, expression_of
 from layoutproof.lowering.find import find_buffer
 from layoutproof.verify.verdict import Status
 
@@ -106,8 +107,9 @@ class _Pair:
     def parts(self) -> Iterator[_Part]:
         """The outputs of the map that go along. Raises NoFlow."""
         taken = {axis for index in self.known.indices if (axis := self.axis_of(_variable(index))) is not None}
+        digits = self.digits()
         for output in self.index_map.outputs:
-            part = self.carried(output, taken)
+            part = self.carried(output, taken, digits)
             if part is not None:
                 taken |= set(part.axes.values())
                 yield part
@@ -117,13 +119,22 @@ class _Pair:
         axes = [axis for axis, index in enumerate(self.unknown.indices) if variable is not None and _variable(index) == variable]
         return axes[0] if len(axes) == 1 else None
 
-    def carried(self, output: Expr, taken: AbstractSet[int]) -> _Part | None:
+    def axes_in(self, output: Expr) -> list[int]:
+        """The axes of the known array that an output of its map is over."""
+        return [axis for axis, variable in enumerate(self.index_map.inputs) if variable in free_variables(output)]
+
+    def carried(self, output: Expr, taken: AbstractSet[int], digits: Mapping[int, Digit]) -> _Part | None:
         """An output of the map for the other; None where the other has none of its axes. Axes in `taken` already have an output."""
-        axes = [axis for axis, variable in enumerate(self.index_map.inputs) if variable in free_variables(output)]
+        axes = self.axes_in(output)
         variables = [_variable(self.known.indices[axis]) for axis in axes]
         followed = [self.axis_of(variable) for variable in variables]
         if axes and None not in followed:
             return self.part(output, axes, [v for v in variables if v is not None], [axis for axis in followed if axis is not None])
+        if axes and all(axis in digits for axis in axes):
+            return self.in_digits(output, axes, digits)
+        same = self.same_index(output)
+        if axes and same is not None and same not in taken:
+            return _Part(Var(f"u{same}"), {Var(f"u{same}"): same}, {})
         used = {v for axis in axes for v in free_variables(self.known.indices[axis])}
         touched = [k for k, index in enumerate(self.unknown.indices) if used & set(free_variables(index))]
         if not touched:
@@ -152,10 +163,49 @@ class _Pair:
         names = {axis: v.name for axis, v in zip(other, inputs, strict=True)}
         return _Part(substitute(output, values), dict(zip(variables, other, strict=True)), names)
 
+    def digits(self) -> Mapping[int, Digit]:
+        """The axes of the known array that are digits of an axis of the other, which is split or joined.
+
+        The map has to have coarse ones first: else the elements of the other array would come in an order that no axis of it has.
+        """
+        found = digits_of(self.known, self.unknown)
+        places: dict[int, list[int]] = {}
+        steps: dict[int, list[int]] = {}
+        for place, output in enumerate(self.index_map.outputs):
+            for digit in (found[axis] for axis in self.axes_in(output) if axis in found):
+                places.setdefault(digit.axis, []).append(place)
+                steps.setdefault(digit.axis, []).append(digit.step)
+        apart = {axis for axis, held in places.items() if steps[axis] == sorted(steps[axis], reverse=True) and not self.is_one(held)}
+        return {axis: digit for axis, digit in found.items() if digit.axis in apart}
+
+    def is_one(self, places: Sequence[int]) -> bool:
+        """Whether some outputs of the map, all of an axis of the other, stand side by side as they are: together they are that axis."""
+        beside = places == list(range(places[0], places[-1] + 1))
+        return beside and all(self.index_map.outputs[place] in self.index_map.inputs for place in places)
+
+    def in_digits(self, output: Expr, mine: Sequence[int], digits: Mapping[int, Digit]) -> _Part:
+        """An output over axes that are digits of the other's axes."""
+        whole = {digits[axis].axis: Var(f"u{digits[axis].axis}") for axis in mine}
+        shape = shape_of(self.unknown.buffer)
+        values: dict[Var, Expr] = {self.index_map.inputs[axis]: digits[axis].of(whole[digits[axis].axis]) for axis in mine}
+        extents = {variable: shape[axis] for axis, variable in whole.items()}
+        moved = expression_of(normal(substitute(output, values), extents), output.dtype)
+        return _Part(moved, {variable: axis for axis, variable in whole.items()}, {})
+
+    def same_index(self, output: Expr) -> int | None:
+        """The one axis of the other whose index is what an output is of the known one's; None where there is none, or more than one."""
+        values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
+        image = normal(substitute(output, values), self.known.extents)
+        found = [axis for axis, index in enumerate(self.unknown.indices) if normal(index, self.unknown.extents) == image]
+        return found[0] if len(found) == 1 and image.terms else None
+
     def fresh_term(self, output: Expr) -> Expr | None:
         """The one part of a variable that the mapped index has and the index had not, `c//4` of `(g*8 + c)//4`; else None."""
         values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
-        terms = _new_terms(self.known, normal(substitute(output, values)))
+        image = substitute(output, values)
+        # With a group that is just one block, `c//4` is 0 where `c` is below 4, and still says where it goes.
+        bounded, unbounded = (_new_terms(self.known, normal(image, extents)) for extents in (self.known.extents, UNBOUNDED))
+        terms = bounded if bounded else unbounded
         if len(terms) != 1 or len(free_variables(terms[0])) != 1:
             return None
         before = _operations(self.known)
@@ -272,12 +322,13 @@ def _check_clean(func: PrimFunc, statement: Statement, maps: Layouts) -> None:
 def _images(access: Access, maps: Layouts) -> list[Affine]:
     """The indices of an access in the layout of its array."""
     index_map = maps.get(access.buffer.name)
-    return [normal(index) for index in (access.indices if index_map is None else index_map.map_indices(access.indices))]
+    indices = access.indices if index_map is None else index_map.map_indices(access.indices)
+    return [normal(index, access.extents) for index in indices]
 
 
 def _operations(access: Access) -> frozenset[Expr]:
     """The quotients, remainders and other operations that the indices of an access have."""
-    return frozenset(term for index in access.indices for term in normal(index).terms if not isinstance(term, Var))
+    return frozenset(term for index in access.indices for term in normal(index, access.extents).terms if not isinstance(term, Var))
 
 
 def _new_terms(access: Access, image: Affine) -> list[Expr]:
@@ -294,6 +345,11 @@ def _about(access: Access, image: Affine, variable: Var) -> Mapping[Expr, int]:
 
 def check_injective(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> None:
     """Raise NoFlow unless a map is proved to give each element of an array a place of its own."""
-    report = report_of(index_map, shape_of(buffer))
+    try:
+        report = report_of(index_map, shape_of(buffer))
+    except LayoutproofError as problem:
+        # A map that was derived may give places below zero, as along an axis that is turned around.
+        why = problem.diagnostics[0].message
+        raise NoFlow(func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is no layout: {why}") from problem
     if report.injective.status is not Status.PROVED:
         raise NoFlow(func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is not proved to be injective")

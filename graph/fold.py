@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,18 +63,24 @@ class Folding:
 def fold(graph: Graph) -> Folding:
     """The graph with its layout operators folded, without steps that nothing uses any more. Raises LayoutproofError for a malformed one."""
     require_graph(graph)
-    current, made, refused = graph, list[Fold](), dict[tuple[Any, ...], Fold]()
+    current, made, refused = graph, list[Fold](), _Refused()
     while True:
         found = next(_folds(current, refused), None)
         if found is None:
-            return Folding(graph, current, tuple(made), tuple(refused.values()))
+            return Folding(graph, current, tuple(made), tuple(fold for _, fold in refused.values()))
         step, current = found
         made.append(step)
 
 
-def _folds(graph: Graph, refused: dict[tuple[Any, ...], Fold]) -> Iterator[tuple[Fold, Graph]]:
-    """The folds that can be made, each with the graph that it leaves. Those not proved go to `refused`, and are not tried again."""
-    producers = graph.producers()
+_Refused = dict[tuple[Any, ...], tuple[int, Fold]]
+
+
+def _folds(graph: Graph, refused: _Refused) -> Iterator[tuple[Fold, Graph]]:
+    """The folds that can be made, each with the graph that it leaves.
+
+    Those not proved go to `refused`, and are not tried again while as many values of the chain have other uses.
+    """
+    producers, consumers = graph.producers(), graph.consumers()
     data = {constant.value.name: constant for constant in graph.constants}
     for step in graph.steps:
         if isinstance(step, Call):
@@ -82,26 +89,33 @@ def _folds(graph: Graph, refused: dict[tuple[Any, ...], Fold]) -> Iterator[tuple
             yield _into_constant(graph, step, data[step.operand])
             continue
         chain = chain_to(step, producers)
-        root = graph.by_name()[chain[0].operand]
+        root, held = graph.by_name()[chain[0].operand], _held(graph, chain, consumers)
         for length, new in candidates(root, chain):
             key = (step.result.name, chain, new)
-            if key in refused:
+            if key in refused and refused[key][0] == held:
                 continue
-            found = _tried(graph, chain, length, new)
+            found = _tried(root, chain, length, new, held)
             if found.status is Status.PROVED:
+                refused.pop(key, None)
                 yield found, replaced(graph, step, new, chain[-length].operand)
             else:
-                refused[key] = found
+                refused[key] = held, found
 
 
-def _tried(graph: Graph, chain: tuple[Rewriting, ...], length: int, new: tuple[Rewriting, ...]) -> Fold:
+def _held(graph: Graph, chain: Sequence[Rewriting], consumers: Mapping[str, tuple[Step, ...]]) -> int:
+    """How many operators of a chain make what others than the next one depend on."""
+    used = [consumers[step.result.name] != (after,) or step.result.name in graph.outputs for step, after in pairwise(chain)]
+    return max((number for number, others in enumerate(used, start=1) if others), default=0)
+
+
+def _tried(root: Value, chain: tuple[Rewriting, ...], length: int, new: tuple[Rewriting, ...], held: int) -> Fold:
     """The fold of the last operators of a chain, proved by themselves or, where that fails, with all that is known of their operand."""
-    values = graph.by_name()
 
     def proved(start: int) -> Fold:
         old = chain[start:]
         result = (*chain[start : len(chain) - length], *new)
-        return Fold(chain[-1].result.name, old, result, prove_chains(values[old[0].operand], old, result))
+        operand = chain[start - 1].result if start else root
+        return Fold(chain[-1].result.name, old, result, prove_chains(operand, old, result, max(held - start, 0)))
 
     found = proved(len(chain) - length)
     return found if found.status is Status.PROVED or len(chain) == length else proved(0)
@@ -126,7 +140,7 @@ def candidates(root: Value, chain: Sequence[Rewriting]) -> Iterator[tuple[int, t
         return
     pair = _PAIRS.get((type(chain[-2]), type(last)))
     if pair is not None:
-        new = pair(chain[-2], last)
+        new = pair((chain[-3].result if len(chain) > 2 else root).shape, chain[-2], last)
         if new is not None and len(new) < 2:
             yield 2, new
 
@@ -143,22 +157,25 @@ def _leaves_all(step: Rewriting, shape: Shape) -> bool:
 Pair = tuple[Rewriting, ...] | None
 
 
-def _transforms(first: LayoutTransform, second: LayoutTransform) -> Pair:
+def _transforms(_: Shape, first: LayoutTransform, second: LayoutTransform) -> Pair:
     composed = second.index_map.compose(first.index_map)
     return (replace(second, operand=first.operand, index_map=composed),)
 
 
-def _crops(first: Crop, second: Crop) -> Pair:
+def _crops(_: Shape, first: Crop, second: Crop) -> Pair:
     starts = tuple(a + b for a, b in zip(first.starts, second.starts, strict=True))
-    return (replace(second, operand=first.operand, starts=starts, cropped_value=None),)
+    claimed = second.cropped_value if first.cropped_value == second.cropped_value else None
+    return (replace(second, operand=first.operand, starts=starts, cropped_value=claimed),)
 
 
-def _pads(first: Pad, second: Pad) -> Pair:
+def _pads(_: Shape, first: Pad, second: Pad) -> Pair:
+    """One pad with both widths, by the number if only one of them has one."""
     widths = tuple((a + c, b + d) for (a, b), (c, d) in zip(first.widths, second.widths, strict=True))
-    return (replace(second, operand=first.operand, widths=widths),)
+    value = first.value if number_of(second.value) is None else second.value
+    return (replace(second, operand=first.operand, widths=widths, value=value),)
 
 
-def _crop_of_pad(first: Pad, second: Crop) -> Pair:
+def _crop_of_pad(_: Shape, first: Pad, second: Crop) -> Pair:
     """What is left of the pad, or of the operand where more than the pad is cut off; both, on different axes, are two operators."""
     inner = [extent - before - after for extent, (before, after) in zip(first.result.shape, first.widths, strict=True)]
     before = [w - s for (w, _), s in zip(first.widths, second.starts, strict=True)]
@@ -172,15 +189,18 @@ def _crop_of_pad(first: Pad, second: Crop) -> Pair:
     return None
 
 
-def _pad_of_crop(first: Crop, second: Pad) -> Pair:
-    """The larger box, in place of a pad where the crop had cut it off."""
+def _pad_of_crop(whole: Shape, first: Crop, second: Pad) -> Pair:
+    """The larger box, in place of a pad where the crop had cut it off; what is padded beyond all that the crop had cut off."""
     starts = tuple(start - before for start, (before, _) in zip(first.starts, second.widths, strict=True))
-    if min(starts) < 0:
-        return None
-    return (Crop(second.result, first.operand, starts, second.result.shape, None, second.span),)
+    ends = [start + extent - n for start, extent, n in zip(starts, second.result.shape, whole, strict=True)]
+    if min(starts) >= 0 and max(ends) <= 0:
+        return (Crop(second.result, first.operand, starts, second.result.shape, None, second.span),)
+    if max(starts) <= 0 and min(ends) >= 0:
+        return (replace(second, operand=first.operand, widths=tuple((-start, end) for start, end in zip(starts, ends, strict=True))),)
+    return None
 
 
-_PAIRS: Mapping[tuple[type[Any], type[Any]], Callable[[Any, Any], Pair]] = {
+_PAIRS: Mapping[tuple[type[Any], type[Any]], Callable[[Shape, Any, Any], Pair]] = {
     (LayoutTransform, LayoutTransform): _transforms,
     (Crop, Crop): _crops,
     (Pad, Pad): _pads,

@@ -1,5 +1,6 @@
 """Loops that follow what is stored: each block of a relaid function run in the order in which its result lies in memory.
 
+Where a reduction runs over whole blocks of channels, these are lanes: a window's largest elements are then found in one register.
 Reductions keep their order, so that the results stay the same bit for bit. What cannot be proved, or does not apply, is left as it is: the
 function is then slower, and as right.
 """
@@ -9,20 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from layoutproof.graph.accesses import Statement, normal, statements_of
-from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.graph.together import attempted
+from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, IterKind
+from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk
 from layoutproof.lowering.affine import expression_of
 from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.schedule import Schedule
 
+LANES = (4, 8, 16)
+"""How many elements a vector of C may have, of those that channels are blocked by."""
+
 
 def follow(schedule: Schedule) -> Schedule:
-    """The same schedule, with the loops of its blocks in the order of what they store, where that is proved."""
+    """The schedule with the loops of its blocks in the order of what they store, those of reductions in lanes, where that is proved."""
+    moved = False
     for block in blocks_of(schedule.func):
         index_map = order_of(schedule.func, block)
         if index_map is None:
@@ -31,7 +38,23 @@ def follow(schedule: Schedule) -> Schedule:
             schedule.attempt(TransformBlockLayout(block.name, index_map_text(index_map)))
         except IllegalTransform:
             continue
-    return schedule
+        moved = True
+    if not moved or not any(each.kind is IterKind.REDUCE for block in blocks_of(schedule.func) for each in block.iter_vars):
+        return schedule
+    lanes = attempted(schedule, make_lanes)
+    return lanes if lanes is not None else schedule
+
+
+def make_lanes(schedule: Schedule) -> None:
+    """Make lanes of the loops that are innermost and as long as a vector. Raises IllegalTransform where there is none."""
+    schedule.lower_blocks()
+    schedule.simplify()
+    loops = [node for node in walk(schedule.func.body) if isinstance(node, For)]
+    for place, loop in enumerate(loops):
+        if loop.extent in map(const, LANES) and not any(isinstance(node, For) for node in walk(loop.body)):
+            schedule.vectorize(ROOT, place)
+    schedule.vectorize_loop()
+    schedule.simplify()
 
 
 def blocks_of(func: PrimFunc) -> Iterator[Block]:

@@ -17,6 +17,9 @@ from layoutproof.verify.facts import Facts
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.verdict import Status, Verdict
 
+STRUCTURE = "structure"
+"""The engine of what the text of a function says by itself."""
+
 _VERDICTS: Kept[Verdict] = Kept(4096)
 
 
@@ -35,7 +38,7 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     claim = f"{func.name} reads no result before it is written"
     results = signature_of(func).results
     if all(_is_started(load, block) for load, block in _loads(func.body, None, results)):
-        return Verdict(Status.PROVED, claim, "structure")
+        return Verdict(Status.PROVED, claim, STRUCTURE)
     for verdict in check_facts(Facts.of(_with_own_memory(func, results))):
         if verdict.status not in (Status.PROVED, Status.VACUOUS):
             return replace(verdict, claim=f"{claim}: {verdict.claim}")

@@ -8,19 +8,19 @@ marked as frozen. That the functions one after the other do what the function di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from layoutproof.graph import codes
 from layoutproof.graph.assembly import unused
 from layoutproof.graph.model import Call, Graph, Step, Value
-from layoutproof.graph.signature import frozen, shape_of, signature_of
+from layoutproof.graph.signature import frozen, is_whole, shape_of, signature_of
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, Seq, Stmt, seq
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.ir.wellformed import require_wellformed
@@ -49,6 +49,11 @@ class Lifted:
     outer: str
     inner: str
 
+    @property
+    def is_before(self) -> bool:
+        """Whether it stands before the rest, and makes an operand of it."""
+        return self.side is Side.BEFORE
+
 
 @dataclass(frozen=True, slots=True)
 class Hoisted:
@@ -66,12 +71,27 @@ class Hoisted:
 
 
 def hoist_layout_rewrites(func: PrimFunc) -> Hoisted:
-    """The parts of a function. Raises LayoutproofError where a graph cannot call the function."""
+    """The parts of a function; a rewrite that is not marked, and not proved to be one that can be lifted, stays where it is.
+
+    Raises LayoutproofError where a graph cannot call the function.
+    """
     signature_of(func)
     nests = _nests(func)
     found = [(nest, lift) for nest in nests if (lift := _lift(func, nest, nests)) is not None]
     # A temporary can become the array of one parameter alone.
     found = [each for k, each in enumerate(found) if all(each[1][2] != other[1][2] for other in found[:k])]
+    parts = _parts(func, nests, found)
+    if parts.status is Status.PROVED:
+        return parts
+    kept: list[_Found] = []
+    for each in found:
+        if _marked(each[0]) or _parts(func, nests, [*kept, each]).status is Status.PROVED:
+            kept.append(each)
+    return _parts(func, nests, kept)
+
+
+def _parts(func: PrimFunc, nests: Sequence[Stmt], found: Sequence[_Found]) -> Hoisted:
+    """The parts of a function some nests of which are lifted; something has to be left of it."""
     if not found or len(found) == len(nests):
         return Hoisted(func, func, (), ())
     lifted: list[Lifted] = []
@@ -99,6 +119,7 @@ def _temporaries(func: PrimFunc) -> tuple[Buffer, ...]:
 
 
 Lift = tuple[Side, Buffer, Buffer]
+_Found = tuple[Stmt, Lift]
 
 
 def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
@@ -108,7 +129,7 @@ def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
         return None
     others = [other for other in nests if other is not nest]
     source, target = loads[0], stores[0].buffer
-    temporaries = _temporaries(func)
+    temporaries = [buffer for buffer in _temporaries(func) if is_whole(buffer)]
     if source in func.buffers and target in temporaries and not _touched(others, source) and not _written(others, target):
         return Side.BEFORE, source, target
     if source in temporaries and target in func.buffers and not _touched(others, target) and _written(others, source):
@@ -139,7 +160,13 @@ def _function(func: PrimFunc, name: str, arrays: Sequence[Buffer], temporaries: 
     body = seq(*nests)
     if temporaries:
         body = Block("root", (), body, alloc_buffers=tuple(temporaries))
-    return require_wellformed(PrimFunc(name, handles, tuple(zip(handles, arrays, strict=True)), body, func.attrs))
+    attrs, data = func.attrs, {buffer.data.name for buffer in (*arrays, *temporaries)}
+    for key in (LAYOUT, LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS):
+        said = attrs.get(key)
+        if isinstance(said, Mapping):
+            own = {name: value for name, value in said.items() if name in data}
+            attrs = attrs.with_value(key, own) if own else attrs.without(key)
+    return require_wellformed(PrimFunc(name, handles, tuple(zip(handles, arrays, strict=True)), body, attrs))
 
 
 def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tuple[Verdict, ...]:
@@ -154,21 +181,36 @@ def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tup
     return verdicts_of(rewrite_of(func, replace(func, body=body), origins), None, frozenset(), True, PRIMITIVE, {})
 
 
-def hoisted_graph(graph: Graph) -> Graph:
-    """The graph with the layout rewrites of its functions as calls of their own. Raises IllegalTransform where that is not proved."""
+@dataclass(frozen=True, slots=True)
+class Hoisting:
+    """A graph with the layout rewrites of its functions as calls of their own, and the functions that were taken apart for it."""
+
+    new: Graph
+    made: tuple[Hoisted, ...]
+
+
+def hoisting(graph: Graph) -> Hoisting:
+    """Take the functions of a graph apart where layout rewrites stand in them. Raises IllegalTransform where that is not proved."""
     steps: list[Step] = []
     taken = {value.name for value in graph.values()}
+    parts = {func: hoist_layout_rewrites(func) for func in graph.functions()}
+    made = tuple(each for each in parts.values() if each.lifted)
+    unproved = next((each for each in made if each.status is not Status.PROVED), None)
+    if unproved is not None:
+        raise _unproved(unproved)
     for step in graph.steps:
-        steps += _split(step, taken) if isinstance(step, Call) else [step]
-    return replace(graph, steps=tuple(steps))
+        steps += _split(step, parts[step.function], taken) if isinstance(step, Call) else [step]
+    return Hoisting(replace(graph, steps=tuple(steps)), made)
 
 
-def _split(call: Call, taken: set[str]) -> list[Step]:
-    parts = hoist_layout_rewrites(call.function)
+def hoisted_graph(graph: Graph) -> Graph:
+    """The graph with the layout rewrites of its functions as calls of their own. Raises IllegalTransform where that is not proved."""
+    return hoisting(graph).new
+
+
+def _split(call: Call, parts: Hoisted, taken: set[str]) -> list[Step]:
     if not parts.lifted:
         return [call]
-    if parts.status is not Status.PROVED:
-        raise _unproved(parts)
     signature = signature_of(call.function)
     names = dict(zip((buffer.name for buffer in signature.operands), call.operands, strict=True))
     results = {buffer.name: value for buffer, value in zip(signature.results, call.results, strict=True)}

@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
+from layoutproof.graph import codes
 from layoutproof.graph.model import Shape
+from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.maps import check_map
 from layoutproof.verify.report import MapReport
 from layoutproof.verify.verdict import Status, Verdict
 
+MapFact = tuple[str, str | None, Shape]
+"""What was asked of maps: of one as text on a shape, or of two whether they are the same."""
+
+_noted: ContextVar[dict[MapFact, None] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[Mapping[MapFact, None]]:
+    """What is asked of maps in this block, each once, answered from memory or not."""
+    found: dict[MapFact, None] = {}
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def _note(fact: MapFact) -> None:
+    noted = _noted.get()
+    if noted is not None:
+        noted[fact] = None
+
 
 def report_of(index_map: IndexMap, shape: Shape) -> MapReport:
     """What is proved of a map on a shape. Raises LayoutproofError for a map that does not take such indices or leaves the box."""
-    return _report(index_map_text(index_map), shape)
+    text = stated(index_map)
+    _note((text, None, shape))
+    return _report(text, shape)
+
+
+def stated(index_map: IndexMap) -> str:
+    """The text of a map, which is what is asked about. Raises LayoutproofError for one that speaks of more than its indices: a text does
+    not tell two variables of one name apart.
+    """
+    text = index_map_text(index_map)
+    if not {v for output in index_map.outputs for v in free_variables(output)} <= set(index_map.inputs):
+        raise error(codes.TRANSFORM_MAP, f"`{text}` is over other variables than the indices that it takes")
+    return text
 
 
 @lru_cache(maxsize=4096)
@@ -39,7 +79,9 @@ def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
 
 def prove_same(first: IndexMap, second: IndexMap, shape: Shape) -> Verdict:
     """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as `prove_equal_maps` does."""
-    return _same(index_map_text(first), index_map_text(second), shape)
+    texts = stated(first), stated(second)
+    _note((*texts, shape))
+    return _same(*texts, shape)
 
 
 @lru_cache(maxsize=4096)

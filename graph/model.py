@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,21 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value known at compile time. `data` has the value's shape and type, and must not be changed. Compared by its bits."""
+    """A value known at compile time. `data` has the value's shape and type, and must not be changed. Compared by its bits.
+
+    Where only the digest of the elements is known, that is `sha256`, and `data` holds zeros: nothing can be run with it.
+    """
 
     value: Value
     data: Array
     span: Span | None = None
+    sha256: str | None = None
 
     @property
     def digest(self) -> str:
         """The SHA-256 of the elements in row-major order, in hexadecimal."""
+        if self.sha256 is not None:
+            return self.sha256
         return hashlib.sha256(np.ascontiguousarray(self.data).tobytes()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -149,10 +156,18 @@ class Graph:
 
     def by_name(self) -> Mapping[str, Value]:
         """The values by their names."""
+        return self._by_name
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Value]:
         return {value.name: value for value in self.values()}
 
     def producers(self) -> Mapping[str, Step]:
         """The step that makes each value; inputs and constants have none."""
+        return self._producers
+
+    @cached_property
+    def _producers(self) -> Mapping[str, Step]:
         return {value.name: step for step in self.steps for value in step.results}
 
     def consumers(self) -> Mapping[str, tuple[Step, ...]]:

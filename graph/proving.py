@@ -5,19 +5,24 @@ them, if it does. For an input that is so where the witness leaves it as it is, 
 for the layout operators it is an equality of maps; for a call it follows from the proof that its function is the old call's function with
 its arrays in the layouts in which the witness has operands and results, where padding that the function takes for granted is proved of the
 operands. Pads and crops of the old graph are calls of functions that do what they do. Nothing here knows how the new graph was found.
+
+A claim is proved together with those that it rests on: of what is made of a value that is not proved to hold what is said, nothing is.
+Functions may leave something open (undefined padding, elements that they do not write), which one call settles for all who use its
+results: so each old call is made once at most, and calls that reach outside of the graph are made just as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from layoutproof.graph.copies import as_call
 from layoutproof.graph.maps import box_of, is_identity, prove_same, report_of
-from layoutproof.graph.model import Call, Constant, Crop, LayoutTransform, Pad, Shape, Step, Value
+from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Shape, Step, Value
 from layoutproof.graph.roots import rooted, roots_of
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.signature import Signature, signature_of
@@ -27,10 +32,13 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import BinaryOp, Expr, IntImm, binary, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp.run import same_values
+from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.proving import GOOD
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.lowering.schedule import Schedule
@@ -39,35 +47,60 @@ from layoutproof.verify.verdict import Status, Verdict
 ENGINE = "structure"
 
 
-def prove_graph_rewrite(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> tuple[Verdict, ...]:
+Said = Mapping[str, Sequence[Sequence[Verdict]]]
+"""For functions, by their names, what the checker said of each step that leads to them."""
+
+
+def prove_graph_rewrite(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS, said: Said = MappingProxyType({})) -> tuple[Verdict, ...]:
     """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a malformed graph.
 
-    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is proved.
+    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is proved. `said` is for
+    those who have asked the checker about the steps of chains already, and answer for it: they are not checked again.
     """
     require_graph(rewrite.old)
     require_graph(rewrite.new)
-    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface).verdicts())
+    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said).verdicts())
 
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
+    """`held` are the values whose claims are proved, `made` the old calls that were made, by their first results, in the new order."""
+
     rewrite: GraphRewrite
     roots: Mapping[str, Place]
     interface: Interface
+    said: Said
+    chained: dict[tuple[str, PrimFunc], str | None] = field(default_factory=lambda: dict[tuple[str, PrimFunc], str | None]())
+    held: set[str] = field(default_factory=lambda: set[str]())
+    made: list[str] = field(default_factory=lambda: list[str]())
 
     def verdicts(self) -> Iterator[Verdict]:
-        old = self.rewrite.old.by_name()
-        for value in self.rewrite.new.values():
-            place = self.rewrite.places.get(value.name)
-            if place is None or place.value not in old or len(place.index_map.inputs) != len(old[place.value].shape):
-                yield self.verdict(value.name, "the witness says nothing of it that fits")
-                return
-        yield from self.inputs()
+        unfit = next((value for value in self.rewrite.new.values() if not self.fitting(value)), None)
+        if unfit is not None:
+            yield self.verdict(unfit.name, "the witness says nothing of it that fits")
+            return
+        for name, verdict in self.inputs():
+            yield self.kept(verdict, name)
         for constant in self.rewrite.new.constants:
-            yield self.constant(constant)
+            yield self.kept(self.constant(constant), constant.value.name)
         for step in self.rewrite.new.steps:
-            yield self.step(step)
+            yield self.kept(self.step(step), *(value.name for value in step.results))
         yield self.outputs()
+
+    def kept(self, verdict: Verdict, *names: str) -> Verdict:
+        """The verdict, once it is entered which values it is about."""
+        self.held.update(names if verdict.status is Status.PROVED else ())
+        return verdict
+
+    def fitting(self, value: Value) -> bool:
+        """Whether what the witness says of a value is a map of an old one's indices, and a number that padding of its type can hold."""
+        place = self.rewrite.places.get(value.name)
+        old = self.rewrite.old.by_name()
+        if place is None or place.value not in old or len(place.index_map.inputs) != len(old[place.value].shape):
+            return False
+        if place.pad is not None and (number_of(place.pad) is None or place.pad.dtype != value.dtype):
+            return False
+        return {v for output in place.index_map.outputs for v in free_variables(output)} <= set(place.index_map.inputs)
 
     def verdict(self, name: str, problem: str | None, engine: str = ENGINE) -> Verdict:
         """Proved, or unknown for a reason."""
@@ -75,23 +108,23 @@ class _Proof:
         status = Status.PROVED if problem is None else Status.UNKNOWN
         return Verdict(status, claim, engine, reason=problem)
 
-    def inputs(self) -> Iterator[Verdict]:
-        """Inputs are the old ones, as the interface has them."""
+    def inputs(self) -> Iterator[tuple[str, Verdict]]:
+        """Inputs are the old ones, as the interface has them; each with its name."""
         old = self.rewrite.old.inputs
         same = [(v.name, v.dtype) for v in self.rewrite.new.inputs] == [(v.name, v.dtype) for v in old]
         for value, before in zip(self.rewrite.new.inputs, old, strict=False):
             place, index_map = self.rewrite.places[value.name], self.interface.inputs.get(value.name)
             if not same or place.value != value.name:
-                yield self.verdict(value.name, "the inputs are not the old ones")
+                yield value.name, self.verdict(value.name, "the inputs are not the old ones")
             elif index_map is None:
                 kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape)
-                yield self.verdict(value.name, None if kept else "an input is given as it was")
+                yield value.name, self.verdict(value.name, None if kept else "an input is given as it was")
             else:
                 stored = self.stored(value, index_map, before.shape) and place.pad is None and self.fits(value)
                 same_map = stored and prove_same(place.index_map, index_map, before.shape).status is Status.PROVED
-                yield self.verdict(value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`")
+                yield value.name, self.verdict(value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`")
         if len(self.rewrite.new.inputs) != len(old):
-            yield self.verdict("the graph", "it has more or fewer inputs")
+            yield "", self.verdict("the graph", "it has more or fewer inputs")
 
     def stored(self, value: Value, index_map: IndexMap, shape: Shape) -> bool:
         """Whether a value has the shape in which a map stores an array."""
@@ -103,8 +136,13 @@ class _Proof:
         before = next((c for c in self.rewrite.old.constants if c.value.name == place.value), None)
         if before is None or before.value.dtype != constant.value.dtype or not self.fits(constant.value):
             return self.verdict(constant.value.name, "it is not made of a constant")
+        if constant.sha256 is not None or before.sha256 is not None:
+            kept = constant.value.shape == before.value.shape and is_identity(place.index_map, before.value.shape)
+            known = kept and constant.digest == before.digest
+            return self.verdict(constant.value.name, None if known else f"only digests of it and of {place.value} are known", "digest")
         found = place.index_map.unmap_array(constant.data, before.value.shape)
-        if not bool(same_values(found, before.data).all()):
+        # By bytes: NaNs are not all alike to a function that looks at their bits.
+        if found.tobytes() != before.data.tobytes():
             return self.verdict(constant.value.name, f"it holds other elements than {place.value}", "evaluation")
         if place.pad is not None:
             inside = place.index_map.map_array(np.ones(before.value.shape, np.bool_), constant.value.shape)
@@ -139,6 +177,9 @@ class _Proof:
     def step(self, step: Step) -> Verdict:
         """The claim of what a step makes, from the claims of what it uses."""
         name = ", ".join(value.name for value in step.results)
+        missing = [operand for operand in step.operands if operand not in self.held]
+        if missing:
+            return self.verdict(name, f"{missing[0]}, of which it is made, is not proved to hold what the witness says")
         if isinstance(step, Call):
             return self.verdict(name, self.call(step), "rewrite")
         before, after = self.place(step.operand), self.place(step.result.name)
@@ -148,9 +189,12 @@ class _Proof:
         if before.index_map.rank != axes or not self.fits(step.result):
             return self.verdict(name, "its place, or that of its operand, does not lie inside it")
         found = prove_same(moved_by(step, before.index_map), after.index_map, self.shape(after))
-        if found.status is Status.REFUTED:
+        if found.status is Status.REFUTED and any(after.value == value.name for value in self.rewrite.old.inputs):
             claim = f"{name} holds what the witness says"
             return Verdict(Status.REFUTED, claim, found.engine, counterexample=found.counterexample)
+        if found.status is Status.REFUTED:
+            # Elements of anything else but an input may be alike.
+            return self.verdict(name, f"elements of {after.value} stand elsewhere in it: {found.counterexample}", found.engine)
         if found.status is not Status.PROVED:
             return self.verdict(name, found.reason, found.engine)
         return self.verdict(name, self.filled(step), found.engine)
@@ -183,6 +227,9 @@ class _Proof:
         places = [*(self.place(name) for name in step.operands), *results]
         if [place.value for place in places] != [self.roots[name].value for name in names]:
             return f"its operands and results are not those of the call that made {results[0].value}"
+        if old.results[0].name in self.made:
+            return f"the call that made {results[0].value} is made more than once, and may not make the same each time"
+        self.made.append(old.results[0].name)
         return self.function(step, old, places)
 
     def function(self, step: Call, call: Call, places: list[Place]) -> str | None:
@@ -191,7 +238,10 @@ class _Proof:
         schedule = self.rewrite.schedules.get(new.name, self.rewrite.chains.get(new.name))
         if schedule is None:
             return f"nothing says how {new.name} came about"
-        problem = chain_problem(schedule, old, new)
+        key = (new.name, old)
+        if key not in self.chained:
+            self.chained[key] = chain_problem(schedule, old, new, self.said.get(new.name))
+        problem = self.chained[key]
         if problem is not None:
             return problem
         before, after = layout_records(old), layout_records(new)
@@ -232,23 +282,45 @@ class _Proof:
 
     def outputs(self) -> Verdict:
         """The outputs are the old ones, as the interface has them."""
-        new, old = self.rewrite.new.by_name(), self.rewrite.old.by_name()
-        asked = self.interface.outputs
+        old, asked = self.rewrite.old.by_name(), self.interface.outputs
         claim = "the outputs are the old ones"
         if asked is None:
             asked = tuple((name, IndexMap.identity(len(old[name].shape))) for name in self.rewrite.old.outputs)
         else:
             claim += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
-        problem = None if len(self.rewrite.new.outputs) == len(asked) else "there are more or fewer of them"
+        problem = next(self.differences(asked), None)
+        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, claim, ENGINE, reason=problem)
+
+    def differences(self, asked: tuple[tuple[str, IndexMap], ...]) -> Iterator[str]:
+        """Why the new graph is not proved to be called, and to do outside of itself, what the old one was and did."""
+        new, old = self.rewrite.new.by_name(), self.rewrite.old.by_name()
+        unknown = sorted(set(self.interface.inputs) - {value.name for value in self.rewrite.old.inputs})
+        if unknown:
+            yield f"the interface speaks of {unknown[0]}, which is no input"
+        if len(self.rewrite.new.outputs) != len(asked):
+            yield "there are more or fewer of them"
         if {name for name, _ in asked} != set(self.rewrite.old.outputs):
-            problem = "the interface does not have each of them"
-            asked = ()
+            yield "the interface does not have each of them"
+            return
         for ours, (theirs, index_map) in zip(self.rewrite.new.outputs, asked, strict=False):
             place, root = self.place(ours), self.roots[theirs]
+            if ours not in self.held:
+                yield f"{ours} is not proved to hold what the witness says"
             kept = place.value == root.value and self.stored(new[ours], index_map, old[theirs].shape)
             if not kept or prove_same(place.index_map, index_map.compose(root.index_map), self.shape(place)).status is not Status.PROVED:
-                problem = f"{ours} is not {theirs}" + (f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else "")
-        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, claim, ENGINE, reason=problem)
+                yield f"{ours} is not {theirs}" + (f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else "")
+        outside = _outside(self.rewrite.old)
+        if [name for name in self.made if name in outside] != outside:
+            yield "calls that reach outside of the graph are not made as they were"
+
+
+def _outside(graph: Graph) -> list[str]:
+    """The first results of calls whose functions call what is not known here, in order."""
+    return [
+        step.results[0].name
+        for step in graph.steps
+        if isinstance(step, Call) and any(isinstance(node, OpaqueCall) for node in walk(step.function.body))
+    ]
 
 
 def _roles(signature: Signature) -> tuple[list[str], list[str]]:
@@ -274,17 +346,27 @@ def _shifted(place: IndexMap, distances: list[int]) -> IndexMap:
     return IndexMap(place.inputs, tuple(outputs))
 
 
-def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc) -> str | None:
-    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they do."""
+def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None) -> str | None:
+    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they do.
+
+    `said` is what the checker said of each step, where it was asked already.
+    """
     start = schedule.original
-    # An attribute that lists what is to be re-laid says nothing of what the function does.
-    if replace(start, attrs=start.attrs.without(LAYOUT_TRANSFORMATIONS)) != replace(old, name=start.name):
+    if _unasked(start) != _unasked(replace(old, name=start.name)):
         return f"the steps do not start with {old.name}"
     current = start
     for number, step in enumerate(records_of(schedule), start=1):
         if step.rewrite.old != current:
             return f"step {number} does not start where the one before it ends"
-        verdicts = verdicts_of(step.rewrite, step.where, step.allowed, False, step.primitive, step.arguments)
+        # The checker takes it that programs are well-formed, also those that are only passed through.
+        if check_wellformed(step.rewrite.new):
+            return f"step {number} leads to a program that is not well-formed"
+        if said is not None:
+            verdicts = tuple(said[number - 1]) if number <= len(said) else ()
+        else:
+            verdicts = verdicts_of(step.rewrite, step.where, step.allowed, False, step.primitive, step.arguments)
+        if not verdicts:
+            return f"nothing is said of step {number}"
         bad = next((v for v in verdicts if v.status not in GOOD), None)
         if bad is not None:
             return f"step {number} is {bad.status.value}: {bad.claim}"
@@ -292,3 +374,8 @@ def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc) -> s
             return f"step {number} does not hold bit for bit and for every call"
         current = step.rewrite.new
     return None if current == replace(new, name=schedule.original.name) else f"the steps do not end in {new.name}"
+
+
+def _unasked(func: PrimFunc) -> PrimFunc:
+    """The function without the attribute that lists what is to be re-laid, which says nothing of what the function does."""
+    return replace(func, attrs=func.attrs.without(LAYOUT_TRANSFORMATIONS))

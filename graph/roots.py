@@ -24,4 +24,6 @@ def roots_of(graph: Graph) -> Mapping[str, Place]:
 def rooted(place: Place, roots: Mapping[str, Place]) -> Place:
     """The same place, said of the root."""
     root = roots[place.value]
+    if root.value == place.value:
+        return place
     return Place(root.value, place.index_map.compose(root.index_map), place.pad)

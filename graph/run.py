@@ -48,9 +48,15 @@ def run_graph(
 ) -> tuple[Array, ...]:
     """The outputs of a well-formed graph, in order. `filling` gives what undefined padding holds.
 
+    What no later step uses is let go, so that its memory can hold what comes next.
     Raises LayoutproofError for inputs that are missing, unknown or do not fit.
     """
-    values = dict(run_values(graph, inputs, runner=runner, mover=mover, filling=filling))
+    values = _given(graph, inputs)
+    fill = filling if filling is not None else Filling()
+    for step, done in zip(graph.steps, last_uses(graph), strict=True):
+        _take(step, values, runner, mover, fill)
+        for name in done:
+            del values[name]
     return tuple(values[name] for name in graph.outputs)
 
 
@@ -66,11 +72,27 @@ def run_values(
     values = _given(graph, inputs)
     fill = filling if filling is not None else Filling()
     for step in graph.steps:
-        operands = [values[name] for name in step.operands]
-        made = _made(step, operands, runner, mover, fill)
-        for value, array in zip(step.results, made, strict=True):
-            values[value.name] = array
+        _take(step, values, runner, mover, fill)
     return values
+
+
+def last_uses(graph: Graph) -> list[list[str]]:
+    """For each step, the values that neither a later step nor the caller uses."""
+    kept = set(graph.outputs)
+    found: list[list[str]] = []
+    for step in reversed(graph.steps):
+        mine = dict.fromkeys([*step.operands, *(value.name for value in step.results)])
+        found.append([name for name in mine if name not in kept])
+        kept |= set(mine)
+    return found[::-1]
+
+
+def _take(step: Step, values: dict[str, Array], runner: Runner, mover: Mover, fill: Filling) -> None:
+    """Run a step."""
+    operands = [values[name] for name in step.operands]
+    made = _made(step, operands, runner, mover, fill)
+    for value, array in zip(step.results, made, strict=True):
+        values[value.name] = array
 
 
 def _given(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -86,6 +108,9 @@ def _given(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if (array.shape, array.dtype) != (value.shape, numpy_dtype(value.dtype)):
             raise error(codes.RUN_INPUT, f"the input {value} is given as {array.dtype}{list(array.shape)}")
         values[value.name] = array
+    unread = [constant for constant in graph.constants if constant.sha256 is not None]
+    if unread:
+        raise error(codes.CONSTANT_DATA, f"the elements of the constant {unread[0].value} are not known, only their SHA-256")
     return values | {constant.value.name: constant.data for constant in graph.constants}
 
 

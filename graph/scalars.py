@@ -35,7 +35,7 @@ def scalar(value: bool | int | float | Expr | None, dtype: DType) -> Expr:
     if value is None:
         return Undef(dtype)
     try:
-        return const(float(value) if dtype.is_float else value, dtype)
+        return const(float(value) if dtype.is_float else bool(value) if dtype.is_bool and value in (0, 1) else value, dtype)
     except (TypeError, ValueError, OverflowError) as problem:
         raise error(codes.PAD_SCALAR, f"{value!r} is no number of type {dtype}: {problem}") from problem
 

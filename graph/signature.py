@@ -41,6 +41,11 @@ def shape_of(buffer: Buffer) -> Shape:
     return tuple(extents)
 
 
+def is_whole(buffer: Buffer) -> bool:
+    """Whether a buffer is an array like those of a graph: all of its memory, element by element."""
+    return not buffer.strides and buffer.elem_offset == IntImm(0, buffer.elem_offset.dtype) and buffer.dtype.lanes == 1
+
+
 def is_frozen(func: PrimFunc) -> bool:
     """Whether the layouts of the function's arrays must stay as they are."""
     return func.attrs.get(FROZEN) in (True, 1)
@@ -72,7 +77,7 @@ def _unfit(func: PrimFunc) -> list[Diagnostic]:
             found.append(_form(func, f"has the parameter {param.name}, which is no array"))
         elif not all(isinstance(extent, IntImm) for extent in buffer.shape):
             found.append(_form(func, f"has the parameter {buffer.name}, whose extents are not all numbers", buffer))
-        elif buffer.strides or buffer.elem_offset != IntImm(0, buffer.elem_offset.dtype) or buffer.dtype.lanes > 1:
+        elif not is_whole(buffer):
             found.append(_form(func, f"has the parameter {buffer.name}, which has strides, an offset or lanes", buffer))
     # What goes through a view is not seen by those who ask who reads and writes a parameter.
     arrays = {buffer.data: buffer for buffer in func.buffers}

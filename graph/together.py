@@ -1,12 +1,13 @@
 """Several passes as one step: what they propose one after the other is composed, and proved once, from the first program to the last.
 
 Nothing is believed of a pass: the checker sees one rewrite, with one witness. A proof of one long step takes about as long as that of a
-short one, and so a fraction of all of them.
+short one, and so a fraction of all of them. It is a way to prove passes, and no transform of its own: a trace states the passes one by one,
+and so nothing reads this one from a trace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.step import Step
+from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Together(Pass):
         for each in self.passes:
             found.append(each.propose(found[-1].new if found else func))
         return tuple(found)
+
+    def stated(self) -> list[list[Any]]:
+        """The passes one after the other: a trace of them replays."""
+        return [stated for each in self.passes for stated in each.stated()]
 
     def arguments(self) -> dict[str, Any]:
         """The passes in their order, each with its options."""
@@ -96,3 +102,20 @@ def apply_together(schedule: Schedule, groups: Iterable[Sequence[Drafted]]) -> N
                 raise
             for each in passes:
                 schedule.attempt(each)
+
+
+def up_to_lanes(passes: Sequence[Drafted]) -> Iterator[tuple[Drafted, ...]]:
+    """All passes up to the one that makes lanes, and each one from there on: witnesses over lanes are not composed."""
+    first = next((number for number, (each, _) in enumerate(passes) if each.primitive == VectorizeLoop.primitive), len(passes))
+    yield tuple(passes[:first])
+    yield from ((each,) for each in passes[first:])
+
+
+def attempted(schedule: Schedule, steps: Callable[[Schedule], object]) -> Schedule | None:
+    """A schedule that goes on by some steps, as few as can be; None where one of them does not apply or is not proved."""
+    found = schedule.fork()
+    try:
+        apply_together(found, up_to_lanes(drafted(found.func, steps)))
+    except IllegalTransform:
+        return None
+    return found

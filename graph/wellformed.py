@@ -46,6 +46,9 @@ def _check(graph: Graph) -> Iterator[Diagnostic]:
         if (constant.data.shape, constant.data.dtype) != wanted:
             held = f"an array of shape {list(constant.data.shape)} and type {constant.data.dtype}"
             yield Diagnostic(codes.CONSTANT_DATA, f"the constant {constant.value} holds {held}", constant.span)
+        elif constant.sha256 is not None and constant.data.any():
+            message = f"of the constant {constant.value} only the SHA-256 is to be known, and it holds elements"
+            yield Diagnostic(codes.CONSTANT_DATA, message, constant.span)
     names: dict[str, Any] = {}
     for step in graph.steps:
         missing = [name for name in step.operands if name not in known]

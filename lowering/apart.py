@@ -135,7 +135,10 @@ class _Question:
 
     def apart(self, touches: Sequence[_Touch], varying: Sequence[IterVar]) -> bool:
         """Whether there are certainly no two different instances with a cell in common that one of them writes."""
-        pairs = [(t, other) for t in touches if t.writes for other in touches]
+        # An init and an update that touch one cell ask the same.
+        every = {(t.indices, t.dims): t for t in touches}
+        writing = {(t.indices, t.dims): t for t in touches if t.writes}
+        pairs = [(t, other) for t in writing.values() for other in every.values()]
         return all(self._never(one, other, variable) for one, other in pairs for variable in varying)
 
     def _never(self, one: _Touch, other: _Touch, variable: IterVar) -> bool:

@@ -103,7 +103,7 @@ def plan_init(
             return InitPlan(Placement.NOWHERE, reason=f"the range of loop {loop.var.name} changes in the course of the reduction")
     obstacle = _obstacle(below, block, values, frozenset())
     if obstacle is None:
-        needs_apart = _obstacle(below, block, values, overlapping) is not None
+        needs_apart = bool(overlapping) and _obstacle(below, block, values, overlapping) is not None
         return InitPlan(Placement.HOISTED, outermost, spatial, left_out, needs_apart=needs_apart)
     second = _obstacle_to_guarding(below, block, spatial, repeating, left_out)
     if second is None and not holds(block.where, {loop.var: loop.start for loop in repeating}):

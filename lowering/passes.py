@@ -50,6 +50,10 @@ class Pass(ABC):
         """The options as plain JSON data, under the names that the schedule's method has."""
         return {f.name: to_json(f.metadata[_KIND], getattr(self, f.name)) for f in self.options()}
 
+    def stated(self) -> list[list[Any]]:
+        """What a trace says of the pass: its name and arguments, or those of the passes that it stands for."""
+        return [[self.primitive, self.arguments()]]
+
     @classmethod
     def from_arguments(cls, arguments: dict[str, Any], place: str = "") -> Self:
         """The pass that JSON data describes.

@@ -22,7 +22,7 @@ Trace = list[list[Any]]
 
 def trace_of(passes: Sequence[Pass]) -> Trace:
     """The trace that replays `passes`, fresh plain data."""
-    return [[step.primitive, step.arguments()] for step in passes]
+    return [stated for step in passes for stated in step.stated()]
 
 
 def passes_of(trace: Any) -> tuple[Pass, ...]:

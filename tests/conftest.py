@@ -4,6 +4,8 @@ The default profile draws the same cases on every run, so that a red run can be 
 """
 
 import difflib
+import gc
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -28,6 +30,12 @@ settings.load_profile("default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files under tests/golden instead of comparing with them")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives until the end: a twentieth of the run would go into looking whether it still does."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,15 @@ def own_proof_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Proofs are kept in a place of the run's own: none that was there before makes a test pass, and the user's stays as it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path_factory.mktemp("proof-cache") / "proofs.sqlite"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kernels that tests build go to a folder of the run, which its workers share, and not to the user's cache."""
+    base = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAYOUTPROOF_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"))
         yield
 
 

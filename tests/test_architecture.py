@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,20 +25,23 @@ def source_of(module: str) -> Path | None:
     return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
 
 
-def imported_by(module: str) -> Iterator[str]:
+@cache
+def imported_by(module: str) -> frozenset[str]:
     """The modules of ours that a module's text imports, wherever it does."""
     path = source_of(module)
     assert path is not None
+    named = set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
-            yield from (name for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)) if source_of(name))
+            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(name for name in named if source_of(name))
 
 
 def reached(start: str) -> set[str]:
     """Everything that a module imports, and what that imports."""
     found, todo = {start}, [start]
     while todo:
-        new = set(imported_by(todo.pop())) - found
+        new = imported_by(todo.pop()) - found
         found |= new
         todo += new
     return found

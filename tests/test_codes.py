@@ -36,7 +36,8 @@ def room_of(path: Path) -> str:
 
 def assigns_meanings(path: Path) -> bool:
     """Whether the file has a table of meanings."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    text = path.read_text(encoding="utf-8")
+    body = ast.parse(text).body if "MEANINGS" in text else ()
     return any(isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS" for n in body)
 
 

@@ -31,6 +31,7 @@ WITHOUT_EXAMPLE: Mapping[str, str] = {
     "LP531": "a network",
     "LP532": "two machines",
     "LP535": "a full disk",
+    "LP644": "an installation without onnxruntime",
 }
 """Codes that no test can raise at will, with what it would take."""
 

@@ -1,102 +1,139 @@
-"""The manners of the house, as far as a machine can see them: sizes, docstrings, and tests that cannot be skipped."""
+"""The manners of the house, as far as a machine can see them: sizes, docstrings, and tests that cannot be skipped.
+
+Each test looks at every file and names all that offend: a test for each pair of the two would be seven thousand of them.
+"""
 
 import ast
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.tree import ROOT, all_files, code_files, files_of_tests, name_of
 
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
 MEDIAN_FUNCTION = 12
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+WAYS_OUT = frozenset({"skip", "skipif", "xfail", "importorskip"})
 
 
-def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, Function):
-            yield node
+@dataclass(frozen=True)
+class Function:
+    """What a function looks like: `length` in lines from `def` to the last one; decorators, often tables of cases, do not count."""
+
+    place: str
+    name: str
+    length: int
+    docstring: str | None
 
 
-def length(function: Function) -> int:
-    """Lines from `def` to the last one; decorators, which are often tables of cases, do not count."""
-    assert function.end_lineno is not None
-    return function.end_lineno - function.lineno + 1
+@dataclass(frozen=True)
+class File:
+    """What the manners are about in one file; places are path and line."""
+
+    name: str
+    text: str
+    docstring: str | None
+    functions: tuple[Function, ...]
+    ways_out: tuple[str, ...]
+    star_imports: tuple[str, ...]
+
+
+@cache
+def file(path: Path) -> File:
+    """The file, read once for all tests."""
+    text, name = path.read_text(encoding="utf-8"), name_of(path)
+    module = ast.parse(text, name)
+    functions, ways_out, star_imports = [], [], []
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            place = f"{name}:{node.lineno} {node.name}"
+            functions.append(Function(place, node.name, node.end_lineno - node.lineno + 1, ast.get_docstring(node)))
+        elif isinstance(node, ast.Attribute) and node.attr in WAYS_OUT and dotted(node).startswith("pytest."):
+            ways_out.append(f"{name}:{node.lineno} {dotted(node)}")
+        elif isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            star_imports.append(f"{name}:{node.lineno}")
+    return File(name, text, ast.get_docstring(module), tuple(functions), tuple(ways_out), tuple(star_imports))
 
 
 def dotted(node: ast.expr) -> str:
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
-@pytest.mark.parametrize("path", all_files(), ids=name_of)
-def test_file_is_short_and_says_why_it_exists(path: Path) -> None:
-    """Every file fits the limit and begins with a docstring."""
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
-    docstring = ast.get_docstring(parsed(path))
-    assert docstring is not None and len(docstring.split()) >= 4
+def files() -> Iterator[File]:
+    return (file(path) for path in all_files())
 
 
-@pytest.mark.parametrize("path", all_files(), ids=name_of)
-def test_functions_are_short(path: Path) -> None:
+def complain(offenders: Iterable[str], rule: str) -> None:
+    """Fail and name them all, if there are any."""
+    found = list(offenders)
+    assert found == [], "\n".join([rule, *found])
+
+
+def test_files_are_short() -> None:
+    """Every file fits the limit."""
+    lengths = ((seen.name, len(seen.text.splitlines())) for seen in files())
+    complain((f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE), f"a file has {LONGEST_FILE} lines at most")
+
+
+def test_files_say_why_they_exist() -> None:
+    """Every file begins with a docstring of a few words at least."""
+    complain((seen.name for seen in files() if len((seen.docstring or "").split()) < 4), "a file begins with a docstring")
+
+
+def test_functions_are_short() -> None:
     """No function is longer than the limit."""
-    assert [f"{name_of(path)}:{f.lineno} {f.name}: {length(f)} lines" for f in functions(path) if length(f) > LONGEST_FUNCTION] == []
+    long = (f"{f.place}: {f.length} lines" for seen in files() for f in seen.functions if f.length > LONGEST_FUNCTION)
+    complain(long, f"a function has {LONGEST_FUNCTION} lines at most")
 
 
 def test_functions_are_mostly_short() -> None:
     """Half of all shipped functions fit in a few lines."""
-    lengths = sorted(length(function) for path in code_files() for function in functions(path))
+    lengths = sorted(function.length for path in code_files() for function in file(path).functions)
     assert lengths[len(lengths) // 2] <= MEDIAN_FUNCTION
 
 
-@pytest.mark.parametrize("path", files_of_tests(), ids=name_of)
-def test_every_test_says_what_it_holds(path: Path) -> None:
+def test_every_test_says_what_it_holds() -> None:
     """Every test has a docstring that is one sentence, so that the list of tests reads as a specification."""
-    for function in functions(path):
-        if function.name.startswith("test_"):
-            docstring = ast.get_docstring(function)
-            assert docstring is not None, f"{name_of(path)}:{function.lineno} {function.name} has no docstring"
-            assert docstring.rstrip().endswith("."), f"{name_of(path)}:{function.lineno} {function.name}: end the sentence"
+    tests = [function for path in files_of_tests() for function in file(path).functions if function.name.startswith("test_")]
+    assert tests != []
+    complain((test.place for test in tests if test.docstring is None), "a test has a docstring")
+    complain((test.place for test in tests if not (test.docstring or "").rstrip().endswith(".")), "a docstring ends its sentence")
 
 
-@pytest.mark.parametrize("path", files_of_tests(), ids=name_of)
-def test_no_test_is_skipped(path: Path) -> None:
+def test_no_test_is_skipped() -> None:
     """No test is skipped or expected to fail: a case that does not work is mended or not claimed."""
-    ways_out = {"skip", "skipif", "xfail", "importorskip"}
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.Attribute) and node.attr in ways_out:
-            assert not dotted(node).startswith("pytest."), f"{name_of(path)}:{node.lineno}: {dotted(node)}"
+    complain((way for path in files_of_tests() for way in file(path).ways_out), "no test is skipped")
 
 
-@pytest.mark.parametrize("path", all_files(), ids=name_of)
-def test_suppressions_give_a_reason(path: Path) -> None:
+def test_suppressions_give_a_reason() -> None:
     """A switched-off check names the check and, after another `#`, the reason."""
-    with tokenize.open(path) as file:
-        comments = [(t.start[0], t.string) for t in tokenize.generate_tokens(file.readline) if t.type == tokenize.COMMENT]
+    complain((found for path in all_files() for found in unexplained(path)), "say why")
+
+
+def unexplained(path: Path) -> Iterator[str]:
+    """The comments of a file that switch a check off without a word."""
+    if not re.search(r"#\s*(type:\s*ignore|noqa|pyright:)", file(path).text):
+        return
+    with tokenize.open(path) as source:
+        comments = [(t.start[0], t.string) for t in tokenize.generate_tokens(source.readline) if t.type == tokenize.COMMENT]
     for line, comment in comments:
-        if re.match(r"#\s*(type:\s*ignore|noqa|pyright:)", comment):
-            assert re.fullmatch(r"#[^#]*[\[:] ?[\w, -]+\]?  # \w.*", comment), f"{name_of(path)}:{line}: say why: {comment}"
+        if re.match(r"#\s*(type:\s*ignore|noqa|pyright:)", comment) and not re.fullmatch(r"#[^#]*[\[:] ?[\w, -]+\]?  # \w.*", comment):
+            yield f"{name_of(path)}:{line}: {comment}"
 
 
-@pytest.mark.parametrize("path", all_files(), ids=name_of)
-def test_no_star_imports(path: Path) -> None:
+def test_no_star_imports() -> None:
     """Nothing is imported by star."""
-    for node in ast.walk(parsed(path)):
-        if isinstance(node, ast.ImportFrom):
-            assert all(alias.name != "*" for alias in node.names), f"{name_of(path)}:{node.lineno}"
+    complain((place for seen in files() for place in seen.star_imports), "nothing is imported by star")
 
 
-@pytest.mark.parametrize("path", [*all_files(), *sorted(ROOT.glob("*.md")), ROOT / "Makefile"], ids=name_of)
-def test_no_path_of_one_machine(path: Path) -> None:
+def test_no_path_of_one_machine() -> None:
     """No file names a folder that exists only on somebody's machine."""
     homes = "|".join(("root", "home", "Users", "work"))
-    text = path.read_text(encoding="utf-8")
-    assert re.findall(rf"(?<![\w.}}/])/(?:{homes})/\w+", text) == []
+    paths = [*all_files(), *sorted(ROOT.glob("*.md")), ROOT / "Makefile"]
+    texts = ((name_of(path), path.read_text(encoding="utf-8")) for path in paths)
+    found = (f"{name}: {place}" for name, text in texts for place in re.findall(rf"(?<![\w.}}/])/(?:{homes})/\w+", text))
+    complain(found, "no file names a folder of one machine")

@@ -251,9 +251,15 @@ def _prove_records(rewrite: Rewrite, where: Expr | None, without: frozenset[Clau
     """
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
-    if Clause.RECORDS in without or not (old or rewrite.witness.changes_interface):
+    if Clause.RECORDS in without or not (old or new or rewrite.witness.changes_interface):
         return
     claim = "layout records keep their steps, and have each declared change"
+    invented = next((b.name for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)), None)
+    if invented is not None:
+        yield unknown(claim, STRUCTURE, f"the record of {invented} states a change that is not declared", watch)
+        return
+    if not (old or rewrite.witness.changes_interface):
+        return
     there = {buffer.data.name for buffer in (*buffers_in(rewrite.new.body), *rewrite.new.buffers)}
     for name, record in old.items():
         kept = new.get(name)
@@ -271,14 +277,21 @@ def _prove_records(rewrite: Rewrite, where: Expr | None, without: frozenset[Clau
     yield proved(claim, STRUCTURE, watch)
 
 
+def _longer(buffer: Buffer, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord]) -> bool:
+    """Whether the new record of a parameter has more steps than the old one."""
+    before, after = (len(records[buffer.data.name].steps) if buffer.data.name in records else 0 for records in (old, new))
+    return after > before
+
+
 def _unrecorded(
     rewrite: Rewrite, before: Buffer, after: Buffer, old: LayoutRecord | None, new: LayoutRecord | None, where: Expr | None
 ) -> str | None:
     """Why the declared change of a parameter's layout is not what its record says; None where it is."""
     cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
-    if cells is None:
-        return None if before.shape == after.shape else f"the layout of {before.name} changes, and no cell map says how"
     done = len(old.steps) if old is not None else 0
+    if cells is None:
+        goes_on = new is not None and len(new.steps) > done
+        return f"the layout of {before.name} changes, and no cell map says how" if before.shape != after.shape or goes_on else None
     if new is None or len(new.steps) <= done:
         return f"the layout of {before.name} changes, and its record does not say so"
     logical = old.shape if old is not None else new.logical_shape

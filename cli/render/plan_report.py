@@ -1,99 +1,68 @@
-"""A plan as text for people, and as plain data for JSON."""
+"""A plan as text for people."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
+from layoutproof.cli.plan_limits import Broken, Left
+from layoutproof.cli.plan_moves import with_operator
 from layoutproof.cli.plan_report import PlanReport
-from layoutproof.cli.plan_trial import GraphTrial
+from layoutproof.cli.plan_trial import TOLERANCE, GraphTrial, OutputComparison
+from layoutproof.cli.render.sizes import bytes_text
 from layoutproof.cli.render.text import counterexample_text, verdict_text
-from layoutproof.graph.fold import Fold
-from layoutproof.graph.planning.layouts import is_plain, layout_of
-from layoutproof.graph.planning.problem import Choice, cost_of
+from layoutproof.graph.fold import Folding
+from layoutproof.graph.hoist import Hoisting
+from layoutproof.graph.planning.explained import Remaining
+from layoutproof.graph.planning.layouts import Layout, is_plain, layout_of
+from layoutproof.graph.planning.measuring import MeasuredCosts
+from layoutproof.graph.planning.problem import cost_of
+from layoutproof.graph.text.printer import step_text
 from layoutproof.ir.diagnostic import counted
-from layoutproof.ir.map_text import index_map_text
 from layoutproof.verify.verdict import Status, Verdict
 
 _MOST_REMAINING = 20
 _MOST_REASONS = 8
+_MOST_NAMED = 3
+_LONG = 160
+"""Reasons that make a line longer than that stand on one of their own."""
+_ABSORBED = "with some folded into calls"
+_SHOWN = 0.05
+"""Stages that took fewer seconds are not told."""
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
-def plan_to_dict(report: PlanReport) -> dict[str, Any]:
-    """A plan as JSON has it: what was asked, counted, left over, and every verdict."""
-    plan = report.plan
-    return {
-        "graph": report.source,
-        "name": report.graph.name,
-        "verdict": report.status.value,
-        "strictness": sorted({word for verdict in report.claims for word in verdict.strictness}),
-        "calls": report.calls,
-        "functions": len(report.graph.functions()),
-        "constants": len(report.graph.constants),
-        "asked": {call: {array: index_map_text(m) for array, m in maps.items()} for call, maps in report.asked.calls.items()},
-        "not_given": dict(plan.refused),
-        "folds": [_fold_to_dict(fold) for fold in report.folding.made],
-        "rewrites": {
-            "before": _count_to_dict(report, plan.unplanned),
-            "greedy": _count_to_dict(report, plan.greedy),
-            "planned": _count_to_dict(report, plan.choice),
-            "by": "greedy" if report.greedy else "exact",
-            "optimal": plan.optimal,
-        },
-        "remaining": [each.to_dict() for each in plan.remaining],
-        "padding": list(plan.contracts),
-        "left_out": dict(plan.cut),
-        "interface": _interface_to_dict(report),
-        "operators": [{"operator": name, "layout": layout, "calls": number} for name, layout, number in report.operators],
-        "values": [verdict.to_dict() for verdict in report.verdicts],
-        "refused": None if report.refused is None else [verdict.to_dict() for verdict in report.refused.verdicts],
-        "run": None if report.trial is None else _trial_to_dict(report.trial),
-        "written": [str(path) for path in report.written],
-    }
+def render_plan(report: PlanReport, markup: bool = False, times: bool = False) -> str:
+    """The plan, one fact a line: what is counted, what is left and why, who has which layout, what is proved, what was run.
 
-
-def _count_to_dict(report: PlanReport, choice: Choice) -> dict[str, int]:
-    return {"count": report.plan.count(choice), "bytes": cost_of(report.plan.problem, choice)}
-
-
-def _interface_to_dict(report: PlanReport) -> dict[str, Any]:
-    """By inputs and outputs that are not as they were, their layouts."""
-    found = report.plan.interface
-    outputs = found.outputs if found.outputs is not None else ()
-    return {
-        "inputs": {name: index_map_text(index_map) for name, index_map in found.inputs.items()},
-        "outputs": [{"value": name, "layout": index_map_text(index_map)} for name, index_map in outputs],
-    }
-
-
-def _fold_to_dict(fold: Fold) -> dict[str, Any]:
-    return {"value": fold.value, "assumed": fold.assumed, "obligations": [verdict.to_dict() for verdict in fold.verdicts]}
-
-
-def _trial_to_dict(trial: GraphTrial) -> dict[str, Any]:
-    return {
-        "equal": trial.equal,
-        "outputs": [{"value": each.name, "cells": each.cells, "differing": each.differing} for each in trial.outputs],
-        "given_seconds": trial.given_seconds,
-        "unplanned_seconds": trial.unplanned_seconds,
-        "planned_seconds": trial.planned_seconds,
-    }
-
-
-def render_plan(report: PlanReport, markup: bool = False) -> str:
-    """The plan, one fact a line: what is counted, what is left and why, who has which layout, what is proved, what was run."""
-    word = _styled(report.status.value, report.status, markup)
+    `times` adds how long each stage took.
+    """
+    word = _styled(report.proof.value, report.proof, markup)
     lines = [f"{_plain(report.source, markup)}: {word}"]
     lines += [_plain(line, markup) for line in _facts(report)]
-    lines += _proved(report, markup)
+    values = report.verdicts if report.refused is None else report.refused.verdicts
+    lines += proof_lines(report.hoisting, report.folding, values, markup)
     if report.trial is not None:
         lines += _run(report.trial, markup)
+    lines += limit_lines(report.broken, markup)
     lines += [_plain(f"  written: {path}", markup) for path in report.written]
+    if times:
+        lines.append(time_line(report.seconds))
     return "\n".join(lines) + "\n"
+
+
+def time_line(seconds: Mapping[str, float]) -> str:
+    """How long it took, and which stages."""
+    each = ", ".join(f"{name} {_seconds(taken)}" for name, taken in seconds.items() if taken >= _SHOWN)
+    return f"  {_seconds(sum(seconds.values()))}{': ' if each else ''}{each}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s"
 
 
 def _plain(text: str, markup: bool) -> str:
@@ -114,12 +83,8 @@ def _facts(report: PlanReport) -> Iterator[str]:
     )
     given = len(report.asked.calls) - len(plan.refused)
     yield f"  given a layout: {counted(given, 'call', 'calls')}"
-    yield from _not_given(plan.refused)
-    if report.folding.made:
-        yield f"  folded: {', '.join(dict.fromkeys(fold.value for fold in report.folding.made))}"
-    for fold in report.folding.made:
-        if fold.assumed is not None:
-            yield f"    on its author's word: {fold.assumed}"
+    yield from _not_given(report)
+    yield from before_planning(report.hoisting, report.folding, report.plan.assumed)
     yield from _counts(report)
     yield from _remaining(report)
     yield from (f"    padding: {text}" for text in plan.contracts)
@@ -127,28 +92,50 @@ def _facts(report: PlanReport) -> Iterator[str]:
     if plan.cut:
         left = sum(plan.cut.values())
         of = counted(len(plan.cut), "call", "calls")
-        yield f"  {counted(left, 'variant', 'variants')} of {of} left out: there were too many to choose from"
-    if report.calls:
-        yield "  layouts of results"
+        yield f"  at least {counted(left, 'variant', 'variants')} of {of} left out: there were too many to choose from"
     rows = Counter[tuple[str, str]]()
     for name, layout, number in report.operators:
         rows[name, report.layout_name(layout)] += number
+    if rows:
+        by_index = any(layout.startswith("[") for _, layout in rows)
+        yield f"  layouts of results{', with i0, i1, ... for the indices of an array' if by_index else ''}"
     wide, wider = (max(map(len, texts), default=0) for texts in ([name for name, _ in rows], [layout for _, layout in rows]))
     for (name, layout), number in rows.items():
         yield f"    {name:<{wide}}  {layout:<{wider}}  {counted(number, 'call', 'calls')}"
 
 
-def _not_given(refused: Mapping[str, str]) -> Iterator[str]:
+def _not_given(report: PlanReport) -> Iterator[str]:
     """The calls that could not have what was asked for, those with one reason together."""
     reasons: dict[str, list[str]] = {}
-    for call, reason in refused.items():
+    for call, reason in report.plan.refused.items():
         reasons.setdefault(reason, []).append(call)
     for reason, calls in [*reasons.items()][:_MOST_REASONS]:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
-        yield f"    not given: {calls[0]}{more}: {reason}"
+        yield f"    not given: {with_operator(report.plan.graph, calls[0])}{more}: {reason}"
     rest = sum(len(calls) for calls in [*reasons.values()][_MOST_REASONS:])
     if rest:
         yield f"    not given: {counted(rest, 'call', 'calls')} more; --format json has all"
+
+
+def before_planning(hoisting: Hoisting, folding: Folding, assumed: Sequence[str] = ()) -> Iterator[str]:
+    """What was taken out of functions, folded, and refused; and what nobody proved."""
+    for hoisted in hoisting.made:
+        parts = ", ".join(f"{each.outer} {'before' if each.is_before else 'after'}" for each in hoisted.lifted)
+        yield f"  layout rewrites taken out of {hoisted.function.name}: {parts}; the rest keeps its layouts"
+    if folding.made:
+        yield f"  folded: {', '.join(dict.fromkeys(fold.value for fold in folding.made))}"
+    for fold in folding.made:
+        if fold.assumed is not None:
+            yield f"    on its author's word: {fold.assumed}"
+    for fold in folding.refused[:_MOST_REASONS]:
+        worst = next(verdict for verdict in fold.verdicts if verdict.status is fold.status)
+        example = counterexample_text(worst)
+        why = worst.reason if worst.reason is not None else example if example is not None else worst.claim
+        steps = " then ".join(step_text(step) for step in fold.old)
+        yield f"    not folded: {fold.value}, {steps}: {fold.status.value}: {why.splitlines()[0]}"
+    if len(folding.refused) > _MOST_REASONS:
+        yield f"    and {len(folding.refused) - _MOST_REASONS} more that are not folded; --format json has all"
+    yield from (f"  not proved, the graph's author says so: {text}" for text in assumed)
 
 
 def _counts(report: PlanReport) -> Iterator[str]:
@@ -156,23 +143,74 @@ def _counts(report: PlanReport) -> Iterator[str]:
     rows = [("as asked, nothing planned", plan.unplanned, "")]
     if not report.greedy:
         rows.append(("by a greedy walk", plan.greedy, ""))
-    how = ", by a greedy walk" if report.greedy else ", and nothing cheaper is possible" if plan.optimal else ", the best that was found"
+    possible = "possible" if not plan.cut else "among the variants that were looked at"
+    how = f", and nothing cheaper is {possible}" if plan.optimal else f", the best that was found; {_least(report)} has to be"
+    how = f", by a greedy walk{how if plan.optimal else ''}" if report.greedy else how
     rows.append(("planned", plan.choice, how))
-    width = max(len(name) for name, _, _ in rows)
+    width = max(len(name) for name in (*(name for name, _, _ in rows), *([_ABSORBED] if report.absorbed is not None else [])))
     yield "  layout rewrites"
     for name, choice, note in rows:
-        number = plan.count(choice)
-        yield f"    {name:<{width}}  {number:>5}  {_bytes(cost_of(plan.problem, choice)):>9} moved{note}"
+        cost = "" if report.costs is None else f", {_cost(report.costs, cost_of(plan.problem, choice))}"
+        yield _count(name, width, report.moved(choice), f"{cost}{note}")
+    if report.absorbed is not None:
+        yield _count(_ABSORBED, width, report.left, "")
+    if report.costs is not None and report.costs.measured:
+        yield f"    {counted(report.costs.measured, 'rewrite was', 'rewrites were')} measured"
+
+
+def _least(report: PlanReport) -> str:
+    """What no plan can do without."""
+    return bytes_text(report.plan.least) if report.costs is None else _cost(report.costs, report.plan.least)
+
+
+def _cost(costs: MeasuredCosts, cost: int) -> str:
+    """A cost in the table's unit, as far as that is known."""
+    return f"{cost / 1e6:.3f} ms" if costs.measures else f"cost {cost:,}"
+
+
+def _count(name: str, width: int, left: Left, note: str) -> str:
+    return f"    {name:<{width}}  {left.count:>5}  {bytes_text(left.bytes):>9} moved{note}"
 
 
 def _remaining(report: PlanReport) -> Iterator[str]:
-    left = report.plan.remaining
-    for each in left[:_MOST_REMAINING]:
-        source, target = report.layout_name(each.source), report.layout_name(each.target)
-        yield f"    stays: {each.value}, {source} to {target}, {_bytes(each.bytes)}: {each.why}"
-    if len(left) > _MOST_REMAINING:
-        rest = sum(each.bytes for each in left[_MOST_REMAINING:])
-        yield f"    and {len(left) - _MOST_REMAINING} more, {_bytes(rest)} together; --format json has all"
+    """What is left, the largest first; rewrites that are left for reasons alike together, with that of the largest."""
+    groups: dict[tuple[Layout, Layout, str], list[Remaining]] = {}
+    names = {value.name for value in report.plan.graph.values()}
+    for each in report.remaining:
+        alike = _NAME.sub(lambda word: "_" if word[0] in names else word[0], each.why)
+        groups.setdefault((each.source, each.target, alike), []).append(each)
+    shown = sorted(groups.values(), key=lambda group: -sum(each.bytes for each in group))
+    for group in shown[:_MOST_REMAINING]:
+        first, total = group[0], sum(each.bytes for each in group)
+        named = ", ".join(dict.fromkeys(with_operator(report.plan.graph, each.value) for each in group[:_MOST_NAMED]))
+        more = f" and {len(group) - _MOST_NAMED} like these" if len(group) > _MOST_NAMED else ""
+        together = " together; of the first" if len(group) > 1 else ""
+        moved = f"{report.layout_name(first.source)} to {report.layout_name(first.target)}, {bytes_text(total)}"
+        head, why = f"    stays: {named}{more}, {moved}{together}", f"{first.why}{_otherwise(report, first)}"
+        yield from (f"{head}: {why}",) if len(head) + len(why) <= _LONG else (f"{head}:", f"      {why}")
+    for kept in report.kept:
+        yield f"    stays: {kept.value}, padded or cropped, {bytes_text(kept.bytes)}: no call absorbs that"
+    rest = [each for group in shown[_MOST_REMAINING:] for each in group]
+    if rest:
+        yield f"    and {len(rest)} more, {bytes_text(sum(each.bytes for each in rest))} together; --format json has all"
+
+
+def _otherwise(report: PlanReport, left: Remaining) -> str:
+    """What the cheapest plan without a rewrite would cost."""
+    if left.needed:
+        return " (no plan does without it)"
+    if left.more is None:
+        return ""
+    more = bytes_text(abs(left.more)) if report.costs is None else _cost(report.costs, abs(left.more))
+    return f" (without it {more} more)" if left.more > 0 else f" (without it {more} less)" if left.more < 0 else ""
+
+
+def limit_lines(broken: Sequence[Broken], markup: bool) -> Iterator[str]:
+    """The limits that are not kept, and how many are."""
+    for each in broken:
+        found = bytes_text(each.found) if each.limit.of_bytes else f"{each.found:,}"
+        word = _styled("TOO MANY", Status.REFUTED, markup)
+        yield f"  {word}  {_plain(f'at most {each.limit.text} was allowed, there are {found}', markup)}"
 
 
 def _interface(report: PlanReport) -> Iterator[str]:
@@ -185,19 +223,17 @@ def _interface(report: PlanReport) -> Iterator[str]:
             yield f"  {name} {what} as {report.layout_name(layout)}"
 
 
-def _bytes(number: int) -> str:
-    return f"{number:,} B" if number < 10_000 else f"{number / 1e3:,.1f} kB" if number < 1e6 else f"{number / 1e6:,.1f} MB"
-
-
-def _proved(report: PlanReport, markup: bool) -> Iterator[str]:
-    """How many values are proved, and each claim that is not."""
-    folds = [verdict for fold in report.folding.made for verdict in fold.verdicts]
-    for what, verdicts in (("folds", folds), ("values of the planned graph", list(report.verdicts))):
+def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict], markup: bool) -> Iterator[str]:
+    """How many claims of each kind are proved, and each that is not."""
+    hoists = [verdict for hoisted in hoisting.made for verdict in hoisted.verdicts]
+    folds = [verdict for fold in folding.made for verdict in fold.verdicts]
+    for what, verdicts in (("functions taken apart", hoists), ("folds", folds), ("values of the planned graph", list(values))):
         if verdicts:
             yield f"  {counted(len(verdicts), 'claim', 'claims')} of {what}: {_statuses(verdicts)}"
-    if report.verdicts and report.status is Status.PROVED:
+    every = (*hoists, *folds, *values)
+    if values and all(verdict.status is Status.PROVED for verdict in every):
         yield "  every value holds bit for bit what it held"
-    for verdict in report.claims:
+    for verdict in every:
         if verdict.status is not Status.PROVED:
             yield f"    {_plain(verdict.claim, markup)}: {verdict_text(verdict, markup)}"
             example = counterexample_text(verdict)
@@ -212,15 +248,25 @@ def _statuses(verdicts: list[Verdict]) -> str:
 
 def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
     """What was run: whether outputs are equal, and the times."""
-    for each in trial.outputs:
-        word, status, told = ("DIFFERS", Status.REFUTED, f"{each.differing:,} differ")
-        if not each.differing:
-            word, status, told = ("equal", Status.PROVED, "bit for bit")
-        cells = f"{each.cells:,} {'cell' if each.cells == 1 else 'cells'}"
-        yield f"  {_styled(word, status, markup)}  {_plain(f'{each.name}: {cells}, {told}', markup)}"
+    yield from output_lines(trial.outputs, markup)
     times = (
         ("as it was given", trial.given_seconds),
         ("as asked, nothing planned", trial.unplanned_seconds),
         ("planned", trial.planned_seconds),
     )
     yield f"  one run: {'; '.join(f'{name} {seconds * 1e3:.1f} ms' for name, seconds in times)}"
+    if trial.peer is not None:
+        peer = trial.peer
+        word, status = ("close", Status.PROVED) if peer.close else ("DIFFERS", Status.REFUTED)
+        told = f"onnxruntime {peer.version}: {peer.difference:.1e} of the largest element apart at most, {TOLERANCE:g} is allowed"
+        yield f"  {_styled(word, status, markup)}  {_plain(told, markup)}; one run {peer.seconds * 1e3:.1f} ms"
+
+
+def output_lines(outputs: Sequence[OutputComparison], markup: bool) -> Iterator[str]:
+    """Whether each output is what it was, bit for bit."""
+    for each in outputs:
+        word, status, told = ("DIFFERS", Status.REFUTED, f"{each.differing:,} differ")
+        if not each.differing:
+            word, status, told = ("equal", Status.PROVED, "bit for bit")
+        cells = f"{each.cells:,} {'cell' if each.cells == 1 else 'cells'}"
+        yield f"  {_styled(word, status, markup)}  {_plain(f'{each.name}: {cells}, {told}', markup)}"

@@ -1,8 +1,10 @@
-"""Convolutions of images in NCHW by filters in OIHW, with halo, strides, dilation and groups."""
+"""Convolutions of signals, images and volumes in NC.. by filters in OI.., with halo, strides, dilation and groups, and their transposes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from math import prod
 
 from layoutproof.graph.model import Shape
 from layoutproof.graph.operators.page import Nest, function, require
@@ -12,8 +14,11 @@ Pair = tuple[int, int]
 Halo = tuple[int, int, int, int]
 """Rows before, columns before, rows after, columns after."""
 
+PLACES = ("z", "y", "x")
+"""What a place is called on the last three axes of an array, and below what a place inside a window is."""
+INSIDES = ("q", "r", "s")
 
-@cache
+
 def conv2d(
     data: Shape,
     weight: Shape,
@@ -28,40 +33,139 @@ def conv2d(
     `data` is N, C, H, W and `weight` K, C/groups, R, S: with groups, filter `k` sees the channels of its group alone. A halo is filled
     first, into an array of its own. Raises LayoutproofError for shapes that do not fit.
     """
-    name = "conv2d" if groups == 1 else "depthwise_conv2d" if groups == data[1] else "grouped_conv2d"
-    require(len(data) == 4 and len(weight) == 4, name, f"images and filters have four axes, not {len(data)} and {len(weight)}")
-    (n, channels, height, width), (filters, inner, rows, columns) = data, weight
+    require(len(data) == 4 and len(weight) == 4, "conv2d", f"images and filters have four axes, not {len(data)} and {len(weight)}")
+    return conv(data, weight, strides, halo, dilation, groups, dtype)
+
+
+@cache
+def conv(
+    data: Shape,
+    weight: Shape,
+    strides: tuple[int, ...],
+    halo: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int = 1,
+    dtype: str = "float32",
+) -> PrimFunc:
+    """A convolution over one, two or three axes, as `conv2d` is one over two: `halo` is cells before on each axis, then cells after.
+
+    Raises LayoutproofError for shapes that do not fit.
+    """
+    rank, name = _named("conv", data, weight, groups, groups == data[1])
+    (n, channels, *sizes), (filters, inner, *window) = data, weight
     fits = groups >= 1 and channels == inner * groups and filters % groups == 0
     require(fits, name, f"{filters} filters of {inner} channels do not fit {channels} channels in groups of {groups}")
-    high, wide = height + halo[0] + halo[2], width + halo[1] + halo[3]
-    shape = (n, filters, window_steps(high, rows, strides[0], dilation[0]), window_steps(wide, columns, strides[1], dilation[1]))
-    require(min(halo) >= 0 and min(shape) >= 1, name, f"filters of {rows} by {columns} leave nothing of {high} by {wide}")
+    _check_steps(name, rank, strides, halo, dilation)
+    whole = [before + extent + after for extent, before, after in zip(sizes, halo[:rank], halo[rank:], strict=True)]
+    steps = [window_steps(*each) for each in zip(whole, window, strides, dilation, strict=True)]
+    shape = (n, filters, *steps)
+    require(min(halo) >= 0 and min(shape) >= 1, name, f"filters of {by(window)} leave nothing of {by(whole)}")
     image = "P" if any(halo) else "X"
     group = "k" if filters == groups else f"k // {filters // groups}"
     channel = "c" if groups == 1 else group if inner == 1 else f"{group} * {inner} + c"
-    row, column = scaled("y", strides[0], "r", dilation[0]), scaled("x", strides[1], "s", dilation[1])
+    places, insides = PLACES[-rank:], INSIDES[-rank:]
+    element = ", ".join(scaled(*each) for each in zip(places, strides, insides, dilation, strict=True))
+    result = f"Y[n, k, {', '.join(places)}]"
     main = Nest(
-        "conv2d",
-        {"n": n, "k": filters, "y": shape[2], "x": shape[3]},
-        f"Y[n, k, y, x] = Y[n, k, y, x] + {image}[n, {channel}, {row}, {column}] * W[k, c, r, s]",
-        {"c": inner, "r": rows, "s": columns},
-        f"Y[n, k, y, x] = T.{dtype}(0)",
+        f"conv{rank}d",
+        dict(zip(("n", "k", *places), shape, strict=True)),
+        f"{result} = {result} + {image}[n, {channel}, {element}] * W[k, c, {', '.join(insides)}]",
+        dict(zip(("c", *insides), (inner, *window), strict=True)),
+        f"{result} = T.{dtype}(0)",
     )
     arrays = {"X": data, "W": weight, "Y": shape}
     if not any(halo):
         return function(name, arrays, main, dtype=dtype)
-    around = (n, channels, high, wide)
-    return function(name, arrays, _halo(data, halo, dtype), main, dtype=dtype, temporaries={"P": around})
+    return function(name, arrays, _halo(data, halo, dtype), main, dtype=dtype, temporaries={"P": (n, channels, *whole)})
 
 
-def _halo(data: Shape, halo: Halo, dtype: str) -> Nest:
-    n, channels, height, width = data
-    top, left, bottom, right = halo
-    conditions = [f"{top} <= y"] * (top > 0) + [f"y < {height + top}"] * (bottom > 0)
-    conditions += [f"{left} <= x"] * (left > 0) + [f"x < {width + left}"] * (right > 0)
-    element = f"X[n, c, {moved('y', -top)}, {moved('x', -left)}]"
-    value = f"T.if_then_else({' and '.join(conditions)}, {element}, T.{dtype}(0))"
-    return Nest("halo", {"n": n, "c": channels, "y": height + top + bottom, "x": width + left + right}, f"P[n, c, y, x] = {value}")
+@cache
+def conv_transpose(
+    data: Shape,
+    weight: Shape,
+    strides: tuple[int, ...],
+    halo: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int = 1,
+    extra: tuple[int, ...] | None = None,
+    dtype: str = "float32",
+) -> PrimFunc:
+    """What a convolution over one, two or three axes does to the elements of its result, turned round: `X` is spread over `Y`.
+
+    `weight` is C, K/groups, then the window. `Y` has `(extent - 1) * stride + (window - 1) * dilation + 1` elements on an axis, less what
+    `halo` takes away before and after, and `extra` more after. An element is the sum of those of `X` that reach it, and of nothing else.
+    Raises LayoutproofError for shapes that do not fit.
+    """
+    rank, name = _named("conv_transpose", data, weight, groups, groups == data[1] == prod(weight[:2]))
+    (n, channels, *sizes), (taken, inner, *window) = data, weight
+    fits = groups >= 1 and channels == taken and channels % groups == 0
+    require(fits, name, f"filters for {taken} channels do not fit {channels} channels in groups of {groups}")
+    _check_steps(name, rank, strides, halo, dilation)
+    more = extra if extra is not None else (0,) * rank
+    require(len(more) == rank, name, f"{len(more)} numbers of elements that are added do not fit {rank} axes")
+    steps = [
+        (extent - 1) * stride + (size - 1) * apart + 1 - before - after + added
+        for extent, stride, size, apart, before, after, added in zip(
+            sizes, strides, window, dilation, halo[:rank], halo[rank:], more, strict=True
+        )
+    ]
+    shape = (n, inner * groups, *steps)
+    require(min(shape) >= 1, name, f"a result of {by(steps)} has nothing")
+    each = channels // groups
+    group = "k" if inner == 1 else f"k // {inner}"
+    channel = "c" if groups == 1 else group if each == 1 else f"{group} * {each} + c"
+    own = "k" if groups == 1 else "0" if inner == 1 else f"k % {inner}"
+    places, insides = PLACES[-rank:], INSIDES[-rank:]
+    reached = [_reached(*given) for given in zip(places, insides, sizes, window, strides, halo[:rank], dilation, steps, strict=True)]
+    element = f"X[n, {channel}, {', '.join(index for index, _ in reached)}]"
+    product = f"{element} * W[{channel}, {own}, {', '.join(insides)}]"
+    conditions = [condition for _, found in reached for condition in found]
+    term = f"T.if_then_else({' and '.join(conditions)}, {product}, T.{dtype}(0))" if conditions else product
+    result = f"Y[n, k, {', '.join(places)}]"
+    main = Nest(
+        f"conv_transpose{rank}d",
+        dict(zip(("n", "k", *places), shape, strict=True)),
+        f"{result} = {result} + {term}",
+        dict(zip(("c", *insides), (each, *window), strict=True)),
+        f"{result} = T.{dtype}(0)",
+    )
+    return function(name, {"X": data, "W": weight, "Y": shape}, main, dtype=dtype)
+
+
+def _reached(place: str, inside: str, extent: int, size: int, stride: int, before: int, apart: int, steps: int) -> tuple[str, list[str]]:
+    """Which element reaches a place through one of the window, and under which conditions there is such a one."""
+    start = moved(f"{place} - {inside if apart == 1 else f'{inside} * {apart}'}", before) if size > 1 else moved(place, before)
+    low, high = before - (size - 1) * apart, before + steps - 1
+    conditions = [f"({start}) % {stride} == 0"] * (stride > 1) + [f"0 <= {start}"] * (low < 0)
+    conditions += [f"{start} < {(extent - 1) * stride + 1}"] * (high > (extent - 1) * stride)
+    return start if stride == 1 else f"({start}) // {stride}", conditions
+
+
+def _named(kind: str, data: Shape, weight: Shape, groups: int, depthwise: bool) -> tuple[int, str]:
+    """Over how many axes a convolution is, and what it is called."""
+    rank = len(data) - 2
+    require(
+        1 <= rank <= len(PLACES) and len(weight) == len(data), kind, f"arrays of {len(data)} and {len(weight)} axes have no convolution"
+    )
+    return rank, f"{'' if groups == 1 else 'depthwise_' if depthwise else 'grouped_'}{kind}{rank}d"
+
+
+def _check_steps(name: str, rank: int, strides: Sequence[int], halo: Sequence[int], dilation: Sequence[int]) -> None:
+    fits = len(strides) == len(dilation) == rank and len(halo) == 2 * rank and min(*strides, *dilation) >= 1
+    require(fits, name, f"strides {list(strides)}, halo {list(halo)} and dilation {list(dilation)} do not fit {rank} axes")
+
+
+def _halo(data: Shape, halo: Sequence[int], dtype: str) -> Nest:
+    rank = len(data) - 2
+    n, channels, *sizes = data
+    conditions, indices, extents = list[str](), list[str](), list[int]()
+    for place, extent, before, after in zip(PLACES[-rank:], sizes, halo[:rank], halo[rank:], strict=True):
+        conditions += [f"{before} <= {place}"] * (before > 0) + [f"{place} < {extent + before}"] * (after > 0)
+        indices.append(moved(place, -before))
+        extents.append(before + extent + after)
+    value = f"T.if_then_else({' and '.join(conditions)}, X[n, c, {', '.join(indices)}], T.{dtype}(0))"
+    axes = dict(zip(("n", "c", *PLACES[-rank:]), (n, channels, *extents), strict=True))
+    return Nest("halo", axes, f"P[n, c, {', '.join(PLACES[-rank:])}] = {value}")
 
 
 def window_steps(extent: int, window: int, stride: int, dilation: int = 1) -> int:
@@ -77,3 +181,8 @@ def scaled(place: str, stride: int, inside: str, dilation: int = 1) -> str:
 def moved(place: str, distance: int) -> str:
     """`place + distance`, as people write it."""
     return place if distance == 0 else f"{place} {'-' if distance < 0 else '+'} {abs(distance)}"
+
+
+def by(sizes: Sequence[int]) -> str:
+    """Sizes as people write them."""
+    return " by ".join(map(str, sizes))

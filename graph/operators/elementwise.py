@@ -2,66 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from layoutproof.graph.model import Shape
-from layoutproof.graph.operators.page import Nest, access, function, refused, variables
+from layoutproof.graph.operators.activations import ACTIVATIONS, CLIP, Numbers, activation
+from layoutproof.graph.operators.page import Nest, access, function, number, refused, require, variables
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.primfunc import PrimFunc
 
 UNARY: Final[Mapping[str, str]] = {
-    "relu": "T.max({a}, T.{dtype}(0))",
+    "relu": "T.max(T.{dtype}(0), {a})",
     "sigmoid": "T.sigmoid({a})",
     "tanh": "T.tanh({a})",
     "exp": "T.exp({a})",
     "log": "T.log({a})",
     "sqrt": "T.sqrt({a})",
     "abs": "T.abs({a})",
-    "negative": "T.{dtype}(0) - {a}",
+    "negative": "{minus} - {a}",
+    "erf": "T.erf({a})",
+    "floor": "T.floor({a})",
+    "ceil": "T.ceil({a})",
+    "sin": "T.sin({a})",
+    "cos": "T.cos({a})",
+    "tan": "T.tan({a})",
+    "sinh": "T.sinh({a})",
+    "cosh": "T.cosh({a})",
+    "atan": "T.atan({a})",
+    "reciprocal": "T.{dtype}(1) / {a}",
+    "square": "{a} * {a}",
+    # Halves go to the even neighbour.
+    "round": "T.Select(T.abs({a} - T.trunc({a})) == T.{dtype}(0.5), T.round({a} * T.{dtype}(0.5)) * T.{dtype}(2), T.round({a}))",
+    # NaN is its own sign, and a sum makes one zero of both.
+    "sign": "T.Select({a} > T.{dtype}(0), T.{dtype}(1), T.Select({a} < T.{dtype}(0), T.{dtype}(-1), {a} + T.{dtype}(0)))",
 }
 BINARY: Final[Mapping[str, str]] = {
     "add": "{a} + {b}",
     "subtract": "{a} - {b}",
     "multiply": "{a} * {b}",
     "divide": "{a} / {b}",
+    "maximum": "T.maximum({a}, {b})",
+    "minimum": "T.minimum({a}, {b})",
+    "not_below": "T.max({a}, {b})",
+    "not_above": "T.min({a}, {b})",
+    "leaky_multiply": "T.Select({a} < T.{dtype}(0), {b} * {a}, {a})",
+    "power": "T.pow({a}, {b})",
+}
+"""`leaky_multiply` is the product where the first operand is below zero, and that one elsewhere; `not_below` and `not_above` are the
+second one unless the first is larger, or smaller.
+"""
+_NONE: Final = "T.if_then_else({b} == T.{dtype}(0), T.{dtype}(0), "
+_LEAST: Final = "T.if_then_else({b} == T.{dtype}(-1), "
+UNSIGNED: Final[Mapping[str, str]] = {
+    **{kind: text for kind, text in BINARY.items() if kind not in ("power", "leaky_multiply")},
+    "divide": f"{_NONE}T.truncdiv({{a}}, {{b}}))",
     "maximum": "T.max({a}, {b})",
     "minimum": "T.min({a}, {b})",
+    "modulo": f"{_NONE}T.floormod({{a}}, {{b}}))",
+    "remainder": f"{_NONE}T.truncmod({{a}}, {{b}}))",
+    "bitwise_and": "{a} & {b}",
+    "bitwise_or": "{a} | {b}",
+    "bitwise_xor": "{a} ^ {b}",
+    "shift_left": "T.if_then_else({b} < T.{dtype}({bits}), {a} << {b}, T.{dtype}(0))",
+    "shift_right": "T.if_then_else({b} < T.{dtype}({bits}), {a} >> {b}, T.{dtype}(0))",
 }
+"""What there is of integers without a sign. All of it has a result whatever the operands are: what is divided by zero is zero."""
+SIGNED: Final[Mapping[str, str]] = {
+    **{kind: text for kind, text in UNSIGNED.items() if not kind.startswith("shift")},
+    "leaky_multiply": BINARY["leaky_multiply"],
+    "divide": f"{_LEAST}T.{{dtype}}(0) - {{a}}, {UNSIGNED['divide']})",
+    "modulo": f"{_LEAST}T.{{dtype}}(0), {UNSIGNED['modulo']})",
+    "remainder": f"{_LEAST}T.{{dtype}}(0), {UNSIGNED['remainder']})",
+}
+"""What there is of integers with a sign; `modulo` has the sign of the second operand, `remainder` that of the first. The least number
+divided by -1 is that number again.
+"""
+COMPARISONS: Final[Mapping[str, str]] = {
+    "equal": "{a} == {b}",
+    "not_equal": "{a} != {b}",
+    "less": "{a} < {b}",
+    "less_equal": "{a} <= {b}",
+    "greater": "{a} > {b}",
+    "greater_equal": "{a} >= {b}",
+}
+LOGICAL: Final[Mapping[str, str]] = {
+    "logical_and": "{a} and {b}",
+    "logical_or": "{a} or {b}",
+    "logical_xor": "({a} and not {b}) or ({b} and not {a})",
+    "equal": "({a} and {b}) or (not {a} and not {b})",
+    "not_equal": "({a} and not {b}) or ({b} and not {a})",
+}
+"""Operators on truth values."""
 
 
 @cache
-def unary(kind: str, shape: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y[i] = kind(X[i])` for a kind of `UNARY`. Raises LayoutproofError for another one."""
+def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()) -> PrimFunc:
+    """`Y[i] = kind(X[i])` for a kind of `UNARY`, or of `ACTIVATIONS`, or `clip`, with its numbers. Raises LayoutproofError for others."""
+    if kind in ACTIVATIONS or kind == CLIP:
+        return pointwise(kind, {"X": shape}, activation(kind, numbers, dtype), dtype=dtype)
     if kind not in UNARY:
-        raise refused(kind, f"there is no such operator of one operand; there are {', '.join(UNARY)}")
-    axes = variables(shape)
-    value = UNARY[kind].format(a=access("X", list(axes)), dtype=dtype)
-    return function(kind, {"X": shape, "Y": shape}, Nest(kind, axes, f"{access('Y', list(axes))} = {value}"), dtype=dtype)
+        raise refused(kind, f"there is no such operator of one operand; there are {', '.join((*UNARY, *ACTIVATIONS, CLIP))}")
+    require(not numbers, kind, f"it takes no numbers, not {list(numbers)}")
+    # What is taken from -0.0 changes the sign of 0.0 as well.
+    minus = number(-0.0 if DType.parse(dtype).is_float else 0, dtype)
+    value = UNARY[kind].format(a="{X}", dtype=dtype, minus=minus)
+    return pointwise(kind, {"X": shape}, value, dtype=dtype)
 
 
 @cache
 def binary(kind: str, first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y = kind(A, B)` for a kind of `BINARY`; axes of extent 1, and axes that are missing in front, are repeated.
+    """`Y = kind(A, B)` for a kind of `BINARY`, or of those that make truth values; axes of extent 1, and axes that are missing in front,
+    are repeated.
 
     Raises LayoutproofError for another kind, and for shapes that do not go together.
     """
-    if kind not in BINARY:
-        raise refused(kind, f"there is no such operator of two operands; there are {', '.join(BINARY)}")
-    shape = broadcast(kind, first, second)
+    element = DType.parse(dtype)
+    numbers = BINARY if element.is_float else UNSIGNED if dtype.startswith("u") else SIGNED
+    known = LOGICAL if element.is_bool else {**numbers, **COMPARISONS}
+    if kind not in known:
+        raise refused(kind, f"there is no such operator of two operands of type {dtype}; there are {', '.join(known)}")
+    value = known[kind].format(a="{A}", b="{B}", dtype=dtype, bits=element.bits)
+    return pointwise(kind, {"A": first, "B": second}, value, dtype=dtype, result="bool" if kind in COMPARISONS else dtype)
+
+
+@cache
+def choose(condition: Shape, first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
+    """`Y` is `A` where `C` holds, `B` elsewhere, with broadcasting. Raises LayoutproofError for shapes that do not go together."""
+    return pointwise("where", {"C": condition, "A": first, "B": second}, "T.Select({C}, {A}, {B})", dtype=dtype, dtypes={"C": "bool"})
+
+
+@cache
+def cast(shape: Shape, source: str, target: str) -> PrimFunc:
+    """The elements in another type; what is not zero is true. Raises LayoutproofError for what is no type."""
+    old, new = DType.parse(source), DType.parse(target)
+    value = "{X}" if old == new else f'T.Cast("{target}", {{X}})'
+    if new.is_bool and not old.is_bool:
+        value = f"{{X}} != {number(0, source)}"
+    elif old.is_bool and not new.is_bool:
+        value = f"T.Select({{X}}, {number(1, target)}, {number(0, target)})"
+    return pointwise("cast", {"X": shape}, value, dtype=source, result=target)
+
+
+@cache
+def predicate(kind: str, shape: Shape, dtype: str = "float32") -> PrimFunc:
+    """A truth value for each element: `is_nan`, `is_inf`, `is_positive_inf`, `is_negative_inf`; of truth values `logical_not`.
+
+    Raises LayoutproofError for others.
+    """
+    infinite, below = (f'{{X}} == T.{dtype}("{sign}inf")' for sign in ("", "-"))
+    tests = {"is_nan": "{X} != {X}", "is_inf": f"{infinite} or {below}", "is_positive_inf": infinite, "is_negative_inf": below}
+    if DType.parse(dtype).is_bool:
+        tests = {"logical_not": "not {X}"}
+    if kind not in tests:
+        raise refused(kind, f"there is no such test of type {dtype}; there are {', '.join(tests)}")
+    return pointwise(kind, {"X": shape}, tests[kind], dtype=dtype, result="bool")
+
+
+def pointwise(
+    name: str,
+    operands: Mapping[str, Shape],
+    value: str,
+    *,
+    dtype: str = "float32",
+    result: str | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> PrimFunc:
+    """`Y` is a value of the elements of operands at its place, which stand in it as `{X}`; with broadcasting.
+
+    `result` is the type of `Y`, `dtypes` are those of operands of another type than `dtype`.
+    Raises LayoutproofError for shapes that do not go together.
+    """
+    shape = broadcast(name, *operands.values())
     axes = variables(shape)
-    operands = {"a": repeated("A", first, shape), "b": repeated("B", second, shape)}
-    store = f"{access('Y', list(axes))} = {BINARY[kind].format(**operands)}"
-    return function(kind, {"A": first, "B": second, "Y": shape}, Nest(kind, axes, store), dtype=dtype)
+    elements = {array: repeated(array, each, shape) for array, each in operands.items()}
+    store = f"{access('Y', list(axes))} = {value.format(**elements)}"
+    others = {**(dtypes if dtypes is not None else {}), "Y": result if result is not None else dtype}
+    return function(name, {**operands, "Y": shape}, Nest(name, axes, store), dtype=dtype, dtypes=others)
 
 
-def broadcast(operator: str, first: Shape, second: Shape) -> Shape:
+def broadcast(operator: str, *shapes: Shape) -> Shape:
     """The common shape. Raises LayoutproofError where there is none."""
-    rank = max(len(first), len(second))
-    longer = [(1,) * (rank - len(shape)) + shape for shape in (first, second)]
-    if any(a != b and 1 not in (a, b) for a, b in zip(*longer, strict=True)):
-        raise refused(operator, f"shapes {list(first)} and {list(second)} do not go together")
-    return tuple(max(a, b) for a, b in zip(*longer, strict=True))
+    rank = max(len(shape) for shape in shapes)
+    longer = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    extents: Sequence[set[int]] = [set(axis) - {1} for axis in zip(*longer, strict=True)]
+    if any(len(found) > 1 for found in extents):
+        raise refused(operator, f"shapes {' and '.join(str(list(shape)) for shape in shapes)} do not go together")
+    return tuple(max(found, default=1) for found in extents)
 
 
 def repeated(array: str, shape: Shape, whole: Shape) -> str:

@@ -7,7 +7,9 @@ from functools import cache
 from math import prod
 
 from layoutproof.graph.model import Shape
+from layoutproof.graph.operators import page
 from layoutproof.graph.operators.convolution import moved
+from layoutproof.graph.operators.elementwise import broadcast, repeated
 from layoutproof.graph.operators.page import Nest, access, axis_of, function, require, variables
 from layoutproof.ir.primfunc import PrimFunc
 
@@ -135,3 +137,55 @@ def strided_slice(
     indices = [moved(name if step == 1 else f"{name} * {step}", start) for name, start, step in zip(axes, starts, apart, strict=True)]
     store = f"{access('Y', list(axes))} = {access('X', indices)}"
     return function("strided_slice", {"X": shape, "Y": sizes}, Nest("strided_slice", axes, store), dtype=dtype)
+
+
+@cache
+def expand(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
+    """The elements repeated over axes of extent 1, and over more axes in front. Raises LayoutproofError for other shapes."""
+    require(broadcast("expand", shape, new) == new, "expand", f"{list(shape)} is not repeated to {list(new)}")
+    axes = variables(new)
+    store = f"{access('Y', list(axes))} = {repeated('X', shape, new)}"
+    return function("expand", {"X": shape, "Y": new}, Nest("expand", axes, store), dtype=dtype)
+
+
+@cache
+def tile(shape: Shape, times: tuple[int, ...], dtype: str = "float32") -> PrimFunc:
+    """The array one after the other, so many times along each axis. Raises LayoutproofError for other than a number for each axis."""
+    require(len(times) == len(shape) and all(k >= 1 for k in times), "tile", f"{list(times)} are not times for each axis of {list(shape)}")
+    new = tuple(extent * k for extent, k in zip(shape, times, strict=True))
+    axes = variables(new)
+    indices = ["0" if extent == 1 else name if k == 1 else f"{name} % {extent}" for name, extent, k in zip(axes, shape, times, strict=True)]
+    store = f"{access('Y', list(axes))} = {access('X', indices)}"
+    return function("tile", {"X": shape, "Y": new}, Nest("tile", axes, store), dtype=dtype)
+
+
+@cache
+def pad(shape: Shape, before: Shape, after: Shape, value: int | float, dtype: str = "float32") -> PrimFunc:
+    """The array with cells around it that hold a value. Raises LayoutproofError for widths below zero."""
+    fits = len(before) == len(after) == len(shape) and min((*before, *after), default=0) >= 0
+    require(fits, "pad", f"{list(before)} and {list(after)} are no widths for {list(shape)}")
+    new = tuple(extent + first + last for extent, first, last in zip(shape, before, after, strict=True))
+    axes = variables(new)
+    places, inside = list[str](), list[str]()
+    for name, extent, first, last in zip(axes, shape, before, after, strict=True):
+        places.append(moved(name, -first))
+        inside += [f"{first} <= {name}"] if first else []
+        inside += [f"{name} < {first + extent}"] if last else []
+    x = access("X", places)
+    held = f"T.if_then_else({' and '.join(inside)}, {x}, {page.number(value, dtype)})" if inside else x
+    return function("pad", {"X": shape, "Y": new}, Nest("pad", axes, f"{access('Y', list(axes))} = {held}"), dtype=dtype)
+
+
+@cache
+def triangle(shape: Shape, offset: int, upper: bool, dtype: str = "float32") -> PrimFunc:
+    """What lies in the last two axes on and above the diagonal, or on and below it, and 0 elsewhere.
+
+    Raises LayoutproofError for an array without two axes.
+    """
+    require(len(shape) >= 2, "triangle", f"an array of {len(shape)} axes has no diagonal")
+    axes = variables(shape)
+    row, column = list(axes)[-2:]
+    x = access("X", list(axes))
+    stays = f"{moved(row, offset)} <= {column}" if upper else f"{column} <= {moved(row, offset)}"
+    store = f"{access('Y', list(axes))} = T.if_then_else({stays}, {x}, {page.number(0, dtype)})"
+    return function("triangle", {"X": shape, "Y": shape}, Nest("triangle", axes, store), dtype=dtype)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 
 from layoutproof.graph.model import Shape
-from layoutproof.graph.operators.page import Nest, access, axis_of, function, require, variables
+from layoutproof.graph.operators.page import Nest, access, axis_of, function, number, require, variables
 from layoutproof.ir.primfunc import PrimFunc
 
 
@@ -22,6 +23,43 @@ def batch_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> P
     channels = (shape[1],)
     arrays = {"X": shape, "G": channels, "B": channels, "M": channels, "V": channels, "Y": shape}
     return function("batch_norm", arrays, Nest("batch_norm", axes, f"{access('Y', list(axes))} = {value}"), dtype=dtype)
+
+
+@cache
+def instance_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -> PrimFunc:
+    """`Y = (X - m) / sqrt(v + epsilon) * G + B`, `m` and `v` the mean and the variance of each channel of each image.
+
+    Operands: X, scale, bias. Raises LayoutproofError for an array without channels or places.
+    """
+    require(len(shape) >= 3, "instance_norm", f"an array of {len(shape)} axes has no channels of several elements")
+    axes = variables(shape)
+    kept = {name: axes[name] for name in ("v0", "v1")}
+    places = {name: extent for name, extent in axes.items() if name not in kept}
+    x, zero, count = access("X", list(axes)), f"T.{dtype}(0)", number(prod(places.values()), dtype)
+    apart = f"({x} - M[v0, v1])"
+    spread = f"T.sqrt(Q[v0, v1] / {count} + {number(epsilon, dtype)})"
+    nests = (
+        Nest("total", kept, f"S[v0, v1] = S[v0, v1] + {x}", places, f"S[v0, v1] = {zero}"),
+        Nest("mean", kept, f"M[v0, v1] = S[v0, v1] / {count}"),
+        Nest("squares", kept, f"Q[v0, v1] = Q[v0, v1] + {apart} * {apart}", places, f"Q[v0, v1] = {zero}"),
+        Nest("instance_norm", axes, f"{access('Y', list(axes))} = {apart} / {spread} * G[v1] + B[v1]"),
+    )
+    channels = (shape[1],)
+    arrays = {"X": shape, "G": channels, "B": channels, "Y": shape}
+    return function("instance_norm", arrays, *nests, dtype=dtype, temporaries=dict.fromkeys("SMQ", shape[:2]))
+
+
+@cache
+def group_mean(shape: Shape, groups: int, dtype: str = "float32") -> PrimFunc:
+    """Each channel's element becomes the mean of those of its group. Raises LayoutproofError for channels that are no whole groups."""
+    fits = len(shape) >= 2 and groups >= 1 and shape[1] % groups == 0 and all(extent == 1 for extent in shape[2:])
+    require(fits, "group_mean", f"an array of {list(shape)} has no {groups} groups of channels with one element")
+    size, rest = shape[1] // groups, ["0"] * (len(shape) - 2)
+    channel = access("X", ["n", "g" if size == 1 else f"g * {size} + i", *rest])
+    total = Nest("total", {"n": shape[0], "g": groups}, f"S[n, g] = S[n, g] + {channel}", {"i": size}, f"S[n, g] = T.{dtype}(0)")
+    group = "c" if size == 1 else f"c // {size}"
+    mean = Nest("mean", {"n": shape[0], "c": shape[1]}, f"{access('Y', ['n', 'c', *rest])} = S[n, {group}] / {number(size, dtype)}")
+    return function("group_mean", {"X": shape, "Y": shape}, total, mean, dtype=dtype, temporaries={"S": (shape[0], groups)})
 
 
 @cache
@@ -61,8 +99,3 @@ def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: floa
     scale = f"T.pow({number(bias, dtype)} + {number(alpha / size, dtype)} * {squares}, {number(beta, dtype)})"
     store = f"{access('Y', names)} = {access('X', names)} / {scale}"
     return function("response_norm", {"X": shape, "Y": shape}, total, Nest("scale", axes, store), dtype=dtype, temporaries={"Q": shape})
-
-
-def number(value: float, dtype: str) -> str:
-    """A constant of a type, rounded to it when it is read."""
-    return f"T.{dtype}({float(value)!r})"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
 
 from layoutproof.graph import codes
 from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
 
@@ -47,13 +49,20 @@ class Nest:
 
 
 def function(
-    name: str, arrays: Mapping[str, Shape], *nests: Nest, dtype: str = "float32", temporaries: Mapping[str, Shape] | None = None
+    name: str,
+    arrays: Mapping[str, Shape],
+    *nests: Nest,
+    dtype: str = "float32",
+    temporaries: Mapping[str, Shape] | None = None,
+    dtypes: Mapping[str, str] | None = None,
 ) -> PrimFunc:
-    """The function of some nests over arrays of one type; the arrays that the nests store to are its results."""
-    parameters = ", ".join(f'{array}: T.Buffer({tuple_text(shape)}, "{dtype}")' for array, shape in arrays.items())
+    """The function of some nests over arrays of one type, but for those in `dtypes`; the arrays that the nests store to are its results."""
+    others = dtypes if dtypes is not None else {}
     held = dict(temporaries) if temporaries is not None else {}
+    kinds = {array: f'{tuple_text(shape)}, "{others.get(array, dtype)}"' for array, shape in {**arrays, **held}.items()}
+    parameters = ", ".join(f"{array}: T.Buffer({kinds[array]})" for array in arrays)
     lines = ["@T.prim_func", f"def {name}({parameters}):", '    T.func_attr({"tir.noalias": True})']
-    lines += [f'    {array} = T.alloc_buffer({tuple_text(shape)}, "{dtype}")' for array, shape in held.items()]
+    lines += [f"    {array} = T.alloc_buffer({kinds[array]})" for array in held]
     lines += [nest.text() for nest in nests]
     return loads("\n".join([*lines, ""]), f"{name}.py")
 
@@ -72,6 +81,24 @@ def access(array: str, indices: Sequence[str]) -> str:
 def variables(shape: Shape, prefix: str = "v") -> dict[str, int]:
     """A variable for each axis, with its extent."""
     return {f"{prefix}{axis}": extent for axis, extent in enumerate(shape)}
+
+
+def number(value: bool | int | float, dtype: str) -> str:
+    """A constant of a type, rounded to it when it is read."""
+    if not DType.parse(dtype).is_float:
+        return f"T.{dtype}({bool(value) if dtype == 'bool' else int(value)!r})"
+    finite = isfinite(value)
+    return f"T.{dtype}({float(value)!r})" if finite else f'T.{dtype}("{float(value)!r}")'
+
+
+def lowest(dtype: str) -> str:
+    """What no element of a type is below."""
+    return number(-inf, dtype) if DType.parse(dtype).is_float else f'T.min_value("{dtype}")'
+
+
+def highest(dtype: str) -> str:
+    """What no element of a type is above."""
+    return number(inf, dtype) if DType.parse(dtype).is_float else f'T.max_value("{dtype}")'
 
 
 def axis_of(operator: str, axis: int, rank: int) -> int:

@@ -18,7 +18,7 @@ from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform
 from layoutproof.graph.planning.candidates import calls_of
 from layoutproof.graph.planning.contracted import schedule_of
 from layoutproof.graph.planning.layouts import Layout, bare, between, implies, map_of_layout, pad_of, physical, plain
-from layoutproof.graph.planning.problem import Choice, PlannedCall, Problem, Variant
+from layoutproof.graph.planning.problem import Choice, PlannedCall, Problem, Variant, rewrites_of
 from layoutproof.graph.scalars import scalar
 from layoutproof.graph.witness import Chain, GraphRewrite, Place
 from layoutproof.ir.diagnostic import error
@@ -31,7 +31,7 @@ from layoutproof.lowering.schedule import Schedule
 
 def planned(graph: Graph, problem: Problem, choice: Choice) -> GraphRewrite:
     """The graph of a choice. Raises IllegalTransform where a function in its layouts is not proved to be the function."""
-    made = _Planned(graph)
+    made = _Planned(graph, {(name, target): source for name, source, target in rewrites_of(problem, choice)})
     layouts = {**problem.fixed}
     for end, number in zip(problem.calls[: problem.entering], choice, strict=False):
         layouts[end.results[0]] = end.variants[number].results[0]
@@ -40,6 +40,16 @@ def planned(graph: Graph, problem: Problem, choice: Choice) -> GraphRewrite:
     for call, asked, number in zip(calls_of(graph), problem.calls[problem.inner], choice[problem.inner], strict=True):
         made.call(call, asked, number)
     return made.finished(outputs_of(problem, choice))
+
+
+def rewriting(value: Value, source: Layout, target: Layout) -> Graph:
+    """The layout operators that take a value from one layout to another, as a graph of one input and one output.
+
+    Raises LayoutproofError where no such rewrite is known.
+    """
+    made = _Planned(Graph("rewrite", (value,), (), (), (value.name,)), {(value.name, target): source})
+    made.enter(value, source, Value(value.name, physical(value, source), value.dtype))
+    return made.finished(((value.name, target),)).new
 
 
 def outputs_of(problem: Problem, choice: Choice) -> tuple[tuple[str, Layout], ...]:
@@ -57,9 +67,10 @@ def outputs_of(problem: Problem, choice: Choice) -> tuple[tuple[str, Layout], ..
 
 @dataclass(slots=True)
 class _Planned:
-    """The new graph on its way."""
+    """The new graph on its way. `starts` says from which layout the rewrite of a value to another starts."""
 
     graph: Graph
+    starts: Mapping[tuple[str, Layout], Layout]
     values: Mapping[str, Value] = field(init=False)
     data: Mapping[str, Constant] = field(init=False)
     taken: set[str] = field(init=False)
@@ -97,8 +108,10 @@ class _Planned:
     def value(self, name: str, layout: Layout) -> Value:
         """An old value in a layout, rewritten where it is not there yet."""
         known = self.stored.get((name, layout))
-        if known is None and name in self.home and implies(self.home[name], layout):
-            known = self.stored[name, self.home[name]]
+        if known is None and name not in self.data and (name, layout) not in self.starts:
+            # What holds something in its padding is read as if nothing was said of it.
+            made = [self.home[name], *(target for other, target in self.starts if other == name)]
+            known = self.value(name, next(each for each in made if implies(each, layout)))
         if known is not None:
             return known
         old = self.values[name]
@@ -109,13 +122,14 @@ class _Planned:
             self.constants.append(Constant(new, np.asarray(array, order="C")))
             self.enter(old, layout, new)
             return new
-        return self.rewritten(old, self.home[name], layout)
+        return self.rewritten(old, self.starts[name, layout], layout)
 
     def rewritten(self, old: Value, source: Layout, target: Layout) -> Value:
         """The value in another layout: cropped of what padding it has, moved, padded again."""
-        current, index_map = self.stored[old.name, source], map_of_layout(source)
+        current, index_map = self.value(old.name, source), map_of_layout(source)
         filled, wanted = (filled_shape(map_of_layout(layout), old.shape) for layout in (source, target))
-        moved = between(old.shape, source, target)
+        # Padding moves along: a map that is right for the elements alone may be no bijection.
+        moved = None if filled is None else between(filled, source, target)
         if filled is None or wanted is None or moved is None:
             raise error(codes.NO_PLAN, f"no rewrite of {old} from `{source}` to `{target}` is known")
         refilled = pad_of(target) is not None and repr(pad_of(target)) != repr(pad_of(source))

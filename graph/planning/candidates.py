@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from layoutproof.graph.copies import as_call
 from layoutproof.graph.flow import Layouts, NoFlow, check_injective, fitted, flow
 from layoutproof.graph.maps import inverse_of, is_stored_alike
 from layoutproof.graph.model import Call, Graph, LayoutTransform, Value
 from layoutproof.graph.planning.contracted import contracted, schedule_of
+from layoutproof.graph.planning.joint import Flows, Given
 from layoutproof.graph.planning.layouts import (
     Layout,
     PadNumber,
     bare,
     holding,
+    is_movable,
     layout_of,
     map_of_layout,
     pad_of,
@@ -32,37 +35,47 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.find import find_buffer
 
-MOST_VARIANTS = 24
+MOST_VARIANTS = 48
 """The number of variants past which a call gets no more."""
 
 
 @dataclass(slots=True)
 class Candidates:
     """The variants of calls on their way; `stops` says where layouts did not flow, and why, `cut` which variants a call may not have,
-    since it has as many as it may.
+    since it has as many as it may, `refused` which frozen calls cannot have their layouts, and stay as they are.
 
     `interface` are layouts that values of the interface have.
     """
 
     graph: Graph
-    frozen: Mapping[str, Variant]
+    frozen: dict[str, Variant]
     callbacks: Mapping[str, Callback] = field(default_factory=lambda: dict[str, Callback]())
     interface: Iterable[tuple[str, Layout]] = ()
     values: Mapping[str, Value] = field(init=False)
+    constants: frozenset[str] = field(init=False)
     variants: dict[str, dict[Variant, None]] = field(init=False)
     seen: set[tuple[str, Layout]] = field(init=False, default_factory=lambda: set[tuple[str, Layout]]())
     stops: dict[tuple[str, str, Layout], str] = field(init=False, default_factory=lambda: dict[tuple[str, str, Layout], str]())
     roots: Mapping[str, Place] = field(init=False)
     layouts: dict[str, list[Layout]] = field(init=False, default_factory=lambda: dict[str, list[Layout]]())
     cut: dict[str, set[Variant]] = field(init=False, default_factory=lambda: dict[str, set[Variant]]())
+    outers: dict[tuple[str, Layout], Layout] = field(init=False, default_factory=lambda: dict[tuple[str, Layout], Layout]())
+    untried: dict[str, int] = field(init=False, default_factory=lambda: dict[str, int]())
+    refused: dict[str, str] = field(init=False, default_factory=lambda: dict[str, str]())
+    flows: dict[str, Flows] = field(init=False, default_factory=lambda: dict[str, Flows]())
 
     def __post_init__(self) -> None:
         self.values = self.graph.by_name()
+        self.constants = frozenset(constant.value.name for constant in self.graph.constants)
         self.roots = roots_of(self.graph)
-        self.variants = {}
+        self.variants, self.frozen = {}, {**self.frozen}
         for call in calls_of(self.graph):
-            held = self.frozen.get(call.results[0].name)
-            self.variants[call.results[0].name] = {held if held is not None else plain_variant(call.function): None}
+            name = call.results[0].name
+            reason = self.unmoved(call, self.frozen[name]) if name in self.frozen else None
+            if reason is not None:
+                self.refused[name] = reason
+                self.frozen[name] = plain_variant(call.function)
+            self.variants[name] = {self.frozen[name] if name in self.frozen else plain_variant(call.function): None}
 
     def spread(self) -> None:
         """Let every layout that a value may have flow through the calls around it, until none is new."""
@@ -76,30 +89,37 @@ class Candidates:
         while work:
             name, layout = work.pop()
             for call in around[name]:
-                if call.results[0].name not in self.frozen and self._flowed(call, name, layout):
-                    work += self._new(call)
+                if call.results[0].name not in self.frozen:
+                    known = len(self.variants[call.results[0].name])
+                    self._flow(call, name, layout)
+                    work += self._new(call, known)
 
     def variant(self, call: Call, given: Layouts) -> Variant:
         """The variant that follows, as the operator's callback has it where there is one. Raises NoFlow."""
         callback = self.callbacks.get(operator_name(call))
         return variant_of(call.function, given) if callback is None else called_back(call.function, given, callback)
 
-    def _new(self, call: Call) -> Iterator[tuple[str, Layout]]:
-        """The layouts that the call's variants give its values for the first time; constants pass nothing on."""
-        constants = {constant.value.name for constant in self.graph.constants}
-        for variant in self.variants[call.results[0].name]:
+    def _new(self, call: Call, known: int = 0) -> Iterator[tuple[str, Layout]]:
+        """The layouts that a call's variants, past those known, give its values for the first time; constants pass nothing on."""
+        for variant in islice(self.variants[call.results[0].name], known, None):
             for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
                 item = (self.roots[name].value, self.outer(name, layout))
-                if item not in self.seen and item[0] not in constants:
+                if item not in self.seen and item[0] not in self.constants:
                     self.seen.add(item)
                     yield item
 
     def outer(self, name: str, layout: Layout) -> Layout:
         """The layout of a value as one of its root; of layouts that are proved to be the same, one."""
+        key = (name, layout)
+        if key not in self.outers:
+            self.outers[key] = self._outer(name, layout)
+        return self.outers[key]
+
+    def _outer(self, name: str, layout: Layout) -> Layout:
         root = self.roots[name]
         shape = self.values[root.value].shape
         known = self.layouts.setdefault(root.value, [plain(len(shape))])
-        found = map_of_layout(layout).compose(root.index_map)
+        found = map_of_layout(layout) if root.value == name else map_of_layout(layout).compose(root.index_map)
         text = layout_of(found)
         if text not in known:
             same = (bare(other) for other in known if is_stored_alike(map_of_layout(other), found, shape))
@@ -117,29 +137,59 @@ class Candidates:
         back = inverse_of(root.index_map, self.values[root.value].shape)
         return None if back is None else settled(layout_of(map_of_layout(layout).compose(back), pad_of(layout)), self.values[name].shape)
 
-    def _flowed(self, call: Call, name: str, layout: Layout) -> bool:
-        """Whether a layout of one of its values gives the call a new variant."""
-        known = self.variants[call.results[0].name]
-        before = len(known)
+    def _flow(self, call: Call, name: str, layout: Layout) -> None:
+        """Give a call the variants that a layout of one of its values gives it."""
         signature = signature_of(call.function)
         for buffer, other in zip((*signature.operands, *signature.results), names_of(call), strict=True):
             own = self.inner(other, layout) if self.roots[other].value == name else None
             if own is None:
                 continue
-            try:
-                found = self.variant(call, {buffer.name: map_of_layout(own)})
-                pad = pad_of(own)
-                if pad is not None and buffer in signature.results:
-                    for each in contracted(call.function, found, (buffer.name, pad), self.pads, self._stopped(call, name, layout)):
-                        self._keep(call, each)
-                else:
-                    self._keep(call, found)
-            except NoFlow as stop:
-                self.stops[call.results[0].name, name, layout] = stop.reason
-        return len(known) > before
+            # What the padding of operands holds is chosen when a contract of a result is.
+            for given, found in self._flows(call).arrive(buffer.name, own if buffer in signature.results else bare(own)):
+                reason = found.reason if isinstance(found, NoFlow) else self.unmoved(call, found)
+                if reason is not None:
+                    self._stopped(call, name, layout)(reason)
+                elif not isinstance(found, NoFlow):
+                    self._take(call, given, found, self._stopped(call, name, layout))
+
+    def unmoved(self, call: Call, variant: Variant) -> str | None:
+        """Why values in the layouts of a variant could not be rewritten; None where they can, constants aside, which are stored anew."""
+        for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
+            root = self.roots[name]
+            stored = layout if root.value == name else layout_of(map_of_layout(layout).compose(root.index_map))
+            if root.value not in self.constants and not is_movable(bare(stored), self.values[root.value].shape):
+                return f"no rewrite of {name} to `{bare(layout)}` is known: with all of its padding it is no bijection of a box"
+        return None
+
+    def _flows(self, call: Call) -> Flows:
+        """What flowed through a call so far."""
+        name = call.results[0].name
+        if name not in self.flows:
+            self.flows[name] = Flows(
+                call.function, lambda given: self.variant(call, given), lambda: len(self.variants[name]) < MOST_VARIANTS
+            )
+        return self.flows[name]
+
+    def _take(self, call: Call, given: Given, found: Variant, stopped: Callable[[str], None]) -> None:
+        """Let a call have the variant that follows from some layouts, with the padding that they ask of its results."""
+        name, results = call.results[0].name, {buffer.name for buffer in signature_of(call.function).results}
+        pads = [(array, pad) for array, layout in sorted(given) if array in results and (pad := pad_of(layout)) is not None]
+        if not pads:
+            self._keep(call, found)
+            return
+        for wanted in pads:
+            # Another result may be filled already: then both are.
+            alike = [each for each in self.variants[name] if not each.through and each != found and unpadded(each) == unpadded(found)]
+            for base in (found, *alike):
+                for each in contracted(call.function, base, wanted, self.pads, stopped, lambda number: self._left_out(name, number)):
+                    self._keep(call, each)
+
+    def _left_out(self, name: str, number: int) -> None:
+        """Count ways in which a call could have had its padding that nobody looked at."""
+        self.untried[name] = self.untried.get(name, 0) + number
 
     def _stopped(self, call: Call, name: str, layout: Layout) -> Callable[[str], None]:
-        """What is told why a contract does not go through a call."""
+        """What is told why a layout, or a contract, does not go through a call."""
         return lambda reason: self.stops.update({(call.results[0].name, name, layout): reason})
 
     def _keep(self, call: Call, variant: Variant) -> None:
@@ -150,12 +200,37 @@ class Candidates:
         else:
             self.variants[name].setdefault(variant)
 
+    def ban(self, call: Call, variant: Variant, reason: str) -> None:
+        """Take a variant from a call, and from all calls of its function, and say why."""
+        for other in calls_of(self.graph):
+            name = other.results[0].name
+            if name in self.frozen or other.function != call.function or variant not in self.variants[name]:
+                continue
+            del self.variants[name][variant]
+            for array, layout in zip(names_of(other), (*variant.operands, *variant.results), strict=True):
+                self.stops[name, self.roots[array].value, self.outer(array, layout)] = reason
+
+    def left_out(self) -> Mapping[str, int]:
+        """By calls, how many variants were seen and not taken, or not looked at, because there were too many."""
+        found = dict(self.untried)
+        for name, variants in self.cut.items():
+            found[name] = found.get(name, 0) + len(variants)
+        for name, flows in self.flows.items():
+            if flows.left_out:
+                found[name] = found.get(name, 0) + flows.left_out
+        return found
+
     @property
     def pads(self) -> tuple[PadNumber, ...]:
         """The numbers that padding is asked to hold somewhere."""
         found = (pad_of(layout) for variant in self.frozen.values() for layout in (*variant.operands, *variant.results))
         # Zeros of either sign are two numbers here.
         return tuple({repr(pad): pad for pad in found if pad is not None}.values())
+
+
+def unpadded(variant: Variant) -> tuple[Layout, ...]:
+    """The layouts of a variant's arrays, without what their padding holds."""
+    return tuple(bare(layout) for layout in (*variant.operands, *variant.results))
 
 
 def names_of(call: Call) -> tuple[str, ...]:
@@ -240,8 +315,8 @@ def _variant(func: PrimFunc, layouts: Layouts) -> Variant:
     return Variant(operands, results, inner)
 
 
-def planned_call(candidates: Candidates, call: Call) -> PlannedCall:
-    """A call with its variants, in terms of roots; the plain one, or the frozen one, is the first."""
+def planned_call(candidates: Candidates, call: Call, *, fills_cost: bool = True) -> PlannedCall:
+    """A call with its variants, in terms of roots; the plain one, or the frozen one, is the first. Filled padding may cost its bytes."""
     own = tuple(candidates.variants[call.results[0].name])
     operands = tuple(candidates.roots[name].value for name in call.operands)
     results = tuple(value.name for value in call.results)
@@ -257,7 +332,7 @@ def planned_call(candidates: Candidates, call: Call) -> PlannedCall:
     )
     fills = tuple(
         0
-        if each.through
+        if each.through or not fills_cost
         else sum(
             padding_bytes(value, layout) for value, layout in zip(call.results, each.results, strict=True) if pad_of(layout) is not None
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from math import prod
 
 from layoutproof.graph import codes
 from layoutproof.graph.assembly import MapLike, map_of
@@ -14,7 +15,8 @@ from layoutproof.graph.planning.candidates import Candidates
 from layoutproof.graph.planning.layouts import Layout, layout_of, map_of_layout, plain, settled
 from layoutproof.graph.planning.problem import Choice, Problem
 from layoutproof.graph.planning.question import Ends
-from layoutproof.graph.witness import AS_IT_WAS, Interface
+from layoutproof.graph.scalars import number_of
+from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface
 from layoutproof.ir.diagnostic import error
 from layoutproof.verify.verdict import Status
 
@@ -58,6 +60,20 @@ def _layout(value: Value, asked: Asked | None) -> Layout | None:
     if report_of(index_map, value.shape).injective.status is not Status.PROVED:
         raise error(codes.TRANSFORM_MAP, f"the layout of {value} is not proved to give each element a place of its own")
     return settled(layout_of(index_map), value.shape)
+
+
+def padding_of_ends(rewrite: GraphRewrite, interface: Interface) -> tuple[str, ...]:
+    """What the padding of ends may hold that come or go in a layout with padding: of inputs nobody reads it, of outputs it is proved."""
+    old, new = rewrite.old.by_name(), rewrite.new.by_name()
+    found = dict[str, None]()
+    for name in interface.inputs:
+        if prod(new[name].shape) != prod(old[name].shape):
+            found[f"the padding of {name} may hold anything"] = None
+    for (name, _), made in zip(interface.outputs if interface.outputs is not None else (), rewrite.new.outputs, strict=False):
+        if prod(new[made].shape) != prod(old[name].shape):
+            pad = rewrite.places[made].pad
+            found[f"the padding of {name} holds {'anything' if pad is None else number_of(pad)}"] = None
+    return tuple(found)
 
 
 def interface_of(problem: Problem, choice: Choice, candidates: Candidates, names: Sequence[str]) -> Interface:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from layoutproof.graph.compact import filled_shape
 from layoutproof.graph.maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.graph.model import Shape, Value
 from layoutproof.ir.index_map import IndexMap
@@ -22,7 +23,12 @@ _HOLDING = " holding "
 
 def layout_of(index_map: IndexMap, pad: PadNumber | None = None) -> Layout:
     """The layout that a map states, with what its padding holds."""
-    return holding(index_map_text(index_map.rename([f"i{axis}" for axis in range(len(index_map.inputs))])), pad)
+    return holding(_text_of(index_map), pad)
+
+
+@lru_cache(maxsize=4096)
+def _text_of(index_map: IndexMap) -> Layout:
+    return index_map_text(index_map.rename([f"i{axis}" for axis in range(len(index_map.inputs))]))
 
 
 @lru_cache(maxsize=4096)
@@ -72,9 +78,20 @@ def settled(layout: Layout, shape: Shape) -> Layout:
     return bare(layout) if is_bijective(map_of_layout(layout), shape) else layout
 
 
+@lru_cache(maxsize=4096)
+def is_movable(layout: Layout, shape: Shape) -> bool:
+    """Whether rewrites to a layout and back are known: it is a bijection of a box, that of the shape or a larger one, which a pad fills."""
+    return layout == plain(len(shape)) or filled_shape(map_of_layout(layout), shape) is not None
+
+
 def physical(value: Value, layout: Layout) -> Shape:
     """The shape in which a value is stored."""
-    return value.shape if layout == plain(len(value.shape)) else box_of(map_of_layout(layout), value.shape)
+    return _physical(value.shape, layout)
+
+
+@lru_cache(maxsize=4096)
+def _physical(shape: Shape, layout: Layout) -> Shape:
+    return shape if layout == plain(len(shape)) else box_of(map_of_layout(layout), shape)
 
 
 def stored_bytes(value: Value, layout: Layout) -> int:

@@ -19,9 +19,11 @@ from layoutproof.graph.planning.candidates import Callback, Candidates, calls_of
 from layoutproof.graph.planning.costs import CostOf, bytes_moved
 from layoutproof.graph.planning.ends import Asked, ends_of, interface_of
 from layoutproof.graph.planning.exact import cheapest
+from layoutproof.graph.planning.explained import Explained, Remaining
 from layoutproof.graph.planning.greedy import greedy
 from layoutproof.graph.planning.layouts import Layout, PadNumber, holding, pad_of, settled
 from layoutproof.graph.planning.problem import Choice, Problem, Variant, cost_of, rewrites_of
+from layoutproof.graph.planning.provable import unproved
 from layoutproof.graph.planning.question import Ends, problem_of
 from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.scalars import number_in
@@ -43,46 +45,34 @@ A map with a number is a contract: padding of an operand has to hold the number,
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """A rewrite that is left: the value, from which layout to which, the bytes that it reads and writes, why it could not go, its cost."""
-
-    value: str
-    source: Layout
-    target: Layout
-    bytes: int
-    why: str
-    cost: int
-
-    def to_dict(self) -> dict[str, str | int]:
-        """As JSON has it."""
-        found: dict[str, str | int] = {"value": self.value, "from": self.source, "to": self.target, "bytes": self.bytes, "why": self.why}
-        return found if self.cost == self.bytes else {**found, "cost": self.cost}
-
-
 @dataclass(frozen=True)
 class Plan:
-    """What was planned for a graph. `optimal` says whether nothing cheaper is proved to exist among the candidates; `cut` how many more
-    a call would have had; `refused` are calls that could not be given the layouts that were asked for, with the reason.
+    """What was planned for a graph. It is proved that no choice among the candidates costs less than `least`; `cut` says how many more
+    variants a call would have had; `refused` are calls that could not be given the layouts that were asked for, with the reason.
     """
 
     graph: Graph
     problem: Problem
     choice: Choice
-    optimal: bool
+    least: int
     candidates: Candidates = field(repr=False)
     refused: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     ends: Ends = field(default_factory=Ends, repr=False)
 
-    @property
+    @cached_property
     def cost(self) -> int:
         """What the rewrites cost, and the padding that is filled: the bytes that are moved where no table says otherwise."""
         return cost_of(self.problem, self.choice)
 
     @property
+    def optimal(self) -> bool:
+        """Whether it is proved that no choice among the candidates costs less."""
+        return self.cost == self.least
+
+    @cached_property
     def cut(self) -> Mapping[str, int]:
         """By calls, how many variants were left out because there were too many to choose from."""
-        return {name: len(variants) for name, variants in self.candidates.cut.items()}
+        return self.candidates.left_out()
 
     @cached_property
     def interface(self) -> Interface:
@@ -142,41 +132,7 @@ class Plan:
     @cached_property
     def remaining(self) -> tuple[Remaining, ...]:
         """The rewrites that are left, the largest first."""
-        found = [
-            Remaining(
-                name,
-                source,
-                target,
-                bytes_moved(self.candidates.values[name], source, target),
-                self._why(name, source, target),
-                self.problem.costs[name, source, target],
-            )
-            for name, source, target in rewrites_of(self.problem, self.choice)
-        ]
-        return tuple(sorted(found, key=lambda each: -each.bytes))
-
-    def _why(self, name: str, source: Layout, target: Layout) -> str:
-        parts = [f"{name} is an input"] if any(name == value.name for value in self.graph.inputs) else []
-        inner = self.problem.inner
-        for call, number in zip(self.problem.calls[inner], self.choice[inner], strict=True):
-            if name in call.results:
-                parts.append(self._part(call.results[0], name, target, "makes"))
-            elif (name, target) in zip(call.operands, call.variants[number].operands, strict=True):
-                parts.append(self._part(call.results[0], name, source, "takes"))
-        if (name, target) in self.problem.outputs:
-            parts.append(f"{name} is an output")
-        return "; ".join(parts)
-
-    def _part(self, call: str, name: str, other: Layout, verb: str) -> str:
-        if call in self.candidates.frozen:
-            return f"the layouts of {call} are frozen"
-        stop = self.candidates.stops.get((call, name, other))
-        if stop is not None:
-            return f"{call} {verb} {name} otherwise, since {stop}"
-        if call in self.candidates.cut:
-            return f"{call} {verb} {name} otherwise; of its variants {len(self.candidates.cut[call])} were left out"
-        better = "which costs less than the rewrites that would take its place" if self.optimal else "and nothing better was found"
-        return f"{call} {verb} {name} otherwise, {better}"
+        return Explained(self.problem, self.choice, self.candidates).remaining()
 
 
 def plan(
@@ -203,10 +159,16 @@ def plan(
     ends = ends_of(graph, inputs if inputs is not None else {}, outputs)
     held, refused = _held(graph, frozen, calls if calls is not None else {})
     candidates = Candidates(graph, held, callbacks if callbacks is not None else {}, ends.stated())
+    refused |= candidates.refused
     candidates.spread()
     problem = problem_of(candidates, ends, cost)
-    choice, optimal = cheapest(problem)
-    return Plan(graph, problem, choice, optimal, candidates, refused, ends)
+    found = cheapest(problem)
+    while banned := list(unproved(candidates, problem, found.choice)):
+        for call, variant, reason in banned:
+            candidates.ban(call, variant, reason)
+        problem = problem_of(candidates, ends, cost)
+        found = cheapest(problem)
+    return Plan(graph, problem, found.choice, found.least, candidates, refused, ends)
 
 
 def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str]]:
@@ -247,7 +209,8 @@ def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, Pad
             raise error(codes.LAYOUT_NAMES, f"{call.function.name} has no array {name!r}", help=f"there are {', '.join(buffers)}")
         index_map, pad = asked if isinstance(asked, tuple) else (asked, None)
         if pad is not None:
-            number = None if isinstance(pad, bool) else number_in(pad, buffers[name].dtype)
+            dtype = buffers[name].dtype
+            number = None if isinstance(pad, bool) and not dtype.is_bool else number_in(pad, dtype)
             if number is None:
                 raise error(codes.PAD_SCALAR, f"padding of {name} of {call.function.name} cannot hold {pad!r}")
             pads[name] = number

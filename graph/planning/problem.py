@@ -1,16 +1,19 @@
 """The question that planning solves, as plain data: calls with their variants, values with their sizes, what is fixed.
 
 A *variant* of a call gives each operand and result a layout. A value is made in the layout that its producer's variant has for it, and
-rewritten, once for each other layout, where consumers want it otherwise. Constants are stored in any layout for nothing. An input or
-output whose layout may be chosen is a call too, of no function: it makes the value, or uses it, in any of some layouts.
+rewritten, once for each other layout, where consumers want it otherwise; a rewrite may start from what another one made. Constants are
+stored in any layout for nothing. An input or output whose layout may be chosen is a call too, of no function: it makes the value, or uses
+it, in any of some layouts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from layoutproof.graph.planning.layouts import Layout, implies
+from layoutproof.graph.planning.layouts import Layout
+from layoutproof.graph.planning.moves import Move, cheapest_moves
 from layoutproof.ir.primfunc import PrimFunc
 
 
@@ -47,8 +50,12 @@ class PlannedCall:
         """What a variant costs by itself."""
         return self.costs[number] if self.costs else 0
 
+    def needs(self, number: int, name: str) -> frozenset[Layout]:
+        """The layouts in which a variant takes a value."""
+        return frozenset(layout for operand, layout in zip(self.operands, self.variants[number].operands, strict=True) if operand == name)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Problem:
     """All of it. `fixed` says in which layouts values come in that no call makes; `free` are constants, which come in any.
 
@@ -70,23 +77,34 @@ class Problem:
         """Where the calls of the graph stand among the calls."""
         return slice(self.entering, len(self.calls) - self.leaving)
 
+    @cached_property
+    def moves(self) -> Mapping[str, Mapping[Move, int]]:
+        """The cost of each rewrite, by values."""
+        found: dict[str, dict[Move, int]] = {}
+        for (name, source, target), cost in self.costs.items():
+            found.setdefault(name, {})[source, target] = cost
+        return found
+
 
 Choice = Sequence[int]
 """The number of the variant of each call."""
 
 
 def rewrites_of(problem: Problem, choice: Choice) -> Iterator[tuple[str, Layout, Layout]]:
-    """The rewrites that a choice leaves, each once: (value, from, to)."""
+    """The rewrites that a choice leaves, each once: (value, from, to); of a value, each after the one that makes what it starts from."""
     made: dict[str, Layout] = dict(problem.fixed)
-    needed: dict[tuple[str, Layout], None] = {}
+    needed: dict[str, dict[Layout, None]] = {}
     for call, number in zip(problem.calls, choice, strict=True):
         variant = call.variants[number]
         made |= dict(zip(call.results, variant.results, strict=True))
-        needed |= dict.fromkeys(zip(call.operands, variant.operands, strict=True))
-    needed |= dict.fromkeys((name, layout) for name, layout in problem.outputs if layout is not None)
-    for name, layout in needed:
-        if name not in problem.free and not implies(made[name], layout):
-            yield name, made[name], layout
+        for name, layout in zip(call.operands, variant.operands, strict=True):
+            needed.setdefault(name, {})[layout] = None
+    for name, asked in problem.outputs:
+        if asked is not None:
+            needed.setdefault(name, {})[asked] = None
+    for name, layouts in needed.items():
+        if name not in problem.free:
+            yield from ((name, *move) for move in cheapest_moves(problem.moves.get(name, {}), made[name], layouts))
 
 
 def cost_of(problem: Problem, choice: Choice) -> int:

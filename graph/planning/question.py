@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from layoutproof.graph.model import Graph
 from layoutproof.graph.planning.candidates import Candidates, calls_of, planned_call
@@ -31,12 +32,15 @@ def plain_ends(graph: Graph) -> Ends:
 
 
 def problem_of(candidates: Candidates, ends: Ends | None = None, cost: CostOf = bytes_moved) -> Problem:
-    """The question of a graph of calls: what its ends say, else inputs come plain and outputs go plain; rewrites cost what `cost` says."""
+    """The question of a graph of calls: what its ends say, else inputs come plain and outputs go plain; rewrites cost what `cost` says.
+
+    Padding that a function fills costs its bytes where rewrites cost theirs, and nothing beside other costs, which say nothing of it.
+    """
     graph, values = candidates.graph, candidates.values
     known = ends if ends is not None else plain_ends(graph)
     fixed = {value.name: plain(len(value.shape)) for value in graph.inputs}
     entering, leaving = list[PlannedCall](), list[PlannedCall]()
-    calls = tuple(planned_call(candidates, call) for call in calls_of(graph))
+    calls = tuple(planned_call(candidates, call, fills_cost=cost is bytes_moved) for call in calls_of(graph))
     for name, layout in known.inputs.items():
         if layout is None:
             del fixed[name]
@@ -53,10 +57,9 @@ def problem_of(candidates: Candidates, ends: Ends | None = None, cost: CostOf = 
     made, needed = _met(every, fixed.items(), made=True), _met(every, ((n, o) for n, o in outputs if o is not None), made=False)
     costs = {
         (name, source, target): cost(values[name], source, target)
-        for name, targets in needed.items()
-        if name not in free
-        for target in targets
-        for source in made[name]
+        for name in needed
+        if name not in free and any(not implies(source, target) for source in made[name] for target in needed[name])
+        for source, target in permutations(dict.fromkeys([*made[name], *needed[name], plain(len(values[name].shape))]), 2)
         if not implies(source, target)
     }
     return Problem(every, fixed, free, tuple(outputs), costs, len(entering), len(leaving))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from typing import Any
 
-from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Value
+from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value
 from layoutproof.graph.operators.page import tuple_text
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.script import print_func
@@ -31,9 +31,16 @@ def print_graph(graph: Graph) -> str:
     return "\n".join(_without_blank_runs([*lines, ""]))
 
 
+def step_text(step: Step) -> str:
+    """A step as it stands in a text, without the names of what it makes."""
+    return _TEXTS[type(step)](step)
+
+
 def is_inline(constant: Constant) -> bool:
     """Whether the constant's data stands in the text."""
-    return constant.data.size <= MOST_INLINE and not any(isnan(element) for element in constant.data.astype(float).reshape(-1))
+    if constant.sha256 is not None or constant.data.size > MOST_INLINE:
+        return False
+    return not any(isnan(element) for element in constant.data.astype(float).reshape(-1))
 
 
 def _body(graph: Graph) -> Iterator[str]:
@@ -41,7 +48,7 @@ def _body(graph: Graph) -> Iterator[str]:
         yield f"{constant.value.name} = G.constant({_type_text(constant.value)}, {_data_text(constant)})"
     for step in graph.steps:
         made = ", ".join(value.name for value in step.results)
-        yield f"{made} = {_TEXTS[type(step)](step)}"
+        yield f"{made} = {step_text(step)}"
     yield f"return {', '.join(graph.outputs)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from layoutproof.ir.script.prim_funcs import PrimFuncReader, decorates
 from layoutproof.ir.source import Source
 
 
-def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None) -> Graph:
+def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None, *, unread: bool = False) -> Graph:
     """The graph of a text, with the functions that stand in it. `arrays` are the constants whose data does not.
 
+    With `unread` some may be missing: of such a constant only the digest is known, and nothing can be run with it.
     Raises LayoutproofError for anything that is not understood, for missing or wrong arrays, and for a graph that is not well-formed.
     """
     tree, found = parse_module(Source(name, text.removeprefix("\ufeff")))
@@ -45,16 +47,17 @@ def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | N
                 raise words.fail(codes.GRAPH_TEXT, "only functions decorated with T.prim_func or G.graph may stand here", node)
         if len(graphs) != 1:
             raise words.fail(codes.GRAPH_TEXT, f"one function decorated with G.graph is expected, there are {len(graphs)}", tree)
-        return require_graph(_GraphReader(words, functions, arrays if arrays is not None else {}).read(graphs[0]))
+        return require_graph(_GraphReader(words, functions, arrays if arrays is not None else {}, unread).read(graphs[0]))
 
 
 class _GraphReader:
     """Reads the one function of steps."""
 
-    def __init__(self, words: Words, functions: Mapping[str, PrimFunc], arrays: Mapping[str, Array]) -> None:
+    def __init__(self, words: Words, functions: Mapping[str, PrimFunc], arrays: Mapping[str, Array], unread: bool) -> None:
         self.words = words
         self.functions = functions
         self.arrays = arrays
+        self.unread = unread
         self.values: dict[str, Value] = {}
         self.constants: list[Constant] = []
         self.steps: list[Step] = []
@@ -169,13 +172,16 @@ class _GraphReader:
             raise self.words.fail(
                 codes.CONSTANT_DATA, "a constant has `data` or the `sha256` of an array that is given beside the text", node
             )
+        unread = None
         if data is not None:
             array = self._inline(value, data)
         elif name in self.arrays:
             array = np.asarray(self.arrays[name])
+        elif self.unread and all(extent > 0 for extent in value.shape):
+            unread, array = self.words.string(digest), np.broadcast_to(np.zeros((), numpy_dtype(value.dtype)), value.shape)
         else:
             raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is missing", node, _arrays_there(self.arrays))
-        constant = Constant(value, array, self.words.text.span(node))
+        constant = Constant(value, array, self.words.text.span(node), unread)
         fits = (array.shape, array.dtype) == (value.shape, numpy_dtype(value.dtype))
         if digest is not None and not (fits and constant.digest == self.words.string(digest)):
             raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is not the one that the text speaks of", digest)
@@ -185,7 +191,7 @@ class _GraphReader:
     def _inline(self, value: Value, node: ast.expr) -> Array:
         elements = self.words.numbers(node, value.dtype)
         array = np.array(elements, dtype=numpy_dtype(value.dtype))
-        if array.size != np.prod(value.shape, dtype=int):
+        if array.size != prod(value.shape):
             raise self.words.fail(codes.CONSTANT_DATA, f"{value} has another number of elements than these {array.size}", node)
         return array.reshape(value.shape)
 

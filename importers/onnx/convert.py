@@ -3,30 +3,131 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.model import Graph
-from layoutproof.importers.onnx.model import Model
+from layoutproof.graph.model import Array, Graph, Value
+from layoutproof.importers.onnx.bodies import definition_of, has_definition, inlined
+from layoutproof.importers.onnx.folded import FOLDED
+from layoutproof.importers.onnx.model import Body, Model, ModelNode
+from layoutproof.importers.onnx.naming import named
 from layoutproof.importers.onnx.operators import OPERATORS
-from layoutproof.importers.onnx.translate import Translation
-from layoutproof.ir.diagnostic import counted, error
+from layoutproof.importers.onnx.schemas import schema_of
+from layoutproof.importers.onnx.translate import AsDefined, Made, Translation, only, refused, require
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, counted, error
+
+MOST_DEEP = 32
+"""How deep operators that are defined by others may lie in each other."""
+
+MOST_NODES = 200_000
+"""How many nodes are done, those of operators that are defined by others counted each time."""
+
+NOTHING: Array = np.zeros(0, dtype=np.float32)
+"""In the place of a result that nobody asks for."""
 
 
 def graph_of(model: Model) -> Graph:
     """The graph of a model. Raises LayoutproofError for operators and attributes that are not translated."""
     _check_operators(model)
     translation = Translation(model)
-    for node in model.nodes:
-        for name, value in zip(node.results, OPERATORS[node.operator](translation, node), strict=False):
-            if name:
-                translation.known[name] = value
-    return translation.builder.build(*(translation.value(name) for name in model.outputs))
+    _do(translation, model.nodes)
+    graph = translation.builder.build(*(translation.value(name) for name in model.outputs))
+    # Of several names for a value, one of an output comes first, then the oldest.
+    names = dict.fromkeys((*model.outputs, *translation.known))
+    values = {name: found for name in names if isinstance(found := translation.known[name], Value)}
+    return named(graph, {value.name: name for name, value in reversed(values.items())})
+
+
+def _do(into: Translation, nodes: Sequence[ModelNode]) -> None:
+    """Do the nodes one after the other; what is wrong with one is said with its name."""
+    for node in nodes:
+        into.done += 1
+        require(into.done <= MOST_NODES, node, f"with what its operators are defined by, the model has more than {MOST_NODES} nodes")
+        try:
+            made = _made(into, node)
+        except LayoutproofError as problem:
+            raise _placed(problem, node) from problem
+        for number, name in enumerate(node.results):
+            if not name:
+                continue
+            require(number < len(made), node, f"its result {name} is not translated")
+            if name in into.known:
+                raise error(codes.TWO_VALUES, f"{node}: something before it is called {name} as well")
+            # What numpy has computed may be a number, which is no array.
+            into.known[name] = found if isinstance(found := made[number], Value) else np.asarray(found)
+
+
+def _placed(problem: LayoutproofError, node: ModelNode) -> LayoutproofError:
+    """The error with the node's name in front, where it is not there yet; one of a function's text is one of the node."""
+    told = f"{node}: "
+    return LayoutproofError(
+        tuple(
+            replace(found, message=found.message if found.message.startswith(told) else told + found.message)
+            if found.code in codes.MEANINGS
+            else Diagnostic(codes.MODEL_OPERATOR, f"{told}the library has no such operator: {found.message}")
+            for found in problem.diagnostics
+        )
+    )
+
+
+def _made(into: Translation, node: ModelNode) -> Made:
+    own = into.model.functions.get(node.operator)
+    there = own is not None or "." in node.operator or schema_of(node.operator, node.opset) is not None
+    require(there, node, f"version {node.opset} of ONNX has no such operator")
+    # Of the operand that another one is to be like, only the type is asked for.
+    needed = node.operands[:1] if node.operator == "CastLike" else tuple(filter(None, node.operands))
+    # Attributes of versions before 7 say more, of how operands are repeated.
+    if node.opset >= 7 and node.operator in FOLDED and needed and into.is_known(*needed):
+        return FOLDED[node.operator](into, node)
+    translate = OPERATORS.get(node.operator)
+    if translate is not None:
+        try:
+            return translate(into, node)
+        except AsDefined:
+            # What ONNX says of the operator follows.
+            pass
+    if node.operator == "If":
+        return _branch(into, node)
+    body = own if own is not None else definition_of(into, node)
+    if body is None:
+        unknown = [name for name in node.operands if name and not into.is_known(name)]
+        what = f"it is translated only where {', '.join(unknown)} is known before the model runs" if unknown else "it is not translated"
+        raise refused(node, what)
+    return _expanded(into, node, body)
+
+
+def _expanded(into: Translation, node: ModelNode, body: Body) -> Made:
+    """What the body of an operator makes in the place of a node."""
+    require(len(node.operands) <= len(body.operands), node, f"it has {len(node.operands)} operands, expected are {len(body.operands)}")
+    given = dict(zip(body.operands, node.operands, strict=False))
+    absent = frozenset(name for name in body.operands if not given.get(name))
+    known = {name: into.known_as(operand) for name, operand in given.items() if operand}
+    with into.inside(known):
+        require(into.depth <= MOST_DEEP, node, "operators are defined by each other without an end")
+        _do(into, [inlined(node, body, inner, absent) for inner in body.nodes])
+        # A result that nobody asks for may be one that the body does not make.
+        return tuple(into.known_as(name) if asked else NOTHING for name, asked in zip(body.results, node.results, strict=False))
+
+
+def _branch(into: Translation, node: ModelNode) -> Made:
+    """The one branch that is done, where it is known which."""
+    given = only(node, then_branch=None, else_branch=None)
+    chosen = given["then_branch" if bool(into.number(node, node.operands[0])) else "else_branch"]
+    assert isinstance(chosen, Body)
+    with into.inside({**into.known, **chosen.arrays}):
+        require(into.depth <= MOST_DEEP, node, "branches lie in each other too deep")
+        _do(into, chosen.nodes)
+        return tuple(into.known_as(name) for name in chosen.results)
 
 
 def _check_operators(model: Model) -> None:
     """Raise LayoutproofError, naming all of them, for operators that are not translated."""
-    unknown = Counter(node.operator for node in model.nodes if node.operator not in OPERATORS)
+    known = {*OPERATORS, *FOLDED, *model.functions, "If"}
+    unknown = Counter(node.operator for node in model.nodes if node.operator not in known and not has_definition(node))
     if unknown:
         names = ", ".join(f"{name} ({counted(number, 'node', 'nodes')})" for name, number in sorted(unknown.items()))
         message = f"no operators of these names are translated: {names}"
-        raise error(codes.MODEL_OPERATOR, message, help=f"known are {', '.join(sorted(OPERATORS))}")
+        raise error(codes.MODEL_OPERATOR, message, help=f"known are {', '.join(sorted({*OPERATORS, *FOLDED}))}")

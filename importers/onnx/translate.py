@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from keyword import iskeyword
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -13,9 +13,17 @@ from layoutproof.graph import codes
 from layoutproof.graph.assembly import unused
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Array, Value
+from layoutproof.importers.onnx.library import library
 from layoutproof.importers.onnx.model import Model, ModelNode
+from layoutproof.importers.onnx.naming import identifier
+from layoutproof.importers.onnx.tensors import MOST_BYTES
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType
+from layoutproof.ir.numpy_types import numpy_dtype
+
+
+class AsDefined(Exception):
+    """A translation leaves a node to what ONNX defines its operator by."""
 
 
 class Translation:
@@ -25,6 +33,9 @@ class Translation:
         self.model = model
         self.builder = GraphBuilder(identifier(model.name))
         self.known: dict[str, Value | Array] = {**model.arrays}
+        self.done = 0
+        self.depth = 0
+        self._made = 0
         self._constants: dict[tuple[int, tuple[int, ...]], tuple[Array, Value]] = {}
         taken = set[str]()
         for name, (shape, dtype) in model.inputs.items():
@@ -42,6 +53,8 @@ class Translation:
         if isinstance(found, Value):
             return found if shape is None or found.shape == shape else self.builder.reshape(found, shape)
         wanted = shape if shape is not None else found.shape
+        if found.size == 0:
+            raise error(codes.OPERANDS, f"{name} has the shape {list(found.shape)} and no elements, expected is at least one")
         if prod(wanted) != found.size:
             raise error(codes.OPERANDS, f"{name} has the shape {list(found.shape)}, expected is {list(wanted)}")
         try:
@@ -56,7 +69,8 @@ class Translation:
     def known_as(self, name: str) -> Value | Array:
         """What a name is. Raises LayoutproofError for an unknown one."""
         if name not in self.known:
-            raise error(codes.NO_VALUE, f"nothing in the model makes {name or 'an operand that is left out'}")
+            told = f"nothing in the model makes {name}" if name else "an operand is left out that is needed"
+            raise error(codes.NO_VALUE, told)
         return self.known[name]
 
     def array(self, node: ModelNode, name: str) -> Array:
@@ -72,6 +86,47 @@ class Translation:
         require(found.dtype.kind in "iu" and found.ndim <= 1, node, f"{name} is no list of integers")
         return [int(number) for number in found.reshape(-1)]
 
+    def number(self, node: ModelNode, name: str) -> Any:
+        """One number that must be known at compile time, as numpy has it. Raises LayoutproofError where it is not, or is something else."""
+        found = self.array(node, name)
+        require(found.size == 1, node, f"{name} is no single number, but {list(found.shape)} of them")
+        return found.reshape(-1)[0]
+
+    def make_room(self, node: ModelNode, shape: tuple[int, ...], itemsize: int) -> None:
+        """Count an array that a node is about to make while the model is read. Raises LayoutproofError where all such get too large."""
+        require(all(extent >= 0 for extent in shape), node, f"{list(shape)} is the shape of no array")
+        self._made += prod(shape) * itemsize
+        require(self._made <= MOST_BYTES, node, f"with {list(shape)} more than {MOST_BYTES} bytes are made when the model is read")
+
+    def type_of(self, node: ModelNode, kind: int) -> np.dtype[Any]:
+        """The numpy type that a number of ONNX stands for. Raises LayoutproofError for other than types of numbers that are known."""
+        try:
+            found: np.dtype[Any] = np.dtype(library().helper.tensor_dtype_to_np_dtype(kind))
+            DType.parse(found.name)
+        except (KeyError, ValueError) as problem:
+            raise refused(node, f"elements of the type that ONNX has under {kind} are not translated") from problem
+        return found
+
+    def numpy_type(self, found: Value | Array) -> np.dtype[Any]:
+        """The type of elements as numpy has it."""
+        return numpy_dtype(found.dtype) if isinstance(found, Value) else found.dtype
+
+    def nothing(self, value: Value, axis: int) -> Array:
+        """A part of a value that has no elements along an axis; without elements, it is known."""
+        shape = tuple(0 if k == axis else extent for k, extent in enumerate(value.shape))
+        return np.zeros(shape, dtype=numpy_dtype(value.dtype))
+
+    @contextmanager
+    def inside(self, known: dict[str, Value | Array]) -> Iterator[None]:
+        """With other names, as they are in the body of a node; those of before are there again after it."""
+        outer, self.known = self.known, known
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.known = outer
+            self.depth -= 1
+
     def is_known(self, *names: str) -> bool:
         """Whether all names are arrays."""
         return all(isinstance(self.known.get(name), np.ndarray) for name in names)
@@ -81,12 +136,41 @@ class Translation:
         return tuple(self.known_as(name).shape)
 
 
+Made = tuple[Value | Array, ...]
+"""The results of a node, in order."""
+
+Translate = Callable[[Translation, ModelNode], Made]
+
+
+def axis_of(node: ModelNode, axis: int, last: int) -> int:
+    """An axis counted from the front; `last` is the largest that there may be. Raises LayoutproofError for others."""
+    require(-last - 1 <= axis <= last, node, f"there is no axis {axis}")
+    return axis % (last + 1)
+
+
+def axes_of(into: Translation, node: ModelNode, given: Sequence[int] | None, number: int) -> tuple[int, ...] | None:
+    """A list of integers that is an attribute in old versions and an operand in new ones; None where it is neither.
+
+    Raises LayoutproofError where it is not known before the model runs.
+    """
+    if given is not None:
+        return tuple(given)
+    return tuple(into.integers(node, node.operands[number])) if has(node, number) else None
+
+
 def only(node: ModelNode, **allowed: Any) -> dict[str, Any]:
     """The attributes of a node, those that it lacks as `allowed` has them. Raises LayoutproofError for others."""
     unknown = sorted(set(node.attributes) - set(allowed))
     if unknown:
         raise refused(node, f"the attribute {unknown[0]} is not translated")
     return {**allowed, **node.attributes}
+
+
+def expect_operands(node: ModelNode, least: int, most: int | None = None) -> None:
+    """Raise LayoutproofError unless a node has so many operands, and the first `least` of them are given."""
+    expected = f"{least}" if most in (None, least) else f"{least} to {most}"
+    fits = least <= len(node.operands) <= (most if most is not None else least) and all(node.operands[:least])
+    require(fits, node, f"it has {len(node.operands)} operands, expected are {expected}")
 
 
 def has(node: ModelNode, number: int) -> bool:
@@ -103,9 +187,3 @@ def require(holds: bool, node: ModelNode, why: str) -> None:
 def refused(node: ModelNode, why: str) -> LayoutproofError:
     """The error of a node that is not translated."""
     return error(codes.MODEL_OPERATOR, f"{node}: {why}")
-
-
-def identifier(name: str) -> str:
-    """A name of a model as one of a graph's text."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"v_{plain}" if not plain or plain[0].isdigit() or iskeyword(plain) else plain

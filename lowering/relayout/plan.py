@@ -27,9 +27,12 @@ THREADED = 1 << 18
 """Bytes from which on more threads than one are worth their start."""
 
 
-def schedule_copy(func: PrimFunc, width: int) -> Schedule:
-    """The schedule of a plain copy program; `width` is that of an element in bytes. Raises IllegalTransform where it cannot be lowered."""
-    plan = _Plan(Schedule(func), width)
+def schedule_copy(func: PrimFunc, width: int, *, threads: bool = True) -> Schedule:
+    """The schedule of a plain copy program; `width` is that of an element in bytes, `threads` whether more than one may run.
+
+    Raises IllegalTransform where it cannot be lowered.
+    """
+    plan = _Plan(Schedule(func), width, threads)
     plan.cut_into_digits()
     plan.set_edges_apart()
     for block in plan.blocks():
@@ -43,6 +46,7 @@ class _Plan:
 
     schedule: Schedule
     width: int
+    threads: bool
     refused: list[str] = field(default_factory=list)
 
     def blocks(self) -> list[str]:
@@ -193,7 +197,7 @@ class _Plan:
         """Make the outer loops one, where that is proved, and let its iterations run in threads."""
         loops = {loop.var.name: loop for loop in self.loops(block)}
         sizes = [loop.extent.value for loop in loops.values() if isinstance(loop.extent, IntImm)]
-        if len(sizes) == len(loops) and prod(sizes) * self.width < THREADED:
+        if not self.threads or (len(sizes) == len(loops) and prod(sizes) * self.width < THREADED):
             return
         wide = [name for name in outer if loops[name].extent != const(1, loops[name].var.dtype)]
         if not wide:

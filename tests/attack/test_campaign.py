@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.attack.campaign import attack, report
+from tests.shares import some
 
 
-@pytest.mark.parametrize("seed", [101, 102])
+@pytest.mark.parametrize("seed", some((101, 102), 1))
 def test_a_slice_of_the_campaign(seed: int, tmp_path: Path) -> None:
     """Some dozens of accepted rewrites and of mutants: none is wrong, and nearly all legal rewrites are proved."""
     tally = attack(seed, rewrites=20, mutants=25)

@@ -13,7 +13,6 @@ from tests.browser.chromium import PHONE, WIDE, Page
 from tests.cli.gate.scheduled import samples
 
 pytestmark = pytest.mark.browser
-ITEMS = range(len(samples()))
 # The element whose background is seen behind another one.
 BEHIND = """
 let element = arguments[0];
@@ -45,7 +44,7 @@ def shade(page: Page, selector: str, name: str) -> float:
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_every_item_opens_quietly(report: Page, size: tuple[int, int], dark: bool) -> None:
     """Every item shows its name and fits the window's width; the console stays empty, and no request leaves the file."""
-    for number in ITEMS:
+    for number in range(len(samples())):
         report.open(number, size=size, dark=dark)
         assert report.one("#pane h2").text.strip() != ""
         assert report.run("return document.documentElement.scrollWidth") <= size[0]

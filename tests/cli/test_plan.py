@@ -105,7 +105,7 @@ def test_the_planned_graph_is_written(call: Caller, saved: Callable[[Graph], str
     """What `-o` writes is read again, and computes what the graph computed, bit for bit."""
     source = saved(running_example())
     found = call("plan", source, *CONV, "-o", "planned.py")
-    assert "written: planned.py\n  written: planned.npz\n" in found.out
+    assert "written: planned.npz\n  written: planned.py\n" in found.out
     before, after = load_graph(source), load_graph("planned.py")
     inputs = arrays_for(before)
     np.testing.assert_array_equal(run_graph(before, inputs)[0].view(np.int32), run_graph(after, inputs)[0].view(np.int32))
@@ -142,7 +142,7 @@ def test_run(call: Caller, saved: Callable[[Graph], str]) -> None:
 def test_results_that_differ_end_as_refuted(call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the planned graph computes something else, it says how much, no graph is written, and the exit code is 1."""
     trial = GraphTrial((OutputComparison("relu", 36, 5),), 0.1, 0.1, 0.1)
-    monkeypatch.setattr(planning, "compare_graphs", lambda graph, plan, seed: trial)
+    monkeypatch.setattr(planning, "compare_graphs", lambda *given: trial)
     found = call("plan", saved(single()), *CONV, "--run", "-o", "planned.py")
     assert found.code == 1
     assert "single.py: refuted" in found.out and "DIFFERS  relu: 36 cells, 5 differ" in found.out
@@ -198,14 +198,21 @@ def test_a_model(call: Caller, network: str) -> None:
     assert call("plan", "net.py").code == 0
 
 
+def test_values_of_a_model_are_told_with_their_operators(call: Caller, network: str) -> None:
+    """Values have the names that the model has; where a name says nothing of the operator, that one stands behind it."""
+    found = call("plan", network, "--layout", "conv=NCHW8c", "--frozen", "y", "--picture", "net.svg")
+    assert found.code == 0 and "stays: c (conv2d), NCHW8c to plain, 1,024 B" in found.out
+    assert "stays: x, plain to NCHW8c" in found.out
+
+
 def test_operators_that_are_not_known_are_named_at_once(call: Caller, network: str) -> None:
     """Of a model with operators that are not translated, all are told, with their numbers, and those of other domains."""
-    names = [("Conv", ["x", "w"], "a"), ("Tan", ["a"], "b"), ("Tan", ["b"], "c"), ("Erf", ["c"], "y")]
+    names = [("Conv", ["x", "w"], "a"), ("Unique", ["a"], "b"), ("Unique", ["a"], "c"), ("Det", ["a"], "y")]
     proto = model([helper.make_node(name, taken, [made]) for name, taken, made in names])
     onnx.save(proto, "odd.onnx")
     found = call("plan", "odd.onnx", "--layout", "conv=NCHW8c")
     assert (found.code, found.out) == (2, "")
-    assert "error[LP642]" in found.err and "Erf (1 node), Tan (2 nodes)" in found.err
+    assert "error[LP642]" in found.err and "Det (1 node), Unique (2 nodes)" in found.err
 
 
 def test_models_need_a_package(call: Caller, network: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ def test_there_are_seven_ways() -> None:
     assert [name[:2] for name in SCRIPTS] == [f"{number:02}" for number in range(1, 8)]
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_prints_its_story(name: str, tmp_path: Path, golden: Golden) -> None:
     """Run from anywhere, without a warning: the program after every step, every refusal, and the proof at the end; nothing is written."""

@@ -46,6 +46,7 @@ def test_what_the_readme_holds() -> None:
     assert set(LONG) <= set(COMMANDS) and (ROOT / ".ci" / "run").read_text().count("make recheck") == 1
 
 
+@pytest.mark.pages
 def test_commands_run(call: Caller, checkout: Path, request: pytest.FixtureRequest) -> None:
     """Each command, in the order in which a reader meets them, ends well; one that is to be refuted ends with 1.
 
@@ -63,6 +64,7 @@ def test_commands_run(call: Caller, checkout: Path, request: pytest.FixtureReque
         run_command(command, 0, call)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("block", PYTHON)
 def test_python_runs(checkout: Path, block: str) -> None:
     """Each block of Python is a script that runs from the repository's folder."""

@@ -8,28 +8,32 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, filled
 
 from layoutproof.cli.main import main
 from layoutproof.graph import certificate
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.certificate import certify_graph, read_any, save_graph_certificate
+from layoutproof.graph.certificate import certify_graph, save_graph_certificate
+from layoutproof.graph.certificate_reading import read_any
 from layoutproof.graph.planning.ends import FREE
 from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.graph.text.files import pack
+from layoutproof.ir.script import loads
 from layoutproof.verify.certificate.reading import Kind
-from layoutproof.verify.certificate.sealing import sealed, to_bytes
+from layoutproof.verify.certificate.sealing import chained, digest, sealed, to_bytes
 from layoutproof.verify.verdict import Status
 
 
 @cache
 def made() -> Plan:
-    """The plan of a small graph with padding."""
+    """The plan of a small graph with padding, a constant of which is stored anew."""
     g = GraphBuilder("net")
     x = g.input("x", (1, 3, 3, 2))
     kept = (NCHW4C, 0.0)
-    return plan(g.build(g.multiply(g.relu(x), g.constant(filled(1, 3, 3, 2), "b"))), {"relu": {"X": kept, "Y": kept}})
+    graph = g.build(g.multiply(g.relu(x), g.constant(filled(1, 3, 3, 2), "b")))
+    return plan(graph, {"relu": {"X": kept, "Y": kept}, "multiply": {"A": NCHW4C, "B": NCHW4C}})
 
 
 @cache
@@ -59,55 +63,131 @@ def test_a_changed_interface_is_certified(tmp_path: Path) -> None:
     assert read_any(path).status is Status.UNKNOWN
 
 
-def test_a_file_is_rechecked_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`recheck` takes a graph's certificate like any other."""
-    found, path = made(), tmp_path / "small.lpcert.json"
-    save_graph_certificate(path, found.rewrite, found.interface)
-    assert main(["recheck", str(path)]) == 0
-    assert "small.lpcert.json" in capsys.readouterr().out
+def large(monkeypatch: pytest.MonkeyPatch, path: Path) -> Path:
+    """A certificate whose constants stand beside it; the path of these."""
+    monkeypatch.setattr(certificate, "MOST_BYTES", 10)
+    save_graph_certificate(path, made().rewrite, made().interface)
+    assert json.loads(path.read_text())["arrays"] == {}
+    return Path(f"{path}.npz")
 
 
-def of_place(document: dict[str, Any]) -> None:
-    """Another place of a value that a call makes."""
-    place = document["places"]["relu"]
-    place["index_map"] = place["index_map"].replace("i1//4, i2, i3", "i1//4, i3, i2")
+def test_a_file_is_rechecked_from_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`recheck` takes a graph's certificate like any other, and constants from a file that is given."""
+    path = tmp_path / "small.lpcert.json"
+    arrays = large(monkeypatch, path).rename(tmp_path / "weights.npz")
+    assert main(["recheck", str(path), "--arrays", str(arrays)]) == 0
+    assert capsys.readouterr().out.startswith(f"proved   {path}: certificate")
 
 
-def of_pad(document: dict[str, Any]) -> None:
-    """Padding that is said to hold something else."""
-    for place in document["places"].values():
-        place["pad"] = None if place["pad"] is None else (1.0).hex()
+def of(path: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], None]:
+    """A change of the part at a path, `/` between keys, `*` for each of them."""
+
+    def apply(part: Any, keys: list[str]) -> None:
+        key, *rest = keys
+        every = range(len(part)) if isinstance(part, list) else list(part)
+        for each in every if key == "*" else [key]:
+            if rest:
+                apply(part[each], rest)
+            else:
+                part[each] = change(part[each])
+
+    def changed(document: dict[str, Any]) -> None:
+        apply(document, path.split("/"))
+
+    return changed
 
 
-def of_functions(document: dict[str, Any]) -> None:
-    """No steps that lead to a function."""
-    document["functions"].pop("relu")
+def without(path: str, key: str) -> Callable[[dict[str, Any]], None]:
+    """A part that is left out of the one at a path."""
+    return of(path, lambda part: {name: value for name, value in part.items() if name != key})
 
 
-def of_exchange(document: dict[str, Any]) -> None:
+def exchanged(document: dict[str, Any]) -> None:
     """The steps of another function."""
     document["functions"]["relu"] = document["functions"]["multiply"]
 
 
-def of_interface(document: dict[str, Any]) -> None:
-    """Another way in which the graph is called."""
-    document["interface"]["inputs"] = {"x": NCHW4C}
+def other_question(document: dict[str, Any]) -> None:
+    """A question that is answered as well, in place of what is asked."""
+    (name, query), *others = document["queries"].items()
+    query["text"] = ["(set-logic QF_LIA)", "(assert false)", "(check-sat)", ""]
+    document["queries"] = {digest(query): query, **dict(others)}
+    claims = [{**each, "queries": [digest(query) if q == name else q for q in each["queries"]]} for each in document["maps"]]
+    document["maps"] = chained(claims)
 
 
-def of_graph(document: dict[str, Any]) -> None:
-    """A step of the new graph that uses another value."""
-    document["new"] = [line.replace("multiply(relu_2, ", "multiply(x, ") for line in document["new"]]
+def text_of(which: str, old: str, new: str) -> Callable[[dict[str, Any]], None]:
+    """Other words in the text of a graph."""
+    return of(which, lambda lines: [line.replace(old, new) for line in lines])
 
 
-def of_arrays(document: dict[str, Any]) -> None:
-    """Other elements of a constant."""
-    for entry in document["arrays"].values():
-        entry["data"] = "AAAA" + entry["data"][4:]
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "another place": (of("places/relu/index_map", lambda text: text.replace("i1//4, i2, i3", "i1//4, i3, i2")), "relu"),
+    "a place of another value": (of("places/relu/value", lambda _: "x"), "relu"),
+    "a place of no value": (of("places/relu/value", lambda _: "nobody"), "a place of nobody, which is no value"),
+    "a place that is no map": (of("places/relu/index_map", lambda _: "lambda n: [n"), "lambda n"),
+    "a place that is a number": (of("places/relu/index_map", lambda _: 5), "of another kind"),
+    "no place": (without("places", "relu"), "nothing says what relu of the new graph holds"),
+    "other padding": (of("places/*/pad", lambda pad: None if pad is None else (1.0).hex()), "padding"),
+    "padding that is no number": (of("places/*/pad", lambda pad: None if pad is None else "much"), "of another kind"),
+    "padding that nobody spoke of": (of("places/x/pad", lambda _: (0.0).hex()), "x holds what the witness says"),
+    "no steps to a function": (without("functions", "relu"), "nothing says how relu came about"),
+    "the steps of another function": (exchanged, "relu"),
+    "the steps of a function that is not there": (
+        of("functions", lambda parts: {**parts, "none": parts["relu"]}),
+        "nothing in the new graph calls none",
+    ),
+    "a step less": (of("functions/relu/steps", lambda steps: steps[:-1]), "relu"),
+    "a program of a step": (
+        of("functions/relu/steps/*/rewrite", lambda lines: [line.replace("T.max", "T.min") for line in lines]),
+        "changed",
+    ),
+    "a step's licence": (of("functions/relu/steps/*/licences", lambda _: ["nnan"]), "changed"),
+    "functions that are a list": (of("functions", lambda parts: list(parts)), "of another kind"),
+    "another way to call it": (of("interface/inputs", lambda _: {"x": NCHW4C}), "an input is given by"),
+    "another way to take what it gives": (of("interface/outputs", lambda _: [["multiply", NCHW4C]]), "the outputs are the old ones"),
+    "an output that is not there": (of("interface/outputs", lambda _: [["nobody", NCHW4C]]), "the outputs are the old ones"),
+    "an interface to something else": (of("interface/inputs", lambda _: {"nobody": NCHW4C}), "nobody"),
+    "the new graph": (text_of("new", "multiply(relu, ", "multiply(x_2, "), "multiply"),
+    "the old graph": (text_of("old", "multiply(relu, b)", "multiply(b, relu)"), "multiply"),
+    "the old graph's function": (text_of("old", "T.max", "T.min"), "relu"),
+    "the new graph's function": (text_of("new", "T.max", "T.min"), "relu"),
+    "a graph cut off": (of("new", lambda lines: lines[:-3]), "the new graph"),
+    "a graph that is no text": (of("old", lambda _: "def"), "of another kind"),
+    "a constant's elements": (of("arrays/*/data", lambda data: "AAAA" + data[4:]), "was changed"),
+    "no elements": (of("arrays", lambda _: {}), "b holds what the witness says"),
+    "elements of no use": (of("arrays", lambda kept: {**kept, "x": next(iter(kept.values()))}), "is of no use"),
+    "elements that are none": (of("arrays/*/data", lambda _: "%"), "of another kind"),
+    "elements of another shape": (of("arrays/*/shape", lambda _: [2]), "of another kind"),
+    "elements of another type": (of("arrays/*/dtype", lambda _: "float1"), "of another kind"),
+    "a digest": (of("constants/new", lambda keys: {name: "0" * 64 + key[64:] for name, key in keys.items()}), "not those that are listed"),
+    "a digest in a text": (text_of("new", 'sha256="', 'sha256="0'), "not those that are listed"),
+    "no list of constants": (of("constants/old", lambda _: {}), "not those that are listed"),
+    "a claim about maps left out": (of("maps", lambda claims: chained(claims[1:])), "of no use"),
+    "a claim about maps changed": (
+        of("maps", lambda claims: chained([{**claims[0], "claim": "all is well"}, *claims[1:]])),
+        "the checker has no such claim: all is well",
+    ),
+    "a claim about maps not sealed": (of("maps", lambda claims: [{**claims[0], "claim": "all is well"}, *claims[1:]]), "changed"),
+    "a question": (of("queries/*/text", lambda lines: [*lines, "(assert false)"]), "was changed"),
+    "questions that are none": (of("queries", lambda _: {}), "is missing"),
+    "another question": (other_question, "its questions are not those that the checker asks"),
+    "an excuse for a question": (
+        of("maps", lambda claims: chained([{**claims[0], "exceptions": [{"what": "time", "reason": "none"}]}, *claims[1:]])),
+        "its questions are not those that the checker asks",
+    ),
+    "nothing that is not stated": (of("not_stated", lambda _: []), "what it does not state"),
+    "a version that is none": (of("tools/z3", lambda _: 5), "what it was made with"),
+    "another form": (of("version", lambda _: 7), "version 7"),
+}
 
 
-@pytest.mark.parametrize("change", [of_place, of_pad, of_functions, of_exchange, of_interface, of_graph, of_arrays])
-def test_a_changed_certificate_is_not_proved(change: Callable[[dict[str, Any]], None], tmp_path: Path) -> None:
-    """A certificate that claims something else, sealed anew by whoever changed it, is refused or not proved."""
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_a_changed_certificate_is_not_proved(name: str, tmp_path: Path) -> None:
+    """A certificate that claims something else, sealed anew by whoever changed it, is refused or not proved, and what is wrong is named."""
+    change, told = CHANGES[name]
     document = json.loads(text())
     change(document)
     assert document != json.loads(text())
@@ -115,6 +195,7 @@ def test_a_changed_certificate_is_not_proved(change: Callable[[dict[str, Any]], 
     path.write_bytes(to_bytes(sealed(document)))
     reading = read_any(path)
     assert reading.is_broken or reading.status is not Status.PROVED
+    assert told in " ".join(reading.problems)
 
 
 def test_a_certificate_that_was_cut_off_is_refused(tmp_path: Path) -> None:
@@ -126,8 +207,58 @@ def test_a_certificate_that_was_cut_off_is_refused(tmp_path: Path) -> None:
         assert read_any(path).is_broken
 
 
-def test_large_constants_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate that would be too large is an error that says so."""
-    monkeypatch.setattr(certificate, "MOST_BYTES", 10)
-    with pytest.raises(LayoutproofError, match="a certificate holds at most 10"):
-        certify_graph(made().rewrite)
+def test_large_constants_stand_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Constants that are too large for a certificate are found beside it, or in a file that is given, the old ones or the new ones."""
+    path = tmp_path / "large.lpcert.json"
+    beside = large(monkeypatch, path)
+    assert read_any(path).status is Status.PROVED
+    elsewhere = beside.rename(tmp_path / "elsewhere.npz")
+    assert read_any(path, [elsewhere]).status is Status.PROVED
+    new = made().rewrite.new.constants
+    with beside.open("wb") as file:
+        pack({constant.value.name: constant.data for constant in new}, file)
+    assert read_any(path).status is Status.PROVED
+
+
+def test_constants_that_are_not_at_hand_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without its arrays a certificate is not confirmed, and says what was not looked at; arrays of other elements do not help."""
+    path = tmp_path / "alone.lpcert.json"
+    beside = large(monkeypatch, path)
+    beside.unlink()
+    for _ in range(2):
+        reading = read_any(path)
+        assert reading.status is Status.UNKNOWN and "not looked at: the elements of 2 constants" in reading.problems[0]
+        assert "only digests of it and of b are known" in reading.problems[1]
+        np.savez(beside, b=filled(1, 3, 3, 2, seed=9))
+    beside.write_bytes(b"PK")
+    assert "cannot be read" in read_any(path).problems[0]
+
+
+def test_what_rests_on_the_checker_alone_is_named(tmp_path: Path) -> None:
+    """That a function reads of its result only what it has written is asked of the checker, and named as such."""
+    text = """
+@T.prim_func
+def twice(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    T.func_attr({"tir.noalias": True})
+    for i in range(4):
+        B[i] = A[i]
+    for j in range(4):
+        B[j] = B[j] + A[j]
+"""
+    g = GraphBuilder("again")
+    found = plan(g.build(*g.call(loads(text, "twice.py"), g.input("x", (4,)))), {})
+    path = tmp_path / "again.lpcert.json"
+    save_graph_certificate(path, found.rewrite, found.interface)
+    reading = read_any(path)
+    assert reading.status is Status.PROVED
+    assert any("twice reads no result before it is written: facts: it is asked again" in line for line in reading.exceptions)
+
+
+def test_maps_are_asked_of_solvers(tmp_path: Path) -> None:
+    """What is claimed of maps between values is asked as questions, which stand in the certificate."""
+    path = tmp_path / "maps.lpcert.json"
+    save_graph_certificate(path, made().rewrite, made().interface)
+    written = [entry["claim"] for entry in json.loads(path.read_text())["maps"]]
+    reading = read_any(path)
+    assert any("to one place" in claim for claim in written)
+    assert set(written) <= {claim for claim, _ in reading.questions} and not any("maps" in line for line in reading.exceptions)

@@ -8,6 +8,7 @@ from tests.graph.nets import NCHW4C
 from layoutproof.graph.flow import NoFlow, flow
 from layoutproof.graph.operators.convolution import conv2d
 from layoutproof.graph.operators.elementwise import binary, unary
+from layoutproof.graph.operators.indexing import take
 from layoutproof.graph.operators.linear import dense
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
@@ -22,6 +23,8 @@ from layoutproof.verify.verdict import Status
 
 PAIR = "lambda n, c: [n, c//4, c%4]"
 CHANNEL = "lambda c: [c//4, c%4]"
+BLOCKS = "lambda b, t, d: [b, d//8, t, d%8]"
+HEADS = "lambda b, t, h, d: [b, h, t, d]"
 WEIGHT = "lambda c, a0, h, w: [c//4, a0, h, w, c%4]"
 
 CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
@@ -75,6 +78,25 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
         {"X": NCHW4C},
         {"Y": "lambda a0, a1, c, h, w: [a0, a1, c//4, h, w, c%4]"},
     ),
+    "heads taken apart, forward": (reshape((1, 4, 16), (1, 4, 2, 8)), {"X": BLOCKS}, {"Y": "lambda a0, t, a1, a2: [a0, a1, t, a2]"}),
+    "heads taken apart, backward": (reshape((1, 4, 16), (1, 4, 2, 8)), {"Y": HEADS}, {"X": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"}),
+    "heads put together, forward": (reshape((1, 4, 2, 8), (1, 4, 16)), {"X": HEADS}, {"Y": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"}),
+    "heads put together, backward": (reshape((1, 4, 2, 8), (1, 4, 16)), {"Y": BLOCKS}, {"X": "lambda a0, t, a1, a2: [a0, a1, t, a2]"}),
+    "parts of heads": (
+        reshape((1, 4, 2, 8), (1, 4, 16)),
+        {"X": "lambda b, t, h, d: [b, h, d//4, t, d%4]"},
+        {"Y": "lambda a0, t, a1: [a0, a1//8, a1%8//4, t, a1%4]"},
+    ),
+    "two axes taken apart": (
+        reshape((6, 20), (2, 3, 4, 5)),
+        {"Y": "lambda a, b, c, d: [c, a, d, b]"},
+        {"X": "lambda a0, a1: [a1//5, a0//3, a1%5, a0%3]"},
+    ),
+    "axes put together that stand as they did": (
+        reshape((2, 3, 4), (6, 4)),
+        {"X": "lambda a, b, c: [c, a, b]"},
+        {"Y": "lambda a, c: [c, a]"},
+    ),
     "dense": (dense((2, 8), (4, 8)), {"X": PAIR}, {"W": "lambda a0, c: [a0, c//4, c%4]"}),
 }
 
@@ -118,6 +140,11 @@ STOPS: dict[str, tuple[PrimFunc, dict[str, str], str]] = {
         r"W\[k, c, r, s\] mixes",
     ),
     "rows that become one axis": (reshape((1, 8, 3, 3), (1, 72)), {"X": NCHW4C}, r"Y\[v0, v1\] mixes"),
+    "an axis that is turned around": (
+        take((8, 4), 0, (7, 6, 5, 0, 0, 2)),
+        {"X": "lambda i, j: [i//4, j, i%4]"},
+        "is no layout: .* below|at least 0",
+    ),
     "two layouts that do not agree": (
         binary("add", (8, 8), (8, 8)),
         {"A": "lambda i, j: [i, j//4, j%4]", "B": "lambda i, j: [i, j//2, j%2]"},

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.graph.nets import arrays_for
 
+from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.hoist import Side, hoist_layout_rewrites, hoisted_graph
 from layoutproof.graph.model import Call, LayoutTransform
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.recognise import operators_of
+from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import is_frozen
 from layoutproof.graph.wellformed import require_graph
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
+from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.verify.verdict import Status
 
 MATMUL = loads(
@@ -85,3 +91,42 @@ def test_one_temporary_becomes_the_array_of_one_parameter() -> None:
     inputs = arrays_for(graph)
     for before, after in zip(run_graph(graph, inputs), run_graph(hoisted_graph(graph), inputs), strict=True):
         np.testing.assert_array_equal(before, after)
+
+
+def through(*nests: str, mark: str = "", alloc: str = 'T.alloc_buffer((4,), "float32")') -> PrimFunc:
+    """A function from `A` to `B` and `C` of a few stores through a temporary `t`; the second one's block may be marked."""
+    lines = ["@T.prim_func", "def f(" + ", ".join(f'{name}: T.Buffer((4,), "float32")' for name in "ABC") + "):"]
+    lines += ['    T.func_attr({"tir.noalias": True})', f"    t = {alloc}"]
+    for number, store in enumerate(nests):
+        lines += [f"    for i{number} in range(4):", f'        with T.block("b{number}"):']
+        lines += [f"            v = T.axis.spatial(4, i{number})"]
+        lines += [f'            T.block_attr({{"{mark}": True}})'] if mark and number == 1 else []
+        lines += [f"            {store}"]
+    return loads("\n".join([*lines, ""]), "f.py")
+
+
+OVERWRITTEN = ("t[v] = A[v] + T.float32(1)", "B[v] = t[v]", "t[v] = A[3 - v] * T.float32(2)", "C[v] = t[v] + t[v]")
+
+
+def test_a_copy_that_cannot_be_lifted_stays() -> None:
+    """A copy of a temporary that is written again later stays in the function, unless its mark asks for what cannot be."""
+    func = through(*OVERWRITTEN)
+    assert hoist_layout_rewrites(func).rest is func
+    with pytest.raises(IllegalTransform, match=rf"{codes.NO_FLOW}.*the layout rewrites of f cannot be lifted"):
+        g = GraphBuilder()
+        hoisted_graph(g.build(*g.call(through(*OVERWRITTEN, mark="layout_rewrite_postproc"), g.input("x", (4,)))))
+
+
+def test_a_temporary_with_strides_becomes_no_array() -> None:
+    """What is copied into memory that is no whole array is not lifted: nothing in a graph has strides."""
+    func = through("t[v] = A[v]", "B[v] = t[v] + T.float32(1)", "C[v] = t[v]", alloc='T.alloc_buffer((4,), "float32", strides=(2,))')
+    assert hoist_layout_rewrites(func).rest is func
+
+
+def test_parts_keep_the_records_of_their_own_arrays() -> None:
+    """A function whose operand was stored anew before is taken apart too, and its parts say so of their own arrays alone."""
+    func = through("t[3 - v] = A[v]", "B[v] = t[v] + T.float32(1)", "C[v] = t[v] * T.float32(2)")
+    moved = relaid(func, {"A": parse_index_map("lambda i: [i//2, i%2]")}).func
+    parts = hoist_layout_rewrites(moved)
+    assert parts.status is Status.PROVED
+    assert set(layout_records(parts.lifted[0].function)) == {"A_data"} and not layout_records(parts.rest)

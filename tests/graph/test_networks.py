@@ -15,14 +15,13 @@ from tests.graph.nets import NCHW4C, filled
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Array, Graph
+from layoutproof.graph.model import Graph
 from layoutproof.graph.planning.apply import planned
 from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
 from layoutproof.lowering.remembered import remembering
-from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.verdict import Status
 
 KEPT: Results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -100,24 +99,20 @@ def test_a_network_is_planned_and_proved(name: str, block: int) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", ["squeezenet", "resnet50"])
+@pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_runs_bit_for_bit_the_same(name: str) -> None:
     """By kernels, as it is, with its rewrites unplanned, and planned: the same bits."""
     found, _ = plan_figures(graph_of(model_of(network(name))), 8)
     unplanned = planned(found.graph, found.problem, found.unplanned)
     (given,) = found.graph.inputs
     image = filled(*given.shape, seed=1)
-    made = [
-        _run(found.graph, given.name, image, {}),
-        _run(unplanned.new, given.name, image, dict(unplanned.schedules)),
-        _run(found.rewrite.new, given.name, image, dict(found.rewrite.schedules)),
+    kernels = Kernels()
+    runs = [
+        (found.graph, kernels),
+        (unplanned.new, kernels.also(unplanned.schedules)),
+        (found.rewrite.new, kernels.also(found.rewrite.schedules)),
     ]
+    made = [run_graph(graph, {given.name: image}, runner=runner, mover=runner.move)[0] for graph, runner in runs]
     assert np.isfinite(made[0]).all() and made[0].any()
     for other in made[1:]:
         np.testing.assert_array_equal(made[0].view(np.int32), other.view(np.int32))
-
-
-def _run(graph: Graph, name: str, image: Array, schedules: dict[str, Schedule]) -> Array:
-    kernels = Kernels(schedules)
-    (output,) = run_graph(graph, {name: image}, runner=kernels, mover=kernels.move)
-    return output

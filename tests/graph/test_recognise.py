@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from tests.graph.cells import difference
 from tests.graph.nets import filled
+from tests.graph.test_random_folds import random_chains
 
 from layoutproof.graph import codes
 from layoutproof.graph.copies import chain_function
-from layoutproof.graph.model import Value
+from layoutproof.graph.fold import chain_to
+from layoutproof.graph.model import Call, Crop, Graph, Value
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.moving import reshape, strided_slice, transpose
 from layoutproof.graph.recognise import operators_of
@@ -93,3 +98,66 @@ def test_a_guard_that_is_wrong_is_refuted() -> None:
     func = moving("6", "8", "8", "B[a] = T.if_then_else(a < 5, A[a], T.float32(0))")
     found = operators_of(func)
     assert found.status is Status.REFUTED
+
+
+def filled_first(value: str, extents: str, store: str, after: str = "") -> PrimFunc:
+    """A function that fills `B`, and then copies into it."""
+    nest = (
+        "    for {0}, {1} in T.grid({2}):\n        with T.block({3}):\n            v, w = T.axis.remap('SS', [{0}, {1}])\n            {4}\n"
+    )
+    return loads(
+        '@T.prim_func\ndef filled(A: T.Buffer((4, 3), "float32"), B: T.Buffer((6, 5), "float32")):\n'
+        + nest.format("i", "j", "6, 5", "'fill'", f"B[v, w] = T.float32({value})")
+        + nest.format("k", "l", extents, "'copy'", store)
+        + after,
+        "filled.py",
+    )
+
+
+@pytest.mark.parametrize(
+    ("func", "wanted"),
+    [
+        (filled_first("0", "4, 3", "B[v + 1, w + 2] = A[v, w]"), ["Pad"]),
+        (filled_first("-0.0", "4, 3", "B[4 - v, w] = A[v, w]"), ["LayoutTransform", "Pad"]),
+        (filled_first("7", "3, 3", "B[v, w + 2] = A[v + 1, w]"), ["Crop", "Pad"]),
+    ],
+)
+def test_what_is_filled_first_is_a_pad(func: PrimFunc, wanted: list[str]) -> None:
+    """A nest that fills the result, and one that copies into a box of it, are a pad, after whatever the copy is."""
+    found = operators_of(func)
+    assert [type(step).__name__ for step in found.operators] == wanted and found.status is Status.PROVED
+    data = filled(4, 3)
+    made = chain_function(Value("x", (4, 3), signature_of(func).operands[0].dtype), found.operators)
+    assert interpret(made, [data])[0].tobytes() == interpret(func, [data])[0].tobytes()
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        filled_first("0", "4, 3", "B[v, w * 2 % 5] = A[v, w]"),
+        filled_first("0", "4, 3", "B[v, w] = A[v, w]", "    for m in range(6):\n        B[m, 0] = T.float32(1)\n"),
+        filled_first("0", "4, 3", "B[v, w] = B[v, w] + A[v, w]"),
+    ],
+    ids=["a box with holes", "filled again", "added"],
+)
+def test_what_is_filled_otherwise_is_not_believed(func: PrimFunc) -> None:
+    """What is not a box of copies in a filled array is refused."""
+    with pytest.raises(LayoutproofError, match=codes.NOT_A_COPY):
+        operators_of(func)
+
+
+@pytest.mark.parametrize("seed", [5000, 5001, 5008, 5009, 5014, 5033])
+def test_functions_of_chains_are_recognised(seed: int) -> None:
+    """The function of several operators, which copies through temporaries, is those operators again, or as many that are simpler."""
+    graph = random_chains(seed)
+    last = graph.producers()[graph.outputs[0]]
+    assert not isinstance(last, Call)
+    chain = chain_to(last, graph.producers())
+    root = graph.by_name()[chain[0].operand]
+    found = operators_of(chain_function(root, chain))
+    assert found.status is Status.PROVED and len(found.operators) <= len(chain) + 1
+    made = found.operators
+    new = Graph("new", (replace(root, name="x"),), (), made, (made[-1].result.name if made else "x",))
+    first, *others = (replace(step, cropped_value=None) if isinstance(step, Crop) else step for step in chain)
+    old = Graph("old", new.inputs, (), (replace(first, operand="x"), *others), (last.result.name,))
+    assert difference(old, new) is None

@@ -8,7 +8,7 @@ from tests.graph.nets import NCHW4C, arrays_for, filled, running_example, two_re
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.run import run_graph, run_values
+from layoutproof.graph.run import last_uses, run_graph, run_values
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp.filling import Fill, Filling
 
@@ -58,6 +58,22 @@ def test_several_results_are_run() -> None:
     first, second = run_graph(graph, arrays_for(graph))
     assert first.shape == second.shape == (1, 4, 4, 4)
     np.testing.assert_allclose(second.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_what_nobody_uses_any_more_is_let_go() -> None:
+    """A value is kept until the last step that uses it, an output to the end; what nobody uses is let go at once."""
+    g = GraphBuilder()
+    x = g.input("x", (2, 2))
+    first = g.relu(x)
+    second = g.sigmoid(first)
+    g.relu(second)
+    third = g.add(first, second)
+    graph = g.build(third, second)
+    unused = graph.steps[2].results[0].name
+    assert last_uses(graph) == [["x"], [], [unused], [first.name]]
+    kept = run_values(graph, {"x": filled(2, 2)})
+    for found, name in zip(run_graph(graph, {"x": filled(2, 2)}), graph.outputs, strict=True):
+        np.testing.assert_array_equal(found, kept[name])
 
 
 @pytest.mark.parametrize(

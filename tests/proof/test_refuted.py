@@ -23,6 +23,7 @@ BY_DEFINITION = {
     "interface_order",
     "opaque_called_twice",
     "opaque_other_argument",
+    "records_change_invented",
     "records_contract_invented",
     "records_missing",
 }

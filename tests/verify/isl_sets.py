@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
@@ -13,7 +13,7 @@ import islpy as isl
 Point = tuple[int, ...]
 Rows = Sequence[Sequence[int]]
 _D = isl.dim_type
-_HIDDEN = range(-24, 25)
+_HIDDEN = (-24, 24)
 _GRAINS = ((4, 3), (3, 4), (2, 3), (3, 2), (5, 2), (5, 3), (3, 5), (2, 2), (4, 4), (4, 2), (2, 4))
 
 
@@ -43,13 +43,26 @@ class Small:
         return found
 
 
+def _is_explained(known: Iterable[tuple[int, int]]) -> bool:
+    """Whether an integer x has number + factor * x >= 0 for each pair: what each leaves of x, met."""
+    low, high = _HIDDEN
+    for number, factor in known:
+        if factor > 0:
+            low = max(low, -(number // factor))
+        elif factor < 0:
+            high = min(high, number // -factor)
+        elif number < 0:
+            return False
+    return low <= high
+
+
 def from_rows(inputs: int, rows: Rows, box: Sequence[range]) -> Small:
     """The relation of some rows, whose points lie in a box."""
-    points = set()
-    for point in product(*box):
-        known = [(row[0] + sum(a * b for a, b in zip(row[1:-1], point, strict=True)), row[-1]) for row in rows]
-        if any(all(number + factor * hidden >= 0 for number, factor in known) for hidden in _HIDDEN):
-            points.add(point)
+    points = (
+        point
+        for point in product(*box)
+        if _is_explained((row[0] + sum(a * b for a, b in zip(row[1:-1], point, strict=True)), row[-1]) for row in rows)
+    )
     return Small(inputs, rows, frozenset(points))
 
 

@@ -12,6 +12,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.visit import stores_in
 from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.clauses import Clause
 from layoutproof.verify.verdict import Status, worst
 
 OLD = """
@@ -110,6 +111,18 @@ def test_undeclared_change_of_a_parameter(good: Rewrite) -> None:
     said = NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((4, 4)").replace("B[i]", "B[i // 4, i % 4]").replace("True}", f"True, {record}}}")
     declared = replace(silent, cells=(*good.witness.cells, CellMap("B_data", "B_data", SPLIT)))
     assert statuses(check_rewrite(replace(good, new=program(said), witness=declared))) == {Status.PROVED}
+
+
+@pytest.mark.parametrize("declared", [(), ("B",)], ids=["not declared", "declared"])
+def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tuple[str, ...]) -> None:
+    """A record that says of a parameter whose cells stay that they moved is not accepted: it is what others read a layout from."""
+    step = '{"index_map": "lambda i: [13 - i]", "shape": [14], "contract": None}'
+    said = NEW.replace("True}", f'True, "layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}}}')
+    witness = replace(good.witness, changes_interface=declared)
+    invented = replace(good, new=program(said), witness=witness)
+    (open_one,) = [verdict for verdict in check_rewrite(invented) if verdict.status is not Status.PROVED]
+    assert open_one.claim.startswith("layout records")
+    assert statuses(check_rewrite(invented, without=frozenset({Clause.RECORDS}))) == {Status.PROVED}
 
 
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:

@@ -4,10 +4,12 @@ both signs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 import pytest
+import z3
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from layoutproof.ir.expr import (
@@ -33,7 +35,6 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.lemmas import Number, value_of
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, same
-from layoutproof.verify.smt.session import Answer, Query
 
 INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
@@ -66,38 +67,42 @@ def literal(value: Number, dtype: DType) -> Expr:
     return FloatImm(float(value), dtype) if dtype.is_float else IntImm(int(value), dtype)
 
 
-def holds(assertion: str, encoder: ValueEncoder) -> bool:
-    """Whether a truth value without variables is true; the solver only computes."""
-    query = Query()
-    query.add_text(encoder.script([assertion]))
-    answer = query.solve().answer
-    assert answer is not Answer.UNKNOWN
-    return answer is Answer.SAT
+def hold(assertions: Sequence[str], encoder: ValueEncoder, ctx: z3.Context) -> bool:
+    """Whether truth values without variables are all true."""
+    solver = z3.Solver(ctx=ctx)
+    solver.add(z3.parse_smt2_string(encoder.script(assertions), ctx=ctx))
+    answer = solver.check()
+    assert answer in (z3.sat, z3.unsat)
+    return bool(answer == z3.sat)
 
 
 def _types(expr: Expr) -> dict[str, DType]:
     return {v.name: v.dtype for v in free_variables(expr)}
 
 
-def check(expr: Expr, values: dict[str, Number]) -> None:
-    """The encoder's value, or trap, is the interpreter's."""
+def check(expr: Expr, values: dict[str, Number], ctx: z3.Context) -> None:
+    """The encoder's value, or trap, is the interpreter's. The solver only computes, so that a test's questions may share a context."""
     encoder = ValueEncoder()
     term = encoder.value(substitute(expr, {Var(n, t): literal(values[n], t) for n, t in _types(expr).items()}))
     try:
         expected: Number | None = value_of(expr, values)
     except Trap:
         expected = None
-    assert holds(disjunction(encoder.traps), encoder) == (expected is None), f"{expr} at {values}"
-    if expected is not None:
-        wanted = encoder.value(literal(expected, expr.dtype))
-        assert holds(same(term, wanted), encoder), f"{expr} at {values}: not {expected}"
+    traps = disjunction(encoder.traps)
+    if expected is None:
+        assert hold([traps], encoder, ctx), f"{expr} at {values}: has a result"
+        return
+    wanted = encoder.value(literal(expected, expr.dtype))
+    if not hold([f"(not {traps})", same(term, wanted)], encoder, ctx):
+        assert not hold([traps], encoder, ctx), f"{expr} at {values}: has no result, not {expected}"
+        raise AssertionError(f"{expr} at {values}: not {expected}")
 
 
 def check_random(expr: Expr, seed: object, rounds: int = ROUNDS) -> None:
     """`check` at random values of the expression's variables."""
-    rng = Random(str(seed))
+    rng, ctx = Random(str(seed)), z3.Context()
     for _ in range(rounds):
-        check(expr, {name: number(rng, dtype) for name, dtype in _types(expr).items()})
+        check(expr, {name: number(rng, dtype) for name, dtype in _types(expr).items()}, ctx)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
@@ -174,7 +179,7 @@ def test_choices_and_lazy_traps(dtype: DType) -> None:
 def test_extreme_values(dtype: DType) -> None:
     """The least and the greatest number, and infinity, are what the interpreter has."""
     for kind in LimitKind if dtype.is_float else (LimitKind.MIN, LimitKind.MAX):
-        check(Limit(kind, dtype), {})
+        check(Limit(kind, dtype), {}, z3.Context())
 
 
 def test_library_functions_are_uninterpreted() -> None:

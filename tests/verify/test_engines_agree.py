@@ -8,6 +8,7 @@ from math import prod
 import pytest
 from tests.judging import judge
 from tests.oracle import truth
+from tests.shares import some
 from tests.strategies import draw_map
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -24,6 +25,7 @@ from layoutproof.verify.problem import make_problem
 from layoutproof.verify.verdict import Status
 
 SEEDS = range(700_000, 700_220)
+MOST = 90
 
 
 def parts_of(text: str, shape: tuple[int, ...]) -> list[Part]:
@@ -41,7 +43,7 @@ def cells_where(part: Part, conditions: tuple[Expr, ...] | None) -> list[bool] |
     return [any(bool(evaluate(condition, env)) for condition in conditions) for env in envs]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", some(SEEDS, MOST))
 def test_engines_agree(seed: int) -> None:
     """Verdicts, padding and the number of cells reached are the same whoever decides."""
     drawn = draw_map(seed)
@@ -65,9 +67,9 @@ def test_engines_agree(seed: int) -> None:
 
 
 def test_engines_have_something_to_agree_about() -> None:
-    """Among the maps above, each engine decides a good share."""
+    """Among the maps that every run looks at, each engine decides a good share."""
     counts = {"structure": 0, "f2": 0, "isl": 0}
-    for seed in SEEDS:
+    for seed in SEEDS[:MOST]:
         drawn = draw_map(seed)
         try:
             parts = parts_of(drawn.text, drawn.shape)
@@ -78,7 +80,7 @@ def test_engines_have_something_to_agree_about() -> None:
                 counts["structure"] += by_structure(part) is not None
                 counts["f2"] += by_bits(part) is not None
                 counts["isl"] += by_isl(part).status is not Status.UNKNOWN
-    assert counts["structure"] > 100 and counts["f2"] > 20 and counts["isl"] > 150, counts
+    assert counts["structure"] > 40 and counts["f2"] > 8 and counts["isl"] > 60, counts
 
 
 @pytest.mark.parametrize("text", ["i//4, i%4", "(5*i)%8", "i//4", "15-i", "i%3, i%4", "2*i+1", "i//2, i%3"])

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.verify import codes
+from layoutproof.verify.whole_files import write_whole_files
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: into a temporary one beside it, then renamed over it; killed half way, nothing half stays.
+    """Write a file whole or not at all: killed half way, nothing half stays.
 
     Raises LayoutproofError where that cannot be done; an existing file is then as it was.
     """
-    temporary: str | None = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise error(codes.CERTIFICATE_WRITE, f"cannot write {path}: {problem.strerror or problem}") from problem
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    write_whole_files({path: data}, codes.CERTIFICATE_WRITE)
 
 
 def read_whole(path: Path) -> bytes:

@@ -117,19 +117,21 @@ def _lemmas(path: str, file: LemmaFile) -> Reading:
     return reading
 
 
-def read_certificate(path: str, certificate: Certificate) -> Reading:
-    """A certificate derived again. Raises LayoutproofError where what it says is not what the checker says."""
+def read_certificate(path: str, certificate: Certificate, steps: list[Derived] | None = None) -> Reading:
+    """A certificate derived again; what follows from each of its steps is put into `steps` besides.
+
+    Raises LayoutproofError where what it says is not what the checker says.
+    """
     reading = Reading(path, Kind.CERTIFICATE, certificate.status)
-    queries, here = certificate.queries, versions()
-    same_tools = {k: v for k, v in certificate.document["tools"].items() if k != "python"} == {
-        k: v for k, v in here.items() if k != "python"
-    }
+    queries, same_tools = certificate.queries, made_here(certificate.document)
     last = None
     for number, step in enumerate(certificate.steps, start=1):
         derived = derive(text_of_lines(step["rewrite"]), f"{path}, step {number}", licences_of(step))
         if last is not None and derived.rewrite.old != last:
             raise _differs(path, f"step {number} does not begin with the program that the one before ends with")
         last = derived.rewrite.new
+        if steps is not None:
+            steps.append(derived)
         if [assumption.to_dict() for assumption in derived.assumptions] != step["assumptions"]:
             raise _differs(path, f"step {number}, {step['primitive']}: what it rests on is not what it says")
         claimed = [(o["claim"], o["status"], tuple(o["strictness"])) for o in step["obligations"]]
@@ -149,6 +151,12 @@ def read_certificate(path: str, certificate: Certificate) -> Reading:
         if derived.status is Status.PROVED:
             _run(reading, number, derived)
     return reading
+
+
+def made_here(document: Document) -> bool:
+    """Whether a document was made with the tools that are here, so that its questions have to be those that are derived."""
+    there, here = ({k: v for k, v in tools.items() if k != "python"} for tools in (document["tools"], versions()))
+    return there == here
 
 
 def _differs(path: str, what: str) -> LayoutproofError:

@@ -344,25 +344,37 @@ _LINEAR, _NONLINEAR = "QF_LIA", "QF_NIA"
 
 def written(query: Query, engine: str) -> SmtQuery:
     """A query of integers as text, in the smallest logic that has it."""
-    logic = _NONLINEAR if any(_is_nonlinear(query.z3, term) for term in query.assertions) else _LINEAR
+    logic = _NONLINEAR if _is_nonlinear(query) else _LINEAR
     return SmtQuery(query.text(logic), logic, engine=engine)
 
 
-def _is_nonlinear(z3: Any, root: Any) -> bool:
+def _is_nonlinear(query: Query) -> bool:
+    # The library itself is asked, by pointers that the assertions keep alive: objects for all terms take a quarter of a certificate's time.
+    z3, ctx = query.z3, query.ctx.ref()
     seen: set[int] = set()
-    stack = [root]
+    stack = [term.as_ast() for term in query.assertions]
     while stack:
         term = stack.pop()
-        if term.get_id() in seen:
+        count, key = z3.Z3_get_app_num_args(ctx, term), z3.Z3_get_ast_id(ctx, term)
+        if count == 0 or key in seen:
             continue
-        seen.add(term.get_id())
-        children = term.children()
-        if z3.is_mul(term) and sum(not _is_number(z3, child) for child in children) > 1:
+        seen.add(key)
+        kind = z3.Z3_get_decl_kind(ctx, z3.Z3_get_app_decl(ctx, term))
+        children = [z3.Z3_get_app_arg(ctx, term, k) for k in range(count)]
+        if kind == z3.Z3_OP_MUL and sum(not _is_literal(z3, ctx, child) for child in children) > 1:
             return True
-        if (z3.is_idiv(term) or z3.is_mod(term)) and not _is_number(z3, children[1]):
+        if kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and not _is_literal(z3, ctx, children[1]):
             return True
         stack += children
     return False
+
+
+def _is_literal(z3: Any, ctx: Any, term: Any) -> bool:
+    """`_is_number`, of a pointer to a term of integers."""
+    if z3.Z3_is_numeral_ast(ctx, term):
+        return True
+    is_negative = z3.Z3_get_decl_kind(ctx, z3.Z3_get_app_decl(ctx, term)) == z3.Z3_OP_UMINUS
+    return is_negative and bool(z3.Z3_is_numeral_ast(ctx, z3.Z3_get_app_arg(ctx, term, 0)))
 
 
 def _is_number(z3: Any, term: Any) -> bool:

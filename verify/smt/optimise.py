@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,10 @@ from layoutproof.verify.smt.session import z3_module
 
 @dataclass(frozen=True, slots=True)
 class Cheapest:
-    """The variables that are true, and whether nothing cheaper is proved to exist."""
+    """The variables that are true, where an assignment was found, and a cost below which there is none: its own where it is cheapest."""
 
-    true: frozenset[int]
-    optimal: bool
+    true: frozenset[int] | None
+    least: int
 
 
 def cheapest_assignment(
@@ -23,7 +24,8 @@ def cheapest_assignment(
     """Truth values of variables 1, 2, ... such that of each group exactly one is true and each clause holds, of least total cost.
 
     A clause is a list of variables, negative where they are to be false. `costs` are those of variables that are true; none is below 0.
-    The same question gives the same answer. None where there is no such assignment, or none was found within `rlimit` of z3's units.
+    The same question gives the same answer. None where there is no such assignment; where the cheapest is not found within `rlimit` of
+    z3's units, the best one that is known, and how little any may cost. Ctrl-C ends it as it ends Python.
     """
     z3 = z3_module()
     context = z3.Context()
@@ -39,19 +41,46 @@ def cheapest_assignment(
         optimiser.add(z3.PbEq([(literal(number), 1) for number in group], 1, context))
     for clause in clauses:
         optimiser.add(z3.Or([literal(number) for number in clause]))
+    objective = None
     for number, cost in costs.items():
         if cost > 0:
-            optimiser.add_soft(literal(-number), str(cost))
-    status = optimiser.check()
+            objective = optimiser.add_soft(literal(-number), str(cost))
+    status = _checked(optimiser, context)
     if status == z3.unsat:
         return None
+    true = _model(z3, optimiser, names)
+    if true is not None and not (all(len(true & set(g)) == 1 for g in exactly_one) and all(_holds(clause, true) for clause in clauses)):
+        true = None
+    bound = None if objective is None else objective.lower()
+    least = max(0, bound.as_long()) if bound is not None and z3.is_int_value(bound) else 0
+    if true is None:
+        return Cheapest(None, least)
+    found = sum(costs.get(number, 0) for number in true)
+    return Cheapest(true, found if status == z3.sat else min(least, found))
+
+
+def _checked(optimiser: Any, context: Any) -> Any:
+    """The optimiser's answer. Asked in a thread, so that Ctrl-C, or any other signal that raises, reaches Python at once and stops z3."""
+    optimiser.set("ctrl_c", False)  # else z3 takes the signal for itself, and answers as if its work had been used up
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        asked = pool.submit(optimiser.check)
+        try:
+            return asked.result()
+        except BaseException:
+            # z3 forgets an interrupt that comes before it has begun.
+            while not asked.done():
+                context.interrupt()
+                wait([asked], timeout=0.05)
+            raise
+
+
+def _model(z3: Any, optimiser: Any, names: Mapping[int, Any]) -> frozenset[int] | None:
+    """The variables that are true in what the optimiser found; None where it found nothing."""
     try:
         model = optimiser.model()
     except z3.Z3Exception:
         return None
-    true = frozenset(number for number, variable in names.items() if z3.is_true(model.eval(variable, model_completion=True)))
-    satisfied = all(len(true & set(group)) == 1 for group in exactly_one) and all(_holds(clause, true) for clause in clauses)
-    return Cheapest(true, status == z3.sat) if satisfied else None
+    return frozenset(number for number, variable in names.items() if z3.is_true(model.eval(variable, model_completion=True)))
 
 
 def _holds(clause: Sequence[int], true: frozenset[int]) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.gate.fleet import ROOT, Cluster, cluster
 from tests.cli.gate.judges import OPTIONS, item, judge, telling
 from tests.cli.gate.marked import marked, new_mark, wait_until
+from tests.shares import some
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate import dask_fleet
@@ -43,9 +44,9 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
     return list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
 
 
-def test_outcomes_are_those_of_one_machine(fleet: Cluster) -> None:
+@pytest.mark.parametrize("texts", some(({3: "hang", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1))
+def test_outcomes_are_those_of_one_machine(fleet: Cluster, texts: dict[int, str]) -> None:
     """Items that are proved, hang, crash and raise have the same outcomes, in the same order, as without a fleet."""
-    texts = {3: "hang", 5: "exit 7", 9: "raise boo", 20: "hang_deaf", 34: "crash", 59: "stop 3"}
     expected = list(run_items((item(n, texts.get(n, "")) for n in range(60)), judge, OPTIONS, HERE))
     assert run(fleet.address, texts) == expected
 

@@ -70,10 +70,9 @@ def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
         ["--cache", "shared", "--workers", "2"],
         ["--cache", "shared", "--workers", "1"],
     ]
-    for form in ("json", "text"):
-        found = {call("check", ".", "--stable", "--format", form, *way).out for way in ways}
-        assert len(found) == 1
-    outcomes = [json.loads(line) for line in call("check", ".", "--stable", "--format", "json").out.splitlines()]
+    (report,) = {call("check", ".", "--stable", "--format", "json", *way).out for way in ways}
+    assert len({call("check", ".", "--stable", "--format", "text", *way).out for way in (ways[0], ways[4])}) == 1
+    outcomes = [json.loads(line) for line in report.splitlines()]
     for outcome in outcomes:
         jsonschema.validate(outcome, CHECK)
     verdicts = ["proved", "proved", "proved", "proved", "proved", "proved", "refuted", None, None, "vacuous", "proved"]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.cli.calling import Caller, Outcome
+from tests.shares import chosen
 
 from layoutproof.cli import codes as cli
 from layoutproof.ir.script import codes as script
@@ -48,31 +50,42 @@ PASSING_FOR_NOTHING: Mapping[str, tuple[str, str]] = {
     "is_no_utf8": (f"# \udce9\n{GATE}", script.UNDECODABLE),
 }
 
-Check = Callable[..., subprocess.CompletedProcess[str]]
+Check = Callable[..., Outcome]
 
 
 @pytest.fixture
-def check(tmp_path: Path) -> Check:
-    """A function that writes files, and runs `check` on paths in a process of its own, with so many workers."""
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Caller) -> Check:
+    """A function that writes files, and runs `check` on paths with so many workers; one is the process that runs it, `alone` a new one."""
+    monkeypatch.chdir(tmp_path)
 
-    def run(files: Mapping[str, str], *arguments: str, workers: int = 1) -> subprocess.CompletedProcess[str]:
+    def run(files: Mapping[str, str], *arguments: str, workers: int = 1, alone: bool = False) -> Outcome:
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-        command = [sys.executable, "-m", "layoutproof", "check", *arguments, "--workers", str(workers), "--no-cache"]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        whole = ["check", *arguments, "--workers", str(workers), "--no-cache"]
+        if not alone:
+            return call(*whole)
+        done = subprocess.run([sys.executable, "-m", "layoutproof", *whole], capture_output=True, text=True, timeout=120, check=False)
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
 
 
-@pytest.mark.parametrize("name", PASSING_FOR_NOTHING)
-def test_nothing_passes_for_nothing(name: str, check: Check) -> None:
+# Those that might end, fill or warn the process that judges them have one of their own in every run, the others in the campaign.
+DANGEROUS = {"exits_when_loaded", "exits", "leaves_when_loaded", "leaves", "is_nested_too_deep", "calls_itself", "is_async"}
+WAYS = [(name, workers) for workers in (1, 2) for name in PASSING_FOR_NOTHING if workers == 2 or name not in DANGEROUS]
+TAKEN = [way for way in WAYS if way[1] == 1 or way[0] in DANGEROUS]
+
+
+@pytest.mark.parametrize("way", chosen(WAYS, lambda number: WAYS[number] in TAKEN, lambda way: f"{way[0]}-{way[1]}"))
+def test_nothing_passes_for_nothing(way: tuple[str, int], check: Check) -> None:
     """A file that seems to pass is wrong input, with its code; in a folder the file after it is judged all the same."""
+    name, workers = way
     text, code = PASSING_FOR_NOTHING[name]
-    done = check({"all/a_gates.py": HEAD + text, "all/b_gates.py": HEAD + GATE}, "all", workers=1 if name < "is" else 2)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert f"error[{code}]" in done.stdout, done.stdout
-    assert "proved   all/b_gates.py::g\n" in done.stdout and "Traceback" not in done.stderr
+    done = check({"all/a_gates.py": HEAD + text, "all/b_gates.py": HEAD + GATE}, "all", workers=workers)
+    assert done.code == 2, done.out + done.err
+    assert f"error[{code}]" in done.out, done.out
+    assert "proved   all/b_gates.py::g\n" in done.out and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -85,8 +98,8 @@ def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
     for folder, text in (("good", "lambda i: [i // 4, i % 4]"), ("bad", "lambda i: [i // 4]"), ("well", "lambda i: [i]")):
         files |= {f"{folder}/gates.py": head, f"{folder}/layouts.py": f"MAP = {text!r}\n", f"{folder}/more/maps.py": f"OTHER = {text!r}\n"}
     done = check(files, "good", "bad", "well", workers=workers)
-    assert done.returncode == 1
-    assert re.findall(r"^proved +(\S+)|^(\S+): refuted", done.stdout, re.MULTILINE) == [
+    assert done.code == 1
+    assert re.findall(r"^proved +(\S+)|^(\S+): refuted", done.out, re.MULTILINE) == [
         ("good/gates.py::g", ""),
         ("", "bad/gates.py::g"),
         ("well/gates.py::g", ""),
@@ -97,8 +110,8 @@ def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
 def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
     """A file that changes the working directory, when it is loaded or called, changes nothing for the run."""
     text = f"{HEAD}os.chdir('/')\n\n\n@lp.gate\ndef g():\n    os.chdir('/tmp')\n    return {GOOD}\n"
-    done = check({"a_gates.py": text, "b_gates.py": HEAD + GATE}, "a_gates.py", "b_gates.py", workers=workers)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 items: 2 proved")
+    done = check({"a_gates.py": text, "b_gates.py": HEAD + GATE}, "a_gates.py", "b_gates.py", workers=workers, alone=True)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "2 items: 2 proved")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -118,10 +131,10 @@ def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Che
         "@lp.gate\ndef threaded():\n    with ThreadPoolExecutor(1) as pool:\n        return [pool.submit(build).result()]\n"
     )
     files = {"total.py": program, "gates.py": gates}
-    assert check(files, "gates.py", workers=workers).returncode == 0
+    assert check(files, "gates.py", workers=workers).code == 0
     done = check(files, "gates.py", "--strictness", "ieee", workers=workers)
-    assert done.returncode == 2
-    assert done.stdout.count(f"error[{lowering.GATE_RESULT}]") == 2 and "reassoc only, which is not allowed" in done.stdout
+    assert done.code == 2
+    assert done.out.count(f"error[{lowering.GATE_RESULT}]") == 2 and "reassoc only, which is not allowed" in done.out
 
 
 def test_other_names_and_inner_decorators_are_gates(check: Check) -> None:
@@ -131,7 +144,7 @@ def test_other_names_and_inner_decorators_are_gates(check: Check) -> None:
         f"@lp.gate\n@functools.cache\ndef cached():\n    return {GOOD}\n"
     )
     done = check({"gates.py": text}, ".")
-    assert done.returncode == 1 and "gates.py::bad: refuted" in done.stdout and "proved   gates.py::cached\n" in done.stdout
+    assert done.code == 1 and "gates.py::bad: refuted" in done.out and "proved   gates.py::cached\n" in done.out
 
 
 def test_folders_are_searched_once_and_with_care(tmp_path: Path, check: Check) -> None:
@@ -141,11 +154,11 @@ def test_folders_are_searched_once_and_with_care(tmp_path: Path, check: Check) -
         (tmp_path / "all" / "deep" / name).symlink_to(tmp_path / "all", target_is_directory=True)
     files = {"all/gates.py": HEAD + GATE, "all/old.py": "# -*- coding: latin-1 -*-\nx = '\udce9'\n"}
     done = check(files, "all")
-    assert done.returncode == 0 and done.stdout.startswith("all/gates.py::g: proved")
+    assert done.code == 0 and done.out.startswith("all/gates.py::g: proved")
 
 
 def test_a_program_that_cannot_be_read_is_not_passed_over(check: Check) -> None:
     """In a folder, a program that has a schedule beside it and is no Python is told of."""
     files = {"all/gates.py": HEAD + GATE, "all/conv.py": "def conv(\n", "all/conv.json": "[]"}
     done = check(files, "all")
-    assert done.returncode == 2 and f"all/conv.py:1:9: error[{script.SYNTAX}]" in done.stdout
+    assert done.code == 2 and f"all/conv.py:1:9: error[{script.SYNTAX}]" in done.out

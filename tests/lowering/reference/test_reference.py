@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import assert_same
+from tests.shares import some
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
@@ -27,29 +28,31 @@ from layoutproof.verify.verdict import Status
 Array = npt.NDArray[np.float32]
 
 SCHEDULES: Mapping[str, Callable[[], Schedule]] = {
-    "row_sum_1x1": lambda: row_sum(1, 1),
-    "row_sum_5x3": lambda: row_sum(5, 3),
-    "row_sum_32x4": lambda: row_sum(32, 4),
     "row_sum_33x5": lambda: row_sum(33, 5),
     "row_sum_70x14_in_eights": lambda: row_sum(70, 14, block=8, tile=16, lanes=16),
     "row_sum_40x7_with_its_branch": lambda: row_sum(40, 7, branch=True),
     "row_max_33x5": lambda: row_max(33, 5),
     "row_max_6x9_with_its_branch": lambda: row_max(6, 9, branch=True),
-    "matmul_1x1x1": lambda: matmul(1, 1, 1),
-    "matmul_6x16x4": lambda: matmul(6, 16, 4),
     "matmul_7x17x3": lambda: matmul(7, 17, 3),
-    "matmul_13x40x9_in_32_registers": lambda: matmul(13, 40, 9, registers=32),
     "matmul_9x30x5_fused": lambda: matmul(9, 30, 5, fused=True),
     "matmul_8x16x4_in_fours": lambda: matmul(8, 16, 4, tile=(4, 8), lanes=4),
     "conv2d_of_one_pixel": lambda: conv2d(1, 1, 1, 1, 1, 1, 1),
     "conv2d_ragged": lambda: conv2d(1, 9, 5, 15, 17, 3, 3),
-    "conv2d_of_two_images": lambda: conv2d(2, 8, 4, 9, 16, 1, 1),
-    "conv2d_even": lambda: conv2d(1, 8, 8, 8, 16, 3, 3, strip=6),
     "conv2d_fused_in_32_registers": lambda: conv2d(1, 3, 5, 16, 12, 2, 3, registers=32, fused=True),
     "conv2d_with_a_halo": lambda: conv2d(1, 12, 6, 6, 10, 3, 3, halo=1),
-    "conv2d_with_a_halo_ragged": lambda: conv2d(1, 9, 4, 13, 9, 3, 3, halo=1),
+    "row_sum_1x1": lambda: row_sum(1, 1),
+    "row_sum_5x3": lambda: row_sum(5, 3),
+    "matmul_1x1x1": lambda: matmul(1, 1, 1),
+    "matmul_13x40x9_in_32_registers": lambda: matmul(13, 40, 9, registers=32),
     "conv2d_in_fours": lambda: conv2d(1, 5, 4, 9, 6, 3, 1, block=4),
+    "row_sum_32x4": lambda: row_sum(32, 4),
+    "matmul_6x16x4": lambda: matmul(6, 16, 4),
+    "conv2d_of_two_images": lambda: conv2d(2, 8, 4, 9, 16, 1, 1),
+    "conv2d_even": lambda: conv2d(1, 8, 8, 8, 16, 3, 3, strip=6),
+    "conv2d_with_a_halo_ragged": lambda: conv2d(1, 9, 4, 13, 9, 3, 3, halo=1),
 }
+# Those that every run proves and runs; the campaign has the rest, which differ in their extents and in how wide a tile is.
+MOST = list(SCHEDULES).index("row_sum_1x1")
 
 PADS: Mapping[str, float] = {"row_max": -np.inf}
 """What padding holds where it is not zero."""
@@ -84,7 +87,7 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
 LICENCES: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
 
 
-@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("name", some(SCHEDULES, MOST))
 def test_a_reference_schedule(name: str) -> None:
     """Proved bit for bit, vectors without a branch, and the results of the interpreter on the program as it was written."""
     schedule = scheduled(name)
@@ -160,9 +163,9 @@ def test_layouts_are_those_that_are_promised() -> None:
         "F": (3, 2, 3, 3, 8, 8),
         "Y": (1, 3, 6, 6, 8),
     }
-    panels = matmul(13, 40, 9).build("c", check=False).buffers
-    assert {name: info.physical_shape for name, info in panels.items()} == {"A": (3, 9, 6), "B": (3, 9, 16), "C": (3, 3, 6, 16)}
-    rows = row_sum(33, 5).build("c", check=False).buffers
+    panels = scheduled("matmul_7x17x3").build("c", check=False).buffers
+    assert {name: info.physical_shape for name, info in panels.items()} == {"A": (2, 3, 6), "B": (2, 3, 16), "C": (2, 2, 6, 16)}
+    rows = scheduled("row_sum_33x5").build("c", check=False).buffers
     assert {name: info.physical_shape for name, info in rows.items()} == {"A": (2, 2, 4, 32), "B": (2, 32)}
 
 

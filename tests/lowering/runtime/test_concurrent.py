@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.lowering.runtime.test_native import copy, script
+from tests.shares import some
 from tests.tree import ROOT
 
 from layoutproof.lowering import lock
@@ -104,7 +105,7 @@ def assert_tidy(cache: Path, kinds: int) -> None:
     assert list(cache.rglob("*.part")) == []
 
 
-@pytest.mark.parametrize("kinds", [1, 10, pytest.param(200, marks=pytest.mark.campaign)])
+@pytest.mark.parametrize("kinds", some((10, 1, 200), 1))
 def test_two_hundred_builds_in_eight_processes(kinds: int, cache: Path, tmp_path: Path) -> None:
     """200 builds at once in 8 processes, of the same kernel, of ten, or of as many as builds: one compilation each."""
     assert sorted(many_builds(tmp_path, 8, 25, kinds).values()) == [1] * kinds

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.shares import some
 from tests.verify.model_oracle import Named, Point, fixed, key_of, pairs, set_points
 from tests.verify.model_runs import ModelRun, Number
 from tests.verify.programs import program
@@ -91,11 +92,12 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
 
 @pytest.mark.parametrize("updates", [True, False])
 @pytest.mark.parametrize("kind", ["flow", "symbolic", "nodes"])
-def test_a_form_stores_what_its_statement_stores(kind: str, *, updates: bool) -> None:
+@pytest.mark.parametrize("seeds", some((range(6), range(6, 40)), 1), ids=str)
+def test_a_form_stores_what_its_statement_stores(seeds: range, kind: str, *, updates: bool) -> None:
     """Random programs run through their forms end as they end through their statements; many statements have another form."""
-    results = [found for seed in range(12) if (found := compared(kind, seed, updates=updates)) is not None]
+    results = [found for seed in seeds if (found := compared(kind, seed, updates=updates)) is not None]
     assert [wrong for wrong, _ in results if wrong] == []
-    assert len(results) >= 6 and sum(changed for _, changed in results) >= 6
+    assert 2 * len(results) >= len(seeds) and 2 * sum(changed for _, changed in results) >= len(seeds)
 
 
 SEVERAL = """

@@ -1,0 +1,58 @@
+"""`plan --at-most`: how many rewrites, or how many bytes moved, a planned graph may have left before the run fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_LIMIT = re.compile(rf"\s*(\d{{1,18}}(?:\.\d{{1,9}})?)\s*({'|'.join(_UNITS)})?\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that may be left: rewrites, or bytes that they move. `text` is how it was given."""
+
+    text: str
+    most: int
+    of_bytes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How many rewrites are left, and the bytes that they move, padding that is filled included."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A limit that is not kept: what it is, and what is left."""
+
+    limit: Limit
+    found: int
+
+
+def broken_of(limits: Sequence[Limit], left: Left) -> tuple[Broken, ...]:
+    """The limits that are not kept."""
+    found = ((limit, left.bytes if limit.of_bytes else left.count) for limit in limits)
+    return tuple(Broken(limit, number) for limit, number in found if number > limit.most)
+
+
+def read_limits(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[Limit, ...]:
+    """`3`, or a number of bytes such as `2.5MB`, each. Raises click.BadParameter for anything else."""
+    return tuple(_limit(value) for value in values)
+
+
+def _limit(text: str) -> Limit:
+    found = _LIMIT.fullmatch(text)
+    if found is None or (found[2] is None and "." in found[1]):
+        raise click.BadParameter(f"{text!r}: expected a number of rewrites, such as 3, or of bytes, such as 2.5MB ({', '.join(_UNITS)}).")
+    if found[2] is None:
+        return Limit(text.strip(), int(found[1]), False)
+    whole, _, part = found[1].partition(".")
+    return Limit(text.strip(), int(whole + part) * _UNITS[found[2]] // 10 ** len(part), True)

@@ -1,0 +1,148 @@
+"""Files that are written whole or not at all: into temporary ones beside their places, which take these when all of them are there.
+
+Killed half way, a process leaves no half-written file under a name that somebody reads; of several files the last one in order takes its
+place last, so that it may be the one that speaks of the others.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TextIO
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+
+Content = bytes | Callable[[IO[bytes]], object]
+"""What a file is to hold, or what writes it into a file: nothing large needs to be in memory twice."""
+
+_STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
+
+
+def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
+    """Write files that belong together: all of them are there beside their places before the first takes its own, in their order.
+
+    Raises LayoutproofError with `code` where one cannot be written; existing files are then as they were.
+    """
+    for path in contents:
+        check_place(path, code)
+    parts: list[tuple[Path, Path]] = []
+    path = Path()
+    try:
+        for path, content in contents.items():
+            if is_stream(path):
+                with open(_into(path), "wb") as stream:
+                    _fill(stream, content)
+                continue
+            path = behind_links(path)
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+            parts.append((Path(temporary), path))
+            with os.fdopen(handle, "wb") as file:
+                _fill(file, content)
+                _settle(file)
+        for part, path in parts:
+            os.replace(part, path)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise _cannot_write(path, problem, code) from problem
+    finally:
+        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the names are gone already.
+        for part, _ in parts:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
+    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+
+    For what is too long to be made in memory. Raises LayoutproofError with `code` where it cannot be written.
+    """
+    check_place(path, code)
+    part: Path | None = None
+    try:
+        if is_stream(path):
+            with open(_into(path), "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                yield file
+            return
+        path = behind_links(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
+        part = Path(temporary)
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            yield file
+            _settle(file)
+        os.replace(part, path)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise _cannot_write(path, problem, code) from problem
+    finally:
+        if part is not None:
+            part.unlink(missing_ok=True)
+
+
+def check_place(path: Path, code: str) -> None:
+    """Raise LayoutproofError now where a file could not be written later, so that no work is done for nothing."""
+    if path.is_dir():
+        raise error(code, f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        what = "is no directory" if path.parent.exists() else "does not exist"
+        raise error(code, f"cannot write {path}: {path.parent} {what}")
+    if path.exists() and _is_protected(path):
+        raise error(code, f"cannot write {path}: the file is write-protected")
+    if is_stream(path):
+        return
+    if _is_protected(path.parent):
+        raise error(code, f"cannot write {path}: the directory {path.parent} is write-protected")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is written into and never replaced: a device, a pipe, or whatever `/dev/stdout` stands for.
+
+    A superuser could rename a file over `/dev/null`, and would have none from then on.
+    """
+    return path.exists() and (not path.is_file() or path.parent in _STREAMS)
+
+
+def behind_links(path: Path) -> Path:
+    """The file that a link leads to: that one is replaced, and the link stays."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _fill(file: IO[bytes], content: Content) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    else:
+        content(file)
+
+
+def _settle(file: IO[bytes] | TextIO) -> None:
+    """On the disk, before it gets its name, with the permissions of any new file: temporary ones are for their owner only."""
+    file.flush()
+    os.fsync(file.fileno())
+    os.chmod(file.fileno(), 0o666 & ~_umask())
+
+
+def _is_protected(path: Path) -> bool:
+    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
+    return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
+
+
+def _into(path: Path) -> int:
+    """A stream opened to write behind what is there. Raises OSError."""
+    sys.stdout.flush()
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
+
+
+def _cannot_write(path: Path, problem: OSError, code: str) -> LayoutproofError:
+    return error(code, f"cannot write {path}: {problem.strerror or problem}")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
