@@ -1,7 +1,8 @@
 """One z3 query: a fresh context, a fixed seed, a budget in z3's own resource units, and one of three answers.
 
-In a shared context the same query takes different amounts of work from run to run; in a fresh one it repeats. z3 is imported
-when the first query is asked, not before. Only `unsat` proves anything.
+In a shared context the same query takes different amounts of work from run to run; in a fresh one it repeats, as long as no other
+context is alive: the search for products depends on where memory lies. z3 is imported when the first query is asked, not before.
+Only `unsat` proves anything.
 """
 
 from __future__ import annotations
@@ -85,11 +86,11 @@ class Query:
         """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
         self._assertions.extend(self.z3.parse_smt2_string(text, ctx=self.ctx))
 
-    def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None) -> Outcome:
-        """Ask once, with at most `rlimit` units of work. The same query gives the same outcome every time."""
+    def solve(self, *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None, seed: int = SEED) -> Outcome:
+        """Ask once, with at most `rlimit` units of work, which the seed sends on another way."""
         z3, rlimit = self.z3, scaled(rlimit)
         solver = z3.SolverFor(logic, ctx=self.ctx) if logic is not None else z3.Solver(ctx=self.ctx)
-        solver.set("random_seed", SEED)
+        solver.set("random_seed", seed)
         solver.set("rlimit", rlimit)
         solver.add(*self._assertions)
         text = solver.to_smt2()
