@@ -77,7 +77,8 @@ def plan_command(graph: Path, **options: Any) -> int:
 
     OP is an operator as its function is called: conv2d, relu, dense. `conv` and `pool` stand for all convolutions and all poolings.
     OP.ARRAY is one array of its function, as in conv.W. LAYOUT is what letters say (NCHW8c, of NCHW unless NHWC->NHWC8c says of what),
-    or a lambda. Without an array, the layout is that of the first operand and of the results, where they have as many axes.
+    or a lambda; `NCHW8c holding 0` says what its padding holds, too. Without an array, the layout is that of the first operand and of the
+    results, where they have as many axes.
 
     Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more left than --at-most; 2 something
     is wrong with the input; 3 something unknown.

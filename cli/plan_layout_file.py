@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from layoutproof.cli.plan_layouts import Wanted, Wishes, map_of_text
+from layoutproof.cli.plan_layouts import Wanted, Wishes, wanted_of
 from layoutproof.graph import codes
 from layoutproof.ir.diagnostic import LayoutproofError, error
 
@@ -98,7 +98,7 @@ def _wanted(path: Path, label: str, name: str, array: str | int | None, text: An
     place = label if array is None else f"{label}[{array}]" if isinstance(array, int) else f"{label}.{array}"
     if not isinstance(text, str) or not text.strip():
         raise error(codes.LAYOUT_FILE, f"{place}: expected a layout as text, such as NCHW8c, there is {_shown(text)}")
-    return Wanted(label, name, array, text.strip(), map_of_text(text.strip(), place))
+    return wanted_of(label, name, array, text.strip(), place)
 
 
 def _of_call(path: Path, name: str, value: Any) -> Iterator[Wanted]:

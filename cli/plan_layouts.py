@@ -11,7 +11,7 @@ from layoutproof.graph import codes
 from layoutproof.graph.model import Call, Graph
 from layoutproof.graph.planning.candidates import calls_of, operator_name
 from layoutproof.graph.planning.ends import FREE, Free
-from layoutproof.graph.planning.layouts import Layout, layout_of
+from layoutproof.graph.planning.layouts import Layout, PadNumber, layout_of
 from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.index_map import IndexMap
@@ -30,18 +30,22 @@ _PLAIN = ("NCHW", "OIHW", "NCW", "OIW", "NCDHW", "OIDHW", "NC", "C")
 """How the library stores arrays: a layout with the axes of one of these is made from it."""
 
 _FORMS = {
-    "--layout": "OP=LAYOUT, such as conv=NCHW8c or conv.W=OIHW8i8o",
+    "--layout": "OP=LAYOUT, such as conv=NCHW8c, conv.W=OIHW8i8o or 'relu=NCHW8c holding 0'",
     "--frozen": "NAME or NAME=LAYOUT, such as conv2d_3=NCHW8c",
     "--free": "NAME or NAME=LAYOUT, such as x=NCHW8c",
 }
 _ARROW = re.compile(r"\s*(\w+)\s*->\s*(\w+)\s*")
 _WORD = re.compile(r"\s*\w*\s*")
+_HOLDING = re.compile(r"(.*\S)\s+holding\s+(.*)", re.DOTALL)
+
+Map = IndexMap | tuple[IndexMap, PadNumber]
+"""A map, or one with what padding holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A layout that is asked for: whose, of which array, by name or by its place among operands and results (None: of the first operand
-    and of the results), and its map, if any. `label` says where it was asked for.
+    and of the results), its map, if any, and what its padding is to hold, if anything. `label` says where it was asked for.
     """
 
     label: str
@@ -49,6 +53,7 @@ class Wanted:
     array: str | int | None
     text: str
     index_map: IndexMap | None
+    pad: PadNumber | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Asked:
     they are; and how people call the layouts that were given so.
     """
 
-    calls: Mapping[str, Mapping[str, IndexMap]]
+    calls: Mapping[str, Mapping[str, Map]]
     inputs: Mapping[str, IndexMap | Free]
     outputs: Mapping[int, IndexMap | Free]
     names: Mapping[Layout, str]
@@ -86,7 +91,7 @@ def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
     Raises LayoutproofError for names that no call or array has, and for a layout that fits none of them.
     """
     calls = tuple(calls_of(graph))
-    found: dict[str, dict[str, IndexMap]] = {}
+    found: dict[str, dict[str, Map]] = {}
     for wishes in (file, options):
         for call, maps in _of_operators(calls, wishes.operators).items():
             found.setdefault(call, {}).update(maps)
@@ -101,8 +106,8 @@ def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
     return Asked(found, inputs, outputs, names)
 
 
-def _of_operators(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, IndexMap]]:
-    found: dict[str, dict[str, IndexMap]] = {}
+def _of_operators(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, Map]]:
+    found: dict[str, dict[str, Map]] = {}
     for each in wanted:
         of_operator = tuple(call for call in calls if operator_name(call) in FAMILIES.get(each.name, (each.name,)))
         if not of_operator:
@@ -111,8 +116,8 @@ def _of_operators(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, 
     return found
 
 
-def _of_calls(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, IndexMap]]:
-    found: dict[str, dict[str, IndexMap]] = {}
+def _of_calls(calls: Sequence[Call], wanted: Sequence[Wanted]) -> dict[str, dict[str, Map]]:
+    found: dict[str, dict[str, Map]] = {}
     for each in wanted:
         one = tuple(call for call in calls if each.name in (value.name for value in call.results))
         if not one:
@@ -131,6 +136,9 @@ def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | 
         asked = each.index_map if each.index_map is not None else FREE
         if each.name not in entering and each.name not in graph.outputs:
             raise _unknown(each, "no input or output is called", entering | set(graph.outputs))
+        if each.pad is not None:
+            help = "of an output's padding the call that makes it can be asked"
+            raise error(codes.LAYOUT_NAMES, f"{each.label}: what padding holds is not asked of inputs and outputs", help=help)
         rank = len(values[each.name].shape)
         if each.index_map is not None and len(each.index_map.inputs) != rank:
             takes = counted(len(each.index_map.inputs), "index", "indices")
@@ -149,11 +157,28 @@ def _read(option: str, text: str) -> Wanted:
     given = bool(layout) if equals else option != "--layout" and not dot
     if not named or not given:
         raise error(codes.LAYOUT_NAMES, f"{option} {text!r}: expected {_FORMS[option]}")
-    index_map = map_of_text(layout, f"{option} {name}{dot}{array}") if equals else None
-    return Wanted(f"{option} {name}", name, array if dot else None, layout, index_map)
+    label = f"{option} {name}"
+    return wanted_of(label, name, array if dot else None, layout, f"{label}{dot}{array}") if equals else Wanted(label, name, None, "", None)
 
 
-def map_of_text(text: str, name: str) -> IndexMap:
+def wanted_of(label: str, name: str, array: str | int | None, text: str, place: str) -> Wanted:
+    """A layout that is asked for as a text: `NCHW8c`, or `NCHW8c holding 0`, if padding is to hold a number. Raises LayoutproofError."""
+    found = _HOLDING.fullmatch(text)
+    if found is None:
+        return Wanted(label, name, array, text, _map_of(text, place))
+    return Wanted(label, name, array, found[1], _map_of(found[1], place), _number(found[2], place))
+
+
+def _number(text: str, place: str) -> PadNumber:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise error(codes.LAYOUT_NAMES, f"{place}: padding holds a number, not {text!r}")
+
+
+def _map_of(text: str, name: str) -> IndexMap:
     """A layout's map. Raises LayoutproofError for a text that is none, with its place."""
     arrow = _ARROW.fullmatch(text)
     if arrow is not None:
@@ -168,7 +193,7 @@ def map_of_text(text: str, name: str) -> IndexMap:
     return layout_map(source, target)
 
 
-def _give(found: dict[str, dict[str, IndexMap]], wanted: Wanted, calls: Sequence[Call]) -> None:
+def _give(found: dict[str, dict[str, Map]], wanted: Wanted, calls: Sequence[Call]) -> None:
     """Note the map for all calls whose arrays it fits. Raises LayoutproofError where there is none, or one has a layout already."""
     fits = False
     for call in calls:
@@ -181,7 +206,7 @@ def _give(found: dict[str, dict[str, IndexMap]], wanted: Wanted, calls: Sequence
             if array in maps:
                 raise error(codes.LAYOUT_NAMES, f"{wanted.label}: {array} of {call.function.name} is given two layouts")
             assert wanted.index_map is not None  # else there are no arrays
-            maps[array] = wanted.index_map
+            maps[array] = wanted.index_map if wanted.pad is None else (wanted.index_map, wanted.pad)
     if not fits:
         raise _fits_none(wanted, calls)
 

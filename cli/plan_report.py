@@ -16,6 +16,7 @@ from layoutproof.graph.hoist import Hoisting
 from layoutproof.graph.model import Graph
 from layoutproof.graph.planning.candidates import calls_of, operator_name
 from layoutproof.graph.planning.costs import bytes_moved
+from layoutproof.graph.planning.ends import padding_of_ends
 from layoutproof.graph.planning.explained import Remaining
 from layoutproof.graph.planning.layouts import Layout, bare, is_plain, pad_of
 from layoutproof.graph.planning.measuring import MeasuredCosts
@@ -54,6 +55,11 @@ class PlanReport:
     def rewrite(self) -> GraphRewrite:
         """The planned graph with its witness. Raises IllegalTransform where an operator's layouts are not proved."""
         return self.absorbed if self.absorbed is not None else self.plan.rewrite
+
+    @property
+    def padding_of_ends(self) -> tuple[str, ...]:
+        """What padding of inputs and outputs holds that come or go in another layout; it is proved with their values."""
+        return () if self.refused is not None else padding_of_ends(self.rewrite, self.plan.interface)
 
     @property
     def claims(self) -> tuple[Verdict, ...]:

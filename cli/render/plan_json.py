@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from layoutproof.cli.plan_layouts import Map
 from layoutproof.cli.plan_limits import Left
 from layoutproof.cli.plan_report import PlanReport
 from layoutproof.cli.plan_trial import GraphTrial, OutputComparison
 from layoutproof.graph.fold import Fold
 from layoutproof.graph.hoist import Hoisted
 from layoutproof.graph.planning.candidates import calls_of, operator_name
+from layoutproof.graph.planning.layouts import holding
 from layoutproof.graph.planning.problem import Choice, cost_of
 from layoutproof.graph.signature import signature_of
 from layoutproof.graph.text.printer import step_text
@@ -28,7 +30,7 @@ def plan_to_dict(report: PlanReport) -> dict[str, Any]:
         "calls": report.calls,
         "functions": len(report.graph.functions()),
         "constants": len(report.graph.constants),
-        "asked": {call: {array: index_map_text(m) for array, m in maps.items()} for call, maps in report.asked.calls.items()},
+        "asked": {call: {array: _asked(m) for array, m in maps.items()} for call, maps in report.asked.calls.items()},
         "not_given": dict(plan.refused),
         "hoisted": [hoisted_to_dict(each) for each in report.hoisting.made],
         "folds": [fold_to_dict(fold) for fold in report.folding.made],
@@ -59,6 +61,12 @@ def plan_to_dict(report: PlanReport) -> dict[str, Any]:
     }
 
 
+def _asked(given: Map) -> str:
+    """A layout that was asked for, with what its padding is to hold."""
+    index_map, pad = given if isinstance(given, tuple) else (given, None)
+    return holding(index_map_text(index_map), pad)
+
+
 def _count_to_dict(report: PlanReport, choice: Choice) -> dict[str, int]:
     found = left_to_dict(report.moved(choice))
     return found if report.costs is None else {**found, "cost": cost_of(report.plan.problem, choice)}
@@ -86,6 +94,7 @@ def _interface_to_dict(report: PlanReport) -> dict[str, Any]:
     return {
         "inputs": {name: index_map_text(index_map) for name, index_map in found.inputs.items()},
         "outputs": [{"value": name, "layout": index_map_text(index_map)} for name, index_map in outputs],
+        "padding": list(report.padding_of_ends),
     }
 
 

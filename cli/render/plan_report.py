@@ -221,6 +221,7 @@ def _interface(report: PlanReport) -> Iterator[str]:
         layout = layout_of(index_map)
         if not is_plain(layout):
             yield f"  {name} {what} as {report.layout_name(layout)}"
+    yield from (f"    {said}" for said in report.padding_of_ends)
 
 
 def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict], markup: bool) -> Iterator[str]:

@@ -77,6 +77,14 @@ class Candidates:
                 self.frozen[name] = plain_variant(call.function)
             self.variants[name] = {self.frozen[name] if name in self.frozen else plain_variant(call.function): None}
 
+    def fill(self, reasons: Mapping[str, str]) -> None:
+        """Note why frozen calls, by their first results, fill padding and do not compute it."""
+        for call in calls_of(self.graph):
+            name = call.results[0].name
+            if name in reasons:
+                for value, layout in zip(call.results, self.frozen[name].results, strict=True):
+                    self._stopped(call, value.name, self.outer(value.name, layout))(reasons[name])
+
     def spread(self) -> None:
         """Let every layout that a value may have flow through the calls around it, until none is new."""
         around: dict[str, list[Call]] = {name: [] for name in self.values}

@@ -57,6 +57,23 @@ def contracted(
         yield filled
 
 
+def computing(func: PrimFunc, variant: Variant) -> tuple[Variant, str | None]:
+    """The variant that computes the padding which this one fills, where that is proved; else this one, and why it is not.
+
+    There is nothing to compute it from where no operand's padding holds anything.
+    """
+    if variant.function is not None or any(all(pad_of(each) is None for each in side) for side in (variant.operands, variant.results)):
+        return variant, None
+    found = replace(variant, through=True)
+    try:
+        schedule_of(func, found)
+    except NoFlow as stop:
+        return variant, stop.reason
+    except IllegalTransform as problem:
+        return variant, problem.diagnostics[0].message
+    return found, None
+
+
 def _computed(
     func: PrimFunc,
     variant: Variant,

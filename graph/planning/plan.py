@@ -16,6 +16,7 @@ from layoutproof.graph.flow import NoFlow
 from layoutproof.graph.model import Call, Graph
 from layoutproof.graph.planning.apply import planned
 from layoutproof.graph.planning.candidates import Callback, Candidates, calls_of, operator_name, plain_variant, variant_of
+from layoutproof.graph.planning.contracted import computing
 from layoutproof.graph.planning.costs import CostOf, bytes_moved
 from layoutproof.graph.planning.ends import Asked, ends_of, interface_of
 from layoutproof.graph.planning.exact import cheapest
@@ -157,8 +158,9 @@ def plan(
     """
     require_graph(graph)
     ends = ends_of(graph, inputs if inputs is not None else {}, outputs)
-    held, refused = _held(graph, frozen, calls if calls is not None else {})
+    held, refused, filled = _held(graph, frozen, calls if calls is not None else {})
     candidates = Candidates(graph, held, callbacks if callbacks is not None else {}, ends.stated())
+    candidates.fill(filled)
     refused |= candidates.refused
     candidates.spread()
     problem = problem_of(candidates, ends, cost)
@@ -171,10 +173,10 @@ def plan(
     return Plan(graph, problem, found.choice, found.least, candidates, refused, ends)
 
 
-def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str]]:
-    """The variants of calls whose layouts are given, and why some could not be given theirs."""
+def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str], dict[str, str]]:
+    """The variants of calls whose layouts are given, why some could not be given theirs, and why some fill their padding."""
     held: dict[str, Variant] = {}
-    refused: dict[str, str] = {}
+    refused, filled = dict[str, str](), dict[str, str]()
     for call in calls_of(graph):
         result = call.results[0].name
         maps = single.get(result, frozen.get(operator_name(call)))
@@ -183,13 +185,14 @@ def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Varia
                 held[result] = plain_variant(call.function)
             continue
         try:
-            held[result] = _frozen_variant(call, maps)
+            held[result], why = computing(call.function, _frozen_variant(call, maps))
+            filled |= {} if why is None else {result: why}
         except NoFlow as stop:
             refused[result] = stop.reason
             held[result] = plain_variant(call.function)
     _check_names("is of an operator", frozen, {operator_name(call) for call in calls_of(graph)})
     _check_names("makes", single, {call.results[0].name for call in calls_of(graph)})
-    return held, refused
+    return held, refused, filled
 
 
 def _check_names(what: str, asked: Iterable[str], known: Collection[str]) -> None:

@@ -139,6 +139,30 @@ def test_run(call: Caller, saved: Callable[[Graph], str]) -> None:
     assert all(told[key] > 0 for key in ("given_seconds", "unplanned_seconds", "planned_seconds"))
 
 
+def test_padding_of_freed_ends_is_told(call: Caller, saved: Callable[[Graph], str]) -> None:
+    """Of inputs and outputs that come and go in blocks which they do not fill, the plan says what is in the rest."""
+    g = GraphBuilder("ends")
+    name = saved(g.build(g.relu(g.input("x", (1, 6, 2, 2)))))
+    asked = ("plan", name, "--layout", "relu.X=NCHW4c", "--layout", "relu.Y=NCHW4c holding 0", "--free", "x", "--free", "relu")
+    told = ["the padding of x may hold anything", "the padding of relu holds 0.0"]
+    found = call(*asked)
+    assert found.code == 0 and all(f"    {each}\n" in found.out for each in told), found.out
+    json_found = call(*asked, "--format", "json").json()
+    assert json_found["interface"]["padding"] == told
+    assert json_found["asked"]["relu"]["Y"].endswith(" holding 0")
+
+
+def test_what_padding_is_to_hold_is_asked_and_proved(call: Caller, saved: Callable[[Graph], str]) -> None:
+    """Zeros in a padding go through relu; through exp they come out as ones, so that zeros have to be filled in, and the plan says so."""
+    g = GraphBuilder("contracts")
+    name = saved(g.build(g.unary("exp", g.relu(g.input("x", (1, 6, 2, 2))))))
+    held = {"X": "NCHW4c holding 0", "Y": "NCHW4c holding 0.0"}
+    Path("layouts.json").write_text(json.dumps({"operators": {"relu": held, "exp": held}}))
+    found = call("plan", name, "--layouts", "layouts.json", "--run")
+    assert found.code == 0 and "padding: relu computes its padding: 0.0" in found.out, found.out
+    assert "padding: exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0" in found.out
+
+
 def test_results_that_differ_end_as_refuted(call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the planned graph computes something else, it says how much, no graph is written, and the exit code is 1."""
     trial = GraphTrial((OutputComparison("relu", 36, 5),), 0.1, 0.1, 0.1)
@@ -242,6 +266,9 @@ WRONG = {
     "other axes": (("--layout", "conv=NHWC->NCH4c"), "LP122", "an axis W that"),
     "too few axes": (("--layout", "conv=NC"), "LP631", "takes 2 indices"),
     "text that is no lambda": (("--layout", "conv=NCHW4c, OIHW"), "LP121", "a lambda"),
+    "padding that holds no number": (("--layout", "conv.Y=NCHW4c holding zero"), "LP631", "padding holds a number, not 'zero'"),
+    "padding that its type has not": (("--layout", "conv.Y=NCHW8c holding 0.1"), "LP611", "cannot hold 0.1"),
+    "padding of an end": (("--free", "x=NCHW8c holding 0"), "LP631", "not asked of inputs and outputs"),
     "a layout twice": (("--layout", "conv=NCHW4c", "--layout", "conv2d=NCHW8c"), "LP631", "is given two layouts"),
     "elements that get lost": (("--layout", "conv=lambda n, c, h, w: [n, c//4, h, w]"), "LP632", "is not proved to be injective"),
     "no value": (("--frozen", "y"), "LP631", "no call makes a value y"),

@@ -137,7 +137,7 @@ def test_padding_of_integers() -> None:
     graph = g.build(g.unary("negative", g.unary("relu", g.input("x", (1, 6, 2, 2), "int32"))))
     for value in (1, 1.0):
         found = plan(graph, {"relu": {"X": (NCHW4C, value), "Y": (NCHW4C, value)}})
-        assert found.contracts == ("relu fills its padding: 1",)
+        assert found.contracts == ("relu computes its padding: 1",)
         assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
