@@ -124,7 +124,8 @@ def _made(step: Step, operands: Sequence[Array], runner: Runner, mover: Mover, f
             number = number_of(step.value)
             return (padded(operands[0], step.widths, number if number is not None else filling.value(step.result.dtype)),)
         case Crop():
-            return (operands[0][box(step.starts, step.sizes)].copy(),)
+            # Of an array without axes a box is a number.
+            return (np.array(operands[0][box(step.starts, step.sizes)]),)
 
 
 def padded(array: Array, widths: Sequence[tuple[int, int]], value: int | float) -> Array:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutproof.graph.copies import as_call
 from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Graph, Value
+from layoutproof.graph.model import Graph, Pad, Value
 from layoutproof.graph.planning.plan import Plan
 from layoutproof.graph.run import run_graph, run_values
 from layoutproof.graph.scalars import number_of
@@ -87,7 +88,8 @@ def values_of(graph: Graph, inputs: Arrays, seed: int, fill: Fill = Fill.RANDOM)
         names = dict.fromkeys(step.operands)
         if not set(names) <= set(values):
             continue
-        alone = Graph("alone", tuple(known[name] for name in names), (), (step,), ())
+        # As a function, so that undefined cells of a pad differ from one another too.
+        alone = Graph("alone", tuple(known[name] for name in names), (), (as_call(step, known) if isinstance(step, Pad) else step,), ())
         try:
             values |= run_values(alone, {name: values[name] for name in names}, runner=runner, filling=filling)
         except (Fault, LayoutproofError):  # a layout record that was tampered with cannot be read

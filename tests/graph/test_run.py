@@ -10,7 +10,9 @@ from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.kernels import Kernels
 from layoutproof.graph.run import last_uses, run_graph, run_values
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.filling import Fill, Filling
+from layoutproof.ir.numpy_types import numpy_dtype
 
 
 def test_layout_operators_move_elements() -> None:
@@ -25,6 +27,18 @@ def test_layout_operators_move_elements() -> None:
     wanted = np.pad(data, ((0, 0), (1, 1), (0, 0), (0, 0)), constant_values=7).reshape(1, 2, 4, 2, 2).transpose(0, 1, 3, 4, 2)
     np.testing.assert_array_equal(whole, wanted)
     np.testing.assert_array_equal(part, wanted[:, 1:, :, :, 1:3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_array_without_axes_stays_an_array(dtype: str) -> None:
+    """A crop of one number is an array, which kernels take."""
+    g = GraphBuilder()
+    x = g.input("x", (), dtype)
+    graph = g.build(g.add(g.crop(x, (), ()), x))
+    data = np.asarray(1.5, numpy_dtype(DType.parse(dtype)))
+    kernels = Kernels()
+    for found in (run_graph(graph, {"x": data}), run_graph(graph, {"x": data}, runner=kernels, mover=kernels.move)):
+        np.testing.assert_array_equal(found[0], data + data)
 
 
 def test_undefined_padding_holds_what_the_filling_says() -> None:
