@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from layoutproof.cli.options import file_path, output_option
-
-if TYPE_CHECKING:
-    from layoutproof.verify.values.licences import Licences
+from layoutproof.cli.options import file_path, output_option, strictness_option
 
 FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 SECONDS = 600.0  # as `cli.gating` has it, which takes long to load
-
-
-def read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
-    """A preset, or licences by name. Raises click.BadParameter for other words."""
-    from layoutproof.verify.values.licences import parse_licences
-
-    try:
-        return parse_licences(text)
-    except ValueError as problem:
-        raise click.BadParameter(str(problem)) from problem
 
 
 def read_reports(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> tuple[tuple[str, Path], ...]:
@@ -61,14 +48,8 @@ class Number(click.FloatRange):
 )
 @click.option("--function", metavar="NAME", help="Which function, where the program has several.")
 @click.option("--certificate", type=file_path, metavar="FILE", help="Write what was proved there, for `layoutproof recheck`.")
-@click.option(
-    "--strictness",
-    "allowed",
-    callback=read_strictness,
-    default="reals",
-    show_default=True,
-    metavar="LICENCES",
-    help="The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words such as 'nnan ninf'.",
+@strictness_option(
+    "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words such as 'nnan ninf'."
 )
 @click.option(
     "--budget",

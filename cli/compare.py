@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from layoutproof.cli.check import FORMATS, Number, read_reports, read_strictness
-from layoutproof.cli.options import file_path, output_option
+from layoutproof.cli.check import FORMATS, Number, read_reports
+from layoutproof.cli.options import file_path, output_option, strictness_option
 
 
 @click.command("compare")
@@ -19,15 +19,7 @@ from layoutproof.cli.options import file_path, output_option
 @click.option("--match", "matches", multiple=True, metavar="NEW=OLD", help="AFTER's parameter NEW is BEFORE's OLD; else by position.")
 @click.option("--where", metavar="CONDITION", help="What callers vouch for of the names in shapes, such as 'n >= 1'.")
 @click.option("--function", metavar="NAME[=NAME]", help="Which function, where a file has several: before's, and after's if it differs.")
-@click.option(
-    "--strictness",
-    "allowed",
-    callback=read_strictness,
-    default="reals",
-    show_default=True,
-    metavar="LICENCES",
-    help="The float licences that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words.",
-)
+@strictness_option("The float licences that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words.")
 @click.option("--budget", type=Number(0.001, 1000), default=1.0, show_default=True, metavar="FACTOR", help="A factor on all budgets.")
 @click.option("--certificate", type=file_path, metavar="FILE", help="Write what was proved there, for `layoutproof recheck`.")
 @click.option("--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`.")

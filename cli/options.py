@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from layoutproof.verify.values.licences import Licences
 
 
 def file_path(text: str | Path) -> Path:
@@ -30,3 +33,20 @@ def format_option(*formats: str) -> Callable[[Any], Any]:
 
 
 size_option = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated.")
+
+
+def strictness_option(help: str) -> Callable[[Any], Any]:
+    """`--strictness`: which float licences proofs may use."""
+    return click.option(
+        "--strictness", "allowed", callback=_read_strictness, default="reals", show_default=True, metavar="LICENCES", help=help
+    )
+
+
+def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
+    """A preset, or licences by name. Raises click.BadParameter for other words."""
+    from layoutproof.verify.values.licences import parse_licences
+
+    try:
+        return parse_licences(text)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from problem

@@ -25,6 +25,9 @@ ARRAYS = ".npz"
 """How the name of the file of arrays ends."""
 
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile)
+"""What comes of a file that numpy and zipfile cannot read as arrays: cut off, damaged, encrypted, packed in a way they do not know, no
+array of plain numbers. Each is told to the user with the file's name.
+"""
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:

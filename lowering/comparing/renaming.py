@@ -108,13 +108,11 @@ class Renaming:
         if known is None:
             name = self.own_buffers.get(buffer.name, buffer.name)
             return rebuilt if name == rebuilt.name else replace(rebuilt, name=name)
-        changes: dict[str, object] = {}
-        if rebuilt.shape != known.shape and same_extents(rebuilt.shape, known.shape):
-            changes["shape"] = known.shape
-        mine, theirs = strides_of(rebuilt), strides_of(known)
-        if rebuilt.strides != known.strides and (same_extents(mine, theirs) if theirs else not mine):
+        shape = known.shape if same_extents(rebuilt.shape, known.shape) else rebuilt.shape
+        strides, mine, theirs = rebuilt.strides, strides_of(rebuilt), strides_of(known)
+        if strides != known.strides and (same_extents(mine, theirs) if theirs else not mine):
             # Strides that say what no strides say are stated as the old program has them.
-            changes["strides"] = known.strides if theirs or len(known.strides) == rebuilt.rank else ()
-        if rebuilt.name != known.name:
-            changes["name"] = known.name
-        return replace(rebuilt, **changes) if changes else rebuilt  # type: ignore[arg-type]  # by name, each of its own type
+            strides = known.strides if theirs or len(known.strides) == rebuilt.rank else ()
+        if (shape, strides, known.name) == (rebuilt.shape, rebuilt.strides, rebuilt.name):
+            return rebuilt
+        return replace(rebuilt, shape=shape, strides=strides, name=known.name)

@@ -93,12 +93,12 @@ def _canonical(contract: str | None, buffer: Buffer) -> str | None:
 
 
 def pad_number(contract: str | None, buffer: Buffer) -> Any:
-    """The number that a contract promises; None where it promises none. Raises NotImplementedError for one that depends on the place."""
+    """The number that a contract promises; None where it promises none. Raises ValueError for one that depends on the place."""
     pad = read_pad_value(contract, buffer, (), ()) if contract != UNDEF_CONTRACT else None
     if pad is None or pad.is_undef:
         return None
     if not isinstance(pad.value, FloatImm | IntImm):
-        raise NotImplementedError(f"the judge knows no contract like {contract}")
+        raise ValueError(f"{contract} is no number: it promises something else at each place")
     return pad.value.value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.graph.nets import arrays_for, filled
+from tests.tree import ROOT
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.flow import flow
@@ -17,22 +18,12 @@ from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import is_frozen, shape_of
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script import load_module, loads
 from layoutproof.verify.verdict import Status
 
-RELU = loads(
-    """
-@T.prim_func
-def relu(input: T.Buffer((32, 3, 224, 224), "float32"), output: T.Buffer((32, 3, 224, 224), "float32")) -> None:
-    for i0, i1, i2, i3 in T.grid(32, 3, 224, 224):
-        with T.block("compute"):
-            i0_1, i1_1, i2_1, i3_1 = T.axis.remap("SSSS", [i0, i1, i2, i3])
-            T.reads(input[i0_1, i1_1, i2_1, i3_1])
-            T.writes(output[i0_1, i1_1, i2_1, i3_1])
-            output[i0_1, i1_1, i2_1, i3_1] = T.max(input[i0_1, i1_1, i2_1, i3_1], T.float32(0))
-""",
-    "relu.py",
-)
+MODULE = load_module(ROOT / "tests" / "data" / "seeds" / "relax_layouts.py")
+RELU, TRANSFORM, MATMUL = MODULE["relu"], MODULE["layout_transform"], MODULE["matmul"]
+# The seed draws these two, and gives no text of them at these sizes.
 ADD = loads(
     """
 @T.prim_func
@@ -64,41 +55,6 @@ def sum(input: T.Buffer((32, 256, 213, 213), "float32"), output: T.Buffer((32, 2
             output[ax0, ax1] = output[ax0, ax1] + input[ax0, ax1, k2, k3]
 """,
     "sum.py",
-)
-TRANSFORM = loads(
-    """
-@T.prim_func
-def layout_transform(arg: T.Buffer((32, 64, 224, 224), "float32"), out: T.Buffer((32, 16, 224, 224, 4), "float32")) -> None:
-    for i0, i1, i2, i3, i4 in T.grid(32, 16, 224, 224, 4):
-        with T.block("T_layout_trans"):
-            ax0, ax1, ax2, ax3, ax4 = T.axis.remap("SSSSS", [i0, i1, i2, i3, i4])
-            T.reads(arg[ax0, ax1 * 4 + ax4, ax2, ax3])
-            T.writes(out[ax0, ax1, ax2, ax3, ax4])
-            out[ax0, ax1, ax2, ax3, ax4] = arg[ax0, ax1 * 4 + ax4, ax2, ax3]
-""",
-    "layout_transform.py",
-)
-MATMUL = loads(
-    """
-@T.prim_func
-def matmul(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")) -> None:
-    T.func_attr({"tir.noalias": True})
-    B_ = T.alloc_buffer([16, 4, 4], dtype="float32")
-    for i0_o, i1_o in T.grid(16, 16):
-        with T.block("layout_rewrite"):
-            i0, i1 = T.axis.remap("SS", [i0_o, i1_o])
-            T.block_attr({"meta_schedule.layout_rewrite_preproc": True})
-            B_[i1, i0 // 4, i0 % 4] = B[i0, i1]
-    for i0, j, k0, i1, k1 in T.grid(4, 16, 4, 4, 4):
-        with T.block("matmul"):
-            vi = T.axis.spatial(16, i0 * 4 + i1)
-            vj = T.axis.spatial(16, j)
-            vk = T.axis.reduce(16, k0 * 4 + k1)
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B_[vj, vk // 4, vk % 4]
-""",
-    "matmul.py",
 )
 BLOCKS = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
 
