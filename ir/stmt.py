@@ -5,7 +5,7 @@ Source: the seed `buffer-physical-layout` (impacted nodes); blocks as upstream's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from layoutproof.ir.attributes import Attributes
@@ -144,20 +144,23 @@ class MatchBuffer(Node):
 class Block(Stmt):
     """A unit of computation over its iteration variables.
 
-    `where` guards the whole instance. `init` runs once per spatial instance before its first executed update, and also when
-    there is none. `reads` and `writes` are None where the text does not give them (to be inferred), else what it says.
+    `where` guards the whole instance, `init` included; `init` runs before `body` in the instances whose reduce variables are all at the
+    start of their domains (`desugar.body_of`). `reads` and `writes` are None where the text does not give them (to be inferred), else
+    what it says.
     """
 
     name: str
     iter_vars: tuple[IterVar, ...]
+    init: Stmt | None = field(default=None, kw_only=True)
     body: Stmt
-    init: Stmt | None = None
     where: Expr = TRUE
     reads: tuple[BufferRegion, ...] | None = None
     writes: tuple[BufferRegion, ...] | None = None
     alloc_buffers: tuple[Buffer, ...] = ()
     match_buffers: tuple[MatchBuffer, ...] = ()
     annotations: Attributes = Attributes()
+    # What `desugar.body_of` made, once it was asked.
+    _whole: Stmt | None = field(default=None, init=False, compare=False, repr=False)
 
     def _check(self) -> None:
         require(self.where.dtype.is_bool and self.where.dtype.lanes == 1, f"block {self.name} is guarded by a {self.where.dtype}")

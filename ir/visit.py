@@ -130,7 +130,7 @@ def loads_in(node: Node) -> Iterator[BufferLoad]:
 
 
 def stores_in(stmt: Stmt) -> Iterator[BufferStore]:
-    """Every store below `stmt`, in program order (a block's init after its body's fields)."""
+    """Every store below `stmt`, in program order (a block's init before its body)."""
     stack: list[Stmt] = [stmt]
     while stack:
         current = stack.pop()

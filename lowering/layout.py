@@ -26,9 +26,9 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
+from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.find import aliases_of, all_buffers, find_block, find_buffer
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
-from layoutproof.lowering.inits import data_read, data_written
 from layoutproof.lowering.pad_loads import check_self_loads
 from layoutproof.lowering.pad_stage import Padding, with_assume_stage, with_padding_stage
 from layoutproof.lowering.pad_value import PadText, PadValue, read_pad_value

@@ -31,7 +31,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.subst import fresh, names_in, substitute
 from layoutproof.ir.visit import map_children, walk
-from layoutproof.lowering.inits import data_written
+from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.pad_value import PadValue
 
 

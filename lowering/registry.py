@@ -18,6 +18,7 @@ from layoutproof.lowering.cleanup.no_op import RemoveNoOp
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
+from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
 from layoutproof.lowering.loops.extents import ReduceLoopExtents
 from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.kinds import Parallel, Vectorize
@@ -52,6 +53,7 @@ PASSES: Mapping[str, type[Pass]] = {
         Unroll,
         Stream,
         Partition,
+        DecomposeReduction,
         MergeAdjacentLoops,
         ReduceLoopExtents,
         TransformBlockLayout,

@@ -34,6 +34,7 @@ from layoutproof.lowering.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.licensed import licences_here
 from layoutproof.lowering.loops.broken import with_broken_order
+from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.methods import LoopMethods
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.pad_value import pad_text
@@ -330,14 +331,16 @@ def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None
     steps: list[Step] = []
     # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything: that is not accepted.
     accepted = GOOD_OR_EMPTY if where is None else GOOD
-    for transform in LOWERING:
+    first, *rest = LOWERING
+    for transform in (first, *hoisted_inits(func), *rest):
+        optional = isinstance(transform, Simplify | DecomposeReduction)
         try:
             last = steps[-1].verdicts if steps else known
             # What may be left out needs no counterexample.
-            search = not isinstance(transform, Simplify)
+            search = not optional
             steps.append(prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search))
         except IllegalTransform as problem:
-            if not isinstance(transform, Simplify) or problem.status is not Status.UNKNOWN:
+            if not optional or problem.status not in (None, Status.UNKNOWN):
                 raise
         func = steps[-1].rewrite.new
     return require_wellformed(func, Stage.FLATTENED), tuple(steps)

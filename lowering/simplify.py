@@ -38,7 +38,6 @@ from layoutproof.ir.stmt import (
     Evaluate,
     For,
     IfThenElse,
-    IterKind,
     Let,
     Seq,
     Stmt,
@@ -47,9 +46,9 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering.cleanup.full import first_proved
 from layoutproof.lowering.cleanup.stores import Origins
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.folding import fold_constants
 from layoutproof.lowering.index_simplify import IndexSimplifier, apply_value_rules
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.known import Scope, is_index_like
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.scopes import symbol_scope
@@ -73,7 +72,7 @@ class Simplify(Pass):
 
 def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], bool]) -> Stmt:
     """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption inside is used."""
-    return _Simplifying(symbol_scope(func), origins, may).statement(body, symbol_scope(func))
+    return _Simplifying(origins, may).statement(body, symbol_scope(func))
 
 
 def simplify_value(expr: Expr, scope: Scope) -> Expr:
@@ -130,19 +129,8 @@ def _fits(expr: Expr, scope: Scope) -> bool:
     return all(_fits(part, scope) for part in parts) and (expr.dtype.is_bool or scope.bounds(expr).fits(expr.dtype))
 
 
-def _has_init(stmt: Stmt) -> bool:
-    """Whether a block here initialises.
-
-    Where its init runs hangs on which loops the bindings, branches and lets around it mention, so those stay as they are written.
-    """
-    return any(isinstance(node, Block) and node.init is not None for node in walk(stmt))
-
-
 @dataclass(slots=True)
 class _Simplifying:
-    """`ranges` is what the loops alone say: an init also runs where branches around its block do not hold."""
-
-    ranges: Scope
     origins: Origins
     may: Callable[[], bool]
 
@@ -154,24 +142,18 @@ class _Simplifying:
         return self.origins.same(replace(stmt, indices=indices, value=simplify_value(stmt.value, scope)), stmt)
 
     def for_(self, stmt: For, scope: Scope) -> Stmt:
-        start, extent = stmt.start, stmt.extent
-        if not _has_init(stmt):
-            start, extent = IndexSimplifier(scope).simplify(start), IndexSimplifier(scope).simplify(extent)
-        if isinstance(extent, IntImm) and extent.value <= 0 and not _has_init(stmt):
+        start, extent = IndexSimplifier(scope).simplify(stmt.start), IndexSimplifier(scope).simplify(stmt.extent)
+        if isinstance(extent, IntImm) and extent.value <= 0:
             return NOTHING
-        outer = self.ranges
-        self.ranges = outer.with_range(stmt.var, start, extent)
         body = self.statement(stmt.body, scope.with_range(stmt.var, start, extent))
-        self.ranges = outer
         return NOTHING if body == NOTHING else replace(stmt, start=start, extent=extent, body=body)
 
     def branch(self, stmt: IfThenElse, scope: Scope) -> Stmt:
-        fixed = _has_init(stmt)
-        condition = stmt.condition if fixed else simplify_value(stmt.condition, scope)
-        if condition == FALSE and not fixed:
+        condition = simplify_value(stmt.condition, scope)
+        if condition == FALSE:
             return self.statement(stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
         then = self.statement(stmt.then, scope.with_condition(condition))
-        if condition == TRUE and not fixed:
+        if condition == TRUE:
             return then
         otherwise = self.statement(stmt.otherwise, scope.with_condition(condition, False)) if stmt.otherwise is not None else None
         if otherwise == NOTHING:
@@ -179,7 +161,7 @@ class _Simplifying:
         return NOTHING if then == NOTHING and otherwise is None else replace(stmt, condition=condition, then=then, otherwise=otherwise)
 
     def let(self, stmt: Let, scope: Scope) -> Stmt:
-        value = stmt.value if _has_init(stmt) else simplify_value(stmt.value, scope)
+        value = simplify_value(stmt.value, scope)
         inner = scope.with_value(stmt.var, value) if is_index_like(value) and _fits(value, scope) else scope
         return replace(stmt, value=value, body=self.statement(stmt.body, inner))
 
@@ -204,18 +186,14 @@ class _Simplifying:
 
     def block(self, stmt: Block, scope: Scope) -> Stmt:
         simplify = IndexSimplifier(scope).simplify
-        fixed = _has_init(stmt)
-        iter_vars = stmt.iter_vars if fixed else tuple(replace(v, binding=simplify(v.binding)) for v in stmt.iter_vars)
-        # A block's own guard is one of its updates only, so it may change its form; that of a block around it may not.
-        where = stmt.where if _has_init(stmt.body) else simplify_value(stmt.where, scope)
-        inner, at_init = scope, self.ranges
+        iter_vars = tuple(replace(v, binding=simplify(v.binding)) for v in stmt.iter_vars)
+        where = simplify_value(stmt.where, scope)
+        inner = scope
         for iter_var in iter_vars:
-            domain = iter_var.domain
-            inner = inner.with_range(iter_var.var, domain.start, domain.extent)
-            if iter_var.kind is not IterKind.REDUCE:
-                at_init = at_init.with_range(iter_var.var, domain.start, domain.extent)
-        body = self.statement(stmt.body, inner.with_condition(where))
-        init = self.statement(stmt.init, at_init) if stmt.init is not None else None
+            inner = inner.with_range(iter_var.var, iter_var.domain.start, iter_var.domain.extent)
+        inside = inner.with_condition(where)
+        init = self.statement(stmt.init, inside) if stmt.init is not None else None
+        body = self.statement(stmt.body, inside)
         changed = replace(stmt, iter_vars=iter_vars, where=where, body=body, init=init)
         return _with_regions(changed, IndexSimplifier(inner).simplify)
 

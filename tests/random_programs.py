@@ -150,7 +150,7 @@ class RandomProgram:
             self.variables = {names[0].name: (0, extents[0] - 1)}
             first_value = self.random.choice([Cast(FLOAT32, loops[0]), self.value(FLOAT32, 1)])
             self.variables = outer
-        block = Block(self.name("r"), iters, update, BufferStore(target, indices, first_value), where)
+        block = Block(self.name("r"), iters, update, where, init=BufferStore(target, indices, first_value))
         order = [0, 1] if self.random.random() < 0.6 else [1, 0]
         stmt: Stmt = block
         if self.shared and self.random.random() < 0.25:
@@ -169,7 +169,7 @@ class RandomProgram:
         where = self.condition() if self.random.random() < 0.4 else TRUE
         body = self.body(0)
         self.variables = outer
-        block = Block(self.name("b"), (IterVar(var, IterKind.SPATIAL, Range(IntImm(0), IntImm(extent)), binding),), body, None, where)
+        block = Block(self.name("b"), (IterVar(var, IterKind.SPATIAL, Range(IntImm(0), IntImm(extent)), binding),), body, where)
         return For(loop, IntImm(0), IntImm(extent), ForKind.SERIAL, block)
 
     def branch(self, depth: int) -> Stmt:

@@ -1,9 +1,4 @@
-"""Reads a function into its instances: walks the statements once, keeping what surrounds each access.
-
-The initial value of a block's reduction is a store of its own: once per spatial instance at the latest when the outermost reduction
-loop is over (this one is checked), and before every update that is executed (this one only says what is there for the update to
-read). Part of the trust base.
-"""
+"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust base."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Var, const, logical_and
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
@@ -28,13 +24,12 @@ from layoutproof.ir.stmt import (
     For,
     ForKind,
     IfThenElse,
-    IterKind,
     IterVar,
     Let,
     Seq,
     Stmt,
 )
-from layoutproof.ir.visit import children, free_variables, walk
+from layoutproof.ir.visit import children, walk
 from layoutproof.verify.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
 from layoutproof.verify.instances import (
     Access,
@@ -42,7 +37,6 @@ from layoutproof.verify.instances import (
     Arithmetic,
     Binding,
     Dim,
-    Guard,
     Loop,
     Obstacle,
     Program,
@@ -238,13 +232,9 @@ class _Collector:
             self._new_buffer(buffer, current, inner_env, stmt)
         current = self._allocating(stmt.alloc_buffers, current)
         guarded = self._said.under(stmt.where, True, current, inner_env)
-        domains = {v: self._domain(v, guarded, inner_env) for v in stmt.iter_vars}
-        for iter_var, domain in domains.items():
-            self.bindings.append(Binding(iter_var, domain, guarded, stmt, self._spot))
-        if stmt.init is not None:
-            spatial = tuple(Guard(d) for v, d in domains.items() if v.kind is not IterKind.REDUCE and d != TRUE)
-            self._initial(stmt, stmt.init, current, guarded, spatial, inner_env)
-        self.statement(stmt.body, guarded.at(2), inner_env)
+        for iter_var in stmt.iter_vars:
+            self.bindings.append(Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot))
+        self.statement(body_of(stmt), guarded.at(2), inner_env)
 
     def _domain(self, iter_var: IterVar, scene: Scene, env: Env) -> Expr:
         """That a block variable lies in its domain, as a condition on the loops."""
@@ -257,52 +247,6 @@ class _Collector:
             if loop is not None and loop.start == low and loop.extent == high:
                 return TRUE
         return logical_and(at_least(value, low), below(value, high))
-
-    def _initial(self, block: Block, init: Stmt, scene: Scene, guarded: Scene, spatial: tuple[Guard, ...], env: Env) -> None:
-        used = {kind: {v for i in block.iter_vars if i.kind is kind for v in free_variables(env[i.var])} for kind in IterKind}
-        first = next((k for k, dim in enumerate(scene.dims) if dim.var in used[IterKind.REDUCE]), None)
-        if first is None:
-            # Each visit is a reduction of its own, and starts one whatever the block's guard says.
-            self.statement(init, replace(scene, guards=(*scene.guards, *spatial)).at(1), env)
-            return
-        before = len(self.accesses)
-        self.statement(init, guarded.at(1), env)
-        late = self._after_reduction(scene, first, used[IterKind.SPATIAL] | used[IterKind.OPAQUE], spatial)
-        for position, access in enumerate(self.accesses[before:], start=before):
-            written = access.kind is AccessKind.WRITE
-            # The value may be read at the first of these instances only, and the late store below stands for all of them.
-            known = access.scene if written and late is not None else replace(access.scene, exact=False)
-            self.accesses[position] = replace(access, checked=late is None or not written, scene=known)
-        if late is not None:
-            self.statement(init, late, env)
-
-    def _after_reduction(self, scene: Scene, first: int, spatial: set[Var], domains: tuple[Guard, ...]) -> Scene | None:
-        """One instance per spatial instance, when the outermost reduction loop is over; None where the space is not a product.
-
-        A condition on the way guards it where it can be told without the loops that are over; otherwise it guards the updates only.
-        """
-        loop = scene.dims[first]
-        outer = next(around.scene for around in reversed(self.loops) if around.dim == loop)
-        gone = {dim.var for dim in scene.dims[first:] if dim.var not in spatial}
-        kept = tuple(dim for dim in scene.dims if dim.var not in gone)
-        hidden = gone | {unknown.var for unknown in scene.unknowns}
-        if any(hidden & set(free_variables(part)) for dim in kept[first:] for part in (dim.start, dim.extent)):
-            return None
-        inner = scene.guards[len(outer.guards) :]
-        untold = {g.group for g in inner if hidden & set(free_variables(g.condition))}
-        told = tuple(g for g in inner if g.group not in untold)
-        start = scene.time.index(loop)
-        # The loop's own moment is `..., 1, loop`: what comes after it, before its next neighbour, is `..., 2`.
-        rest = [m for m in scene.time[start:] if not (isinstance(m, Dim) and m.var in gone)]
-        return replace(
-            scene,
-            dims=kept,
-            guards=(*outer.guards, *told, *domains),
-            time=(*scene.time[: start - 1], 2, *rest),
-            dropped=outer.dropped,
-            exact=scene.exact and len(scene.dropped) == len(outer.dropped),
-            allocations={data: count for data, count in scene.allocations.items() if count <= first},
-        )
 
     # Expressions
 

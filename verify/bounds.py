@@ -29,7 +29,7 @@ def prove_in_bounds(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for access in facts.program.accesses:
         key = (access.buffer, access.indices, access.scene.dims, access.scene.guards, access.node.span)
-        if access.checked and key not in seen:
+        if key not in seen:
             seen[key] = None
             verdicts.append(prove_access_in_bounds(facts, access))
     return tuple(verdicts)

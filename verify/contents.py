@@ -59,7 +59,7 @@ def _unwritten(facts: Facts, parameters: Sequence[Buffer]) -> Iterator[Buffer]:
 def _contents(facts: Facts, steady: set[Buffer], without: frozenset[Clause]) -> Iterator[Content]:
     chosen = set(_chosen(facts.program.function.body))
     for access in facts.program.accesses:
-        if access.kind is AccessKind.ASSUME or not access.checked or id(access.node) in chosen:
+        if access.kind is AccessKind.ASSUME or id(access.node) in chosen:
             continue
         for index, extent in zip(access.indices, access.buffer.shape, strict=True):
             unknown = _decides(index, access.scene)

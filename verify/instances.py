@@ -114,8 +114,7 @@ class Access:
     """One load or store in the text, in all its instances.
 
     `data` is the memory, whatever name it goes by. `indices` have no lanes and speak of dims, unknowns and symbols only. `node` is
-    the load or store itself. `checked` is False for a copy made only to say when an initial
-    value is there.
+    the load or store itself.
     """
 
     kind: AccessKind
@@ -125,7 +124,6 @@ class Access:
     scene: Scene
     node: Node
     spot: Spot
-    checked: bool = True
 
     @property
     def data_dependent(self) -> bool:

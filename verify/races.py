@@ -39,7 +39,7 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
             verdicts.append(_prove_loop(facts, loop, cells))
     for access in facts.program.accesses:
         lane = next((k for k, dim in enumerate(access.scene.dims) if dim.lane), None)
-        if access.kind is AccessKind.WRITE and lane is not None and access.checked:
+        if access.kind is AccessKind.WRITE and lane is not None:
             verdicts.append(_prove_lanes(facts, Place(access, access.indices), lane))
     return tuple(verdicts)
 

@@ -62,23 +62,6 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
-    """When a block's `init` happens. `updates` are the executed updates, `dims` those of the loops around that are not the reduction's
-    own, `key` tells spatial instances apart, over `dims`. An instance of a key happens just before the first update of that key in one
-    run of the reduction's outermost loop; a key without one happens at `late`, over `dims` too. `late` None: those never happen.
-
-    Times of the statement and of what it reads in `init` start with `updates.time`, whose dims need not be the statement's; for late
-    instances with `late.time` instead. `outer` counts the dims around the reduction, which come first everywhere.
-    """
-
-    updates: Scene
-    dims: tuple[Dim, ...]
-    late: Scene | None
-    key: tuple[Expr, ...]
-    outer: int
-
-
-@dataclass(frozen=True, slots=True)
 class Statement:
     """One store in all its instances: at `scene`, cell `coordinates` of memory `data` becomes `value`.
 
@@ -95,10 +78,8 @@ class Statement:
     coordinates: tuple[Expr, ...]
     value: Expr
     reads: tuple[Read, ...]
-    is_init: bool
     access: Access
     scatter: int = 0
-    reduction: Reduction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,4 @@
-"""Walks a function once and writes down its statements, in the order of its stores in the text. Part of the trust base.
-
-The initial value of a block's reduction is one statement. It happens before the first executed update of its spatial instance within
-one run of the outermost loop that a reduction variable speaks of, or when that loop is over (as `ir/interp` runs it).
-"""
+"""Walks a function once and writes down its statements, in the order of its stores in the text. Part of the trust base."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Not, Var, const, logical_and, logical_or
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
@@ -36,7 +33,6 @@ from layoutproof.verify.integers import at_least, below, same
 from layoutproof.verify.spot import Spot
 from layoutproof.verify.statement import AssumedFact, NotModelled, Read, ReadRole, Statement, Statements
 from layoutproof.verify.statement_cells import Memories
-from layoutproof.verify.statement_init import Initial
 from layoutproof.verify.statement_values import Condition, Later, Load, Values, Where
 
 
@@ -55,7 +51,6 @@ class StatementReader:
         self._statements: list[Statement] = []
         self._assumptions: list[AssumedFact] = []
         self._number = 0
-        self._reductions = 0
 
     def read(self) -> Statements:
         """The statements. Raises NotModelled."""
@@ -166,7 +161,6 @@ class StatementReader:
     def _block(self, stmt: Block, where: Where) -> None:
         if stmt.match_buffers:
             raise NotModelled(f"block {stmt.name} matches a region as a buffer of its own", stmt)
-        order, self._reductions = self._reductions, self._reductions + (stmt.init is not None)
         current = where
         for iter_var in stmt.iter_vars:
             current = current.binding({iter_var.var: self.values.say(iter_var.binding, where.at(0))})
@@ -174,10 +168,7 @@ class StatementReader:
             self._new_memory(buffer, current, stmt)
         said = self.values.say(stmt.where, current.at(2))
         guarded = self.values.under(said, True, current)
-        self.statement(stmt.body, guarded.at(4))
-        if stmt.init is not None:
-            initial = Initial(self.values, self._memories, self._roots)
-            self.statement(stmt.init, initial.where(stmt, current, guarded, order))
+        self.statement(body_of(stmt), guarded.at(4))
 
     # Stores and reads
 
@@ -207,13 +198,8 @@ class StatementReader:
             scene = replace(scene, time=(*time, 1))
             looked = replace(access, kind=AccessKind.READ, scene=replace(scene, time=(*time, 0)))
             reads = (*reads, Read(now, looked, coordinates, ReadRole.CURRENT, sure=False))
-        written = Statement(
-            number, dims, scene, data, coordinates, value, reads, where.in_init,
-            replace(access, scene=scene), len(extra), where.reduction,
-        )  # fmt: skip
-        if where.reduction is not None:
-            Initial.check(written)
-        self._statements.append(written)
+        access = replace(access, scene=scene)
+        self._statements.append(Statement(number, dims, scene, data, coordinates, value, reads, access, len(extra)))
 
     def _root(self, buffer: Buffer) -> Var:
         return self._roots.get(buffer.data, buffer.data)

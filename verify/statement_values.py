@@ -31,7 +31,7 @@ from layoutproof.ir.subst import fresh
 from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.instances import Dim, Guard, conjuncts, is_larger
 from layoutproof.verify.spot import Spot
-from layoutproof.verify.statement import NotModelled, Reduction
+from layoutproof.verify.statement import NotModelled
 
 _LARGEST = 2000
 _BY_CONSTANT = frozenset(
@@ -63,8 +63,6 @@ class Where:
     conditions: tuple[Condition, ...] = ()
     time: tuple[int | Dim, ...] = ()
     env: Mapping[Var, Expr | Later] = field(default_factory=dict)
-    reduction: Reduction | None = None
-    in_init: bool = False
     truths: int = -1
 
     @property

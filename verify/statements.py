@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from layoutproof.ir.expr import Expr
 from layoutproof.verify.instances import Program
-from layoutproof.verify.statement import AssumedFact, NotModelled, Read, ReadRole, Reduction, Statement, Statements
+from layoutproof.verify.statement import AssumedFact, NotModelled, Read, ReadRole, Statement, Statements
 from layoutproof.verify.statement_reader import StatementReader
 
-__all__ = ["AssumedFact", "NotModelled", "Read", "ReadRole", "Reduction", "Statement", "Statements", "read_statements"]
+__all__ = ["AssumedFact", "NotModelled", "Read", "ReadRole", "Statement", "Statements", "read_statements"]
 
 
 def read_statements(program: Program, structures: Mapping[str, tuple[Expr, ...]] | None = None, *, apart: bool | None = None) -> Statements:

@@ -45,7 +45,7 @@ def prove_texel_writes(facts: Facts, texture: Texture, places: Sequence[Place]) 
     """
     writes = [place for place in places if place.access.kind is AccessKind.WRITE]
     pairs = zip(texture.accesses, places, strict=True)
-    return tuple(_prove_write(facts, texture, a, place, writes) for a, place in pairs if a.kind is AccessKind.WRITE and a.checked)
+    return tuple(_prove_write(facts, texture, a, place, writes) for a, place in pairs if a.kind is AccessKind.WRITE)
 
 
 def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -> tuple[Verdict, ...]:

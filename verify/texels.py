@@ -78,7 +78,7 @@ def check_texel_facts(facts: Facts, limits: DeviceLimits) -> tuple[Verdict, ...]
         places = texel_places(facts, texture)
         found += prove_texel_writes(facts, texture, places)
         found += prove_texel_races(facts, texture, places)
-        found += (_prove_defined(facts, access, undefined) for access in texture.of_kind(AccessKind.WRITE) if access.checked)
+        found += (_prove_defined(facts, access, undefined) for access in texture.of_kind(AccessKind.WRITE))
     if found:
         found += _obstacles(facts)
     return (*found, *_prove_apart(facts, bool(found)))
@@ -147,7 +147,7 @@ def _prove_inside(facts: Facts, texture: Texture) -> Iterator[Verdict]:
     seen: set[tuple[object, ...]] = set()
     for access in texture.accesses:
         key = (access.buffer, access.indices, access.scene.dims, access.scene.guards, access.node.span)
-        if access.checked and key not in seen:
+        if key not in seen:
             seen.add(key)
             yield prove_access_in_bounds(facts, access)
 

@@ -1,21 +1,19 @@
-"""What a run needs to know of a function beforehand: which pointers are one block of memory, what may hold arbitrary values,
-and over which loops a block's `init` belongs to one reduction.
-"""
+"""What a run needs to know of a function beforehand: which pointers are one block of memory, and what may hold arbitrary values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import TRUE, Compare, CompareOp, Expr, IntImm, Logical, Var
+from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, Var
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterKind, Let, Stmt
-from layoutproof.ir.visit import children, free_variables, walk
+from layoutproof.ir.stmt import BufferStore, Let, Stmt
+from layoutproof.ir.visit import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,80 +126,6 @@ def is_index_like(expr: Expr) -> bool:
 Place = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InitScope:
-    """Where a block's `init` belongs.
-
-    `loop` is the outermost loop around the block whose variable takes part in a reduction binding: one run of that loop is one
-    reduction, and init runs once for each spatial instance in it. None: each visit of the block is a reduction of its own.
-    `path` leads from that loop to the block, both included. `spatial` are the loops of the path that take part in spatial bindings.
-    `place` identifies the loop: the statements from the root to it.
-    """
-
-    loop: For | None
-    path: tuple[Stmt, ...]
-    spatial: frozenset[str]
-    place: Place = ()
-
-
-@dataclass(slots=True)
-class _Finder:
-    scopes: dict[Place, InitScope] = field(default_factory=dict)
-    path: list[Stmt] = field(default_factory=list)
-    roots: dict[str, frozenset[str]] = field(default_factory=dict)  # a variable's loops, through lets and enclosing blocks
-
-    def loops_of(self, expr: Expr) -> frozenset[str]:
-        found: frozenset[str] = frozenset()
-        for variable in free_variables(expr):
-            found |= self.roots.get(variable.name, frozenset())
-        return found
-
-    def visit(self, stmt: Stmt) -> None:
-        self.path.append(stmt)
-        if isinstance(stmt, For):
-            self.roots[stmt.var.name] = frozenset((stmt.var.name,))
-        elif isinstance(stmt, Let):
-            self.roots[stmt.var.name] = self.loops_of(stmt.value)
-        elif isinstance(stmt, Block):
-            for iter_var in stmt.iter_vars:
-                self.roots[iter_var.var.name] = self.loops_of(iter_var.binding)
-            if stmt.init is not None:
-                self.scopes[place_of(self.path)] = self.scope(stmt)
-        for child in children(stmt):
-            if isinstance(child, Stmt):
-                self.visit(child)
-        self.path.pop()
-
-    def scope(self, block: Block) -> InitScope:
-        def used(*kinds: IterKind) -> frozenset[str]:
-            return frozenset[str]().union(*(self.roots[v.var.name] for v in block.iter_vars if v.kind in kinds))
-
-        reductions, spatial = used(IterKind.REDUCE), used(IterKind.SPATIAL, IterKind.OPAQUE)
-        for position, stmt in enumerate(self.path):
-            if isinstance(stmt, For) and stmt.var.name in reductions:
-                path = tuple(self.path[position:])
-                loops = frozenset(s.var.name for s in path if isinstance(s, For)) & spatial
-                return InitScope(stmt, path, loops, place_of(self.path[: position + 1]))
-        return InitScope(None, (), frozenset())
-
-
 def place_of(path: Iterable[Stmt]) -> Place:
     """The place of the last statement of a path from the root."""
     return tuple(id(stmt) for stmt in path)
-
-
-def find_init_scopes(body: Stmt) -> dict[Place, InitScope]:
-    """The scope of every block that has an init, by the block's place."""
-    finder = _Finder()
-    finder.visit(body)
-    return finder.scopes
-
-
-def pending_init_needed(scope: InitScope) -> bool:
-    """Whether spatial instances without an executed update are possible, as far as the text alone tells."""
-    for stmt in scope.path:
-        if isinstance(stmt, IfThenElse) or (isinstance(stmt, Block) and stmt.where != TRUE):
-            return True
-        if isinstance(stmt, For) and stmt.var.name not in scope.spatial and not (isinstance(stmt.extent, IntImm) and stmt.extent.value > 0):
-            return True
-    return False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.interp.facts import InitScope, Memories, Place, place_of
+from layoutproof.ir.interp.facts import Memories, Place, place_of
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.selection import Selection, UnitChoice
 from layoutproof.ir.source import Span
@@ -65,7 +65,6 @@ class Facts:
 
     memories: Memories
     symbols: Mapping[str, int]
-    scopes: Mapping[Place, InitScope]
     always: frozenset[str]
     guarded: frozenset[str]
     sizes: Mapping[str, int]
@@ -96,7 +95,6 @@ class Generator:
     owners: dict[str, Buffer | None] = field(default_factory=dict)  # the buffer that each root in scope was made for, if any
     levels: list[Level] = field(default_factory=list)
     path: list[Stmt] = field(default_factory=list)
-    init_names: dict[Place, str] = field(default_factory=dict)  # by block: the flag or set of what this reduction has initialised
     site: Site = field(default_factory=lambda: Site(None, None, {}))
     depth: int = 1
     loops: int = 0

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
-from layoutproof.ir.interp.facts import InitScope, Memories, Place, find_init_scopes, find_memories
+from layoutproof.ir.interp.facts import Memories, find_memories
 from layoutproof.ir.interp.fault import bad_argument
 from layoutproof.ir.interp.filling import Filling, all_fillings
 from layoutproof.ir.interp.generator import Facts, TooDeep
@@ -91,7 +91,7 @@ def prepare(
         root = roots[0] if roots else name
         states = np.where(np.asarray(mask, dtype=np.bool_).reshape(-1), 0, FORBIDDEN).astype(np.uint8)
         padding[root] = np.maximum(padding[root], states) if root in padding else states
-    memories, scopes = _analysed(func, frozenset(r for r, states in padding.items() if (states == POISON).any()))
+    memories = _memories(func, frozenset(r for r, states in padding.items() if (states == POISON).any()))
     storages = fill_memory(func, bound, memories)
     for root, states in padding.items():
         if root in storages:
@@ -101,7 +101,6 @@ def prepare(
     facts = Facts(
         memories,
         bound.symbols,
-        scopes,
         frozenset(always),
         frozenset(guarded),
         {root: s.size for root, s in storages.items()},
@@ -136,11 +135,11 @@ def _fill(storage: Storage, dtype: DType, unit: int, filling: Filling) -> None:
 
 _PROGRAMS: Kept[Compiled] = Kept(64)
 _PADDING: Kept[dict[str, States]] = Kept(16)
-_ANALYSES: Kept[tuple[Memories, dict[Place, InitScope]]] = Kept(64)
+_MEMORIES: Kept[Memories] = Kept(64)
 
 
-def _analysed(func: PrimFunc, arbitrary: frozenset[str]) -> tuple[Memories, dict[Place, InitScope]]:
-    return _ANALYSES.get(func, (arbitrary,), lambda: (find_memories(func, arbitrary), find_init_scopes(func.body)))
+def _memories(func: PrimFunc, arbitrary: frozenset[str]) -> Memories:
+    return _MEMORIES.get(func, (arbitrary,), lambda: find_memories(func, arbitrary))
 
 
 def _compiled(prepared: Prepared, programs: dict[tuple[object, ...], Compiled] | None) -> Compiled:

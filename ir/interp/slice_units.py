@@ -1,7 +1,7 @@
 """A program taken apart for slicing: the units that a partial run executes or leaves out, and what each of them touches.
 
-A unit is a block, together with its init and everything inside it (unless it only holds blocks and has no init itself), or a
-store or assumption that stands outside such blocks.
+A unit is a block, together with everything inside it (unless it only holds blocks and has no init itself), or a store or assumption
+that stands outside such blocks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, LogicalOp, Not
 from layoutproof.ir.interp.facts import Place, place_of, reads_memory
@@ -43,13 +44,12 @@ class Definition:
 @dataclass(frozen=True, slots=True)
 class Access:
     """One load or store: under `steps` (loops and definitions, outermost first) and `guards` (all true where it happens, as
-    far as they can be told). `of_init`: it belongs to a block's init."""
+    far as they can be told)."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     steps: tuple[Loop | Definition, ...]
     guards: tuple[Expr, ...]
-    of_init: bool = False
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -84,7 +84,6 @@ class _Taker:
     guards: list[Expr] = field(default_factory=list)
     outer_reads: list[Access] = field(default_factory=list)  # of conditions, bounds and lets around the present place
     unit: Unit | None = None
-    in_init: bool = False
 
     def visit(self, stmt: Stmt) -> None:
         steps, guards, outer, unit = len(self.steps), len(self.guards), len(self.outer_reads), self.unit
@@ -141,15 +140,10 @@ class _Taker:
         for v in stmt.iter_vars:
             self.control(v.binding)
             self.steps.append(Definition(v.var.name, v.binding))
-        if stmt.init is not None:
-            # Not under any guard: it may run where no update does.
-            guards, self.guards, self.in_init = self.guards, [], True
-            self.visit(stmt.init)
-            self.guards, self.in_init = guards, False
         self.control(stmt.where)
         if stmt.where != TRUE:
             self.guards.append(stmt.where)
-        self.visit(stmt.body)
+        self.visit(body_of(stmt))
 
     def store(self, stmt: BufferStore) -> None:
         assert self.unit is not None
@@ -178,7 +172,7 @@ class _Taker:
         self.unit.reads += self.loads(expr)
 
     def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
-        return Access(buffer, indices, tuple(self.steps), tuple(self.guards), self.in_init)
+        return Access(buffer, indices, tuple(self.steps), tuple(self.guards))
 
     def loads(self, expr: Node) -> Iterator[Access]:
         """Every load of an expression, under the conditions of the lazy choices and connectives above it."""
@@ -232,7 +226,7 @@ def find_controls(body: Stmt) -> list[Place]:
         here = (*place, id(stmt))
         if any(reads_memory(e) for e in _control(stmt)):
             found.append(here)
-        for child in children(stmt):
+        for child in (body_of(stmt),) if isinstance(stmt, Block) else children(stmt):
             if isinstance(child, Stmt):
                 visit(child, here)
 

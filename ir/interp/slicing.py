@@ -339,8 +339,6 @@ def _instances(access: Access, symbols: Mapping[str, int]) -> int:
     boxes = open_boxes(start_boxes(symbols), access, frozenset())
     count = 1
     for loop in access.loops:
-        if access.of_init and loop.name not in access.relevant():
-            continue  # an init runs once, however long the reduction is
         extent = range_of(loop.stmt.extent, boxes)
         if extent is None:
             raise cannot_slice(f"the extent of loop {loop.name} is not known")

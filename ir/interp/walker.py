@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Compare, Expr, Logical, LogicalOp
 from layoutproof.ir.interp import runtime
-from layoutproof.ir.interp.facts import InitScope, Place, assumed_undef, is_identity, place_of, pointee, reads_memory
+from layoutproof.ir.interp.facts import Place, assumed_undef, is_identity, place_of, pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over_limit
 from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import Storage, same_value
@@ -28,12 +29,10 @@ from layoutproof.ir.stmt import (
     For,
     ForKind,
     IfThenElse,
-    IterKind,
     Let,
     Seq,
     Stmt,
 )
-from layoutproof.ir.visit import free_variables, stores_in
 
 NewMemory = Callable[[str, int, int, int], Storage]
 _CONCURRENT = (ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.THREAD_BINDING)
@@ -49,7 +48,6 @@ class Walker:
     count: int = 0
     path: list[Stmt] = field(default_factory=list)
     block: list[str] = field(default_factory=list)
-    initialised: dict[Place, set[tuple[int, ...]]] = field(default_factory=dict)
 
     def run(self, stmt: Stmt) -> None:
         """Run one statement; a fault is told its place by the innermost statement."""
@@ -164,8 +162,6 @@ class Walker:
         extent = controlling(self.state, s.extent, f"the extent of loop {s.var.name}", True)
         if start + extent - 1 > s.var.dtype.max_int:
             runtime.overflow(start + extent - 1, str(s.var.dtype))
-        pending = [p for p, scope in self.state.facts.scopes.items() if scope.loop is not None and scope.place == place]
-        self.initialised.update((p, set()) for p in pending)
         level = None
         if s.kind in _CONCURRENT:
             level = WalkLevel(None, {id(storage): RaceTable() for storage in self.state.memory.values()})
@@ -179,8 +175,6 @@ class Walker:
         self.state.env = outer
         if level is not None:
             self.state.levels.pop()
-        for p in pending:
-            self.pending(self.state.facts.scopes[p], 0, p)
 
     def values(self, s: For, place: Place, everything: range) -> range | tuple[int, ...]:
         """The iterations to run, counted."""
@@ -209,24 +203,16 @@ class Walker:
             self.state.memory = outer
 
     def instance(self, b: Block) -> None:
-        """One instance: bindings, guard, init where it is due, body."""
+        """One instance: bindings, guard, then what `desugar.body_of` says."""
         self.bind(b)
         for buffer in b.alloc_buffers:
             self.make(buffer)
-        place = place_of(self.path)
-        scope = self.state.facts.scopes.get(place)
-        own = b.init is not None and (scope is None or scope.loop is None)
-        if own and self.inside(b, spatial_only=True) is None:
-            assert b.init is not None
-            self.run(b.init)
         if not controlling(self.state, b.where, f"the guard of block {b.name}"):
             return
         wrong = self.inside(b)
         if wrong is not None:
             runtime.outside(b.name, wrong, self.key((wrong,))[0])
-        if b.init is not None and not own:
-            self.init_once(b, place)
-        self.run(b.body)
+        self.run(body_of(b))
 
     def bind(self, b: Block) -> None:
         """The iteration variables' values."""
@@ -234,87 +220,14 @@ class Walker:
             value = controlling(self.state, v.binding, f"the binding of {v.var.name}", True)
             self.state.env[v.var.name] = ((value, False),)
 
-    def inside(self, b: Block, *, spatial_only: bool = False) -> str | None:
+    def inside(self, b: Block) -> str | None:
         """The first iteration variable that lies outside its domain."""
         for v in b.iter_vars:
-            if spatial_only and v.kind is IterKind.REDUCE:
-                continue
             start = controlling(self.state, v.domain.start, "a domain", True)
             extent = controlling(self.state, v.domain.extent, "a domain", True)
             if not start <= self.key((v.var.name,))[0] < start + extent:
                 return v.var.name
         return None
-
-    def init_once(self, b: Block, place: Place) -> None:
-        """Init, unless this reduction has run it for the spatial instance."""
-        assert b.init is not None
-        key = self.key(tuple(v.var.name for v in b.iter_vars if v.kind is not IterKind.REDUCE))
-        if key not in self.initialised[place]:
-            self.initialised[place].add(key)
-            self.run(b.init)
-
-    def pending(self, scope: InitScope, position: int, place: Place) -> None:
-        """After a reduction: init for its spatial instances that had no executed update. Down the path, loops of spatial
-        variables run, the reduction's are left out; a branch counts where its condition can be told without those."""
-        stmt = scope.path[position]
-        outer = dict(self.state.env)
-        following = True
-        if position == 0 and self.init_is_gone(scope):
-            return
-        if isinstance(stmt, Block) and position + 1 == len(scope.path):
-            self.pending_instance(stmt, place)
-            following = False
-        elif isinstance(stmt, For) and stmt.var.name in scope.spatial:
-            self.pending_loop(scope, position, stmt, place)
-            following = False
-        elif isinstance(stmt, IfThenElse) and self.available(stmt.condition):
-            taken = bool(controlling(self.state, stmt.condition, "the condition of a branch"))
-            following = taken == (scope.path[position + 1] is stmt.then)
-        elif isinstance(stmt, Let) and stmt.var.dtype.is_integer and self.available(stmt.value):
-            self.state.env[stmt.var.name] = tuple(evaluate_lanes(self.state, stmt.value, True))
-        elif isinstance(stmt, Block):
-            for v in stmt.iter_vars:
-                if self.available(v.binding):
-                    self.state.env[v.var.name] = ((controlling(self.state, v.binding, v.var.name, True), False),)
-            following = not self.available(stmt.where) or bool(controlling(self.state, stmt.where, "a guard"))
-        if following:
-            self.pending(scope, position + 1, place)
-        self.state.env = outer
-
-    def init_is_gone(self, scope: InitScope) -> bool:
-        """Whether init writes memory that is allocated inside the reduction."""
-        block = scope.path[-1]
-        assert isinstance(block, Block) and block.init is not None
-        memories = self.state.facts.memories
-        made = {memories.of(s.buffer) for s in scope.path if isinstance(s, Allocate)}
-        made |= {memories.of(b) for s in scope.path if isinstance(s, Block) for b in s.alloc_buffers}
-        return bool(made & {memories.of(store.buffer) for store in stores_in(block.init)})
-
-    def pending_instance(self, b: Block, place: Place) -> None:
-        """Init of one spatial instance, if it has not run."""
-        for v in b.iter_vars:
-            if v.kind is IterKind.REDUCE:
-                continue
-            if not self.available(v.binding):
-                raise cannot_interpret(f"a reduction whose spatial variable {v.var.name} depends on its reduction loops", b.span)
-            self.state.env[v.var.name] = ((controlling(self.state, v.binding, v.var.name, True), False),)
-        if self.inside(b, spatial_only=True) is None:
-            self.block.append(b.name)
-            self.init_once(b, place)
-            self.block.pop()
-
-    def pending_loop(self, scope: InitScope, position: int, s: For, place: Place) -> None:
-        """The iterations of a spatial loop."""
-        if not (self.available(s.start) and self.available(s.extent)):
-            raise cannot_interpret(f"a reduction whose spatial loop {s.var.name} depends on its reduction loops", s.span)
-        start, extent = controlling(self.state, s.start, s.var.name, True), controlling(self.state, s.extent, s.var.name, True)
-        for value in range(start, start + extent):
-            self.state.env[s.var.name] = ((value, False),)
-            self.pending(scope, position + 1, place)
-
-    def available(self, e: Expr) -> bool:
-        """Whether an expression can be evaluated without the loops that were left out."""
-        return not reads_memory(e) and all(v.name in self.state.env or v.name in self.state.facts.symbols for v in free_variables(e))
 
 
 _RUNNERS: Mapping[type, Callable[..., None]] = {

@@ -8,7 +8,6 @@ from layoutproof.ir.interp.facts import assumed_undef, is_identity, pointee, rea
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Level, Operand, Site
 from layoutproof.ir.interp.write_access import allocate, python_name, write_store
-from layoutproof.ir.interp.write_block import write_pending
 from layoutproof.ir.interp.write_expr import refuse_taint
 from layoutproof.ir.interp.write_number import integer_binary, truth
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
@@ -167,10 +166,6 @@ def _write_loops(g: Generator, chain: list[For], position: int, names: list[str]
     last = s.var.dtype.max_int
     if end.high - 1 > last:
         g.emit(f"if {end.code} - 1 > {last}: overflow({end.code} - 1, {str(s.var.dtype)!r})")
-    pending = [place for place, scope in g.facts.scopes.items() if scope.loop is not None and scope.place == g.place]
-    for place in pending:
-        g.init_names[place] = g.name("done")
-        g.emit(f"{g.init_names[place]} = {'set()' if g.facts.scopes[place].spatial else 'False'}")
     variable = python_name(g.name("v"), s.var.name)
     _write_header(g, variable, start, end, extent)
     with g.nested(loop=True):
@@ -181,8 +176,6 @@ def _write_loops(g: Generator, chain: list[For], position: int, names: list[str]
             _write_loops(g, chain, position + 1, [*names, variable], tables)
         else:
             _write_body(g, s.body, [*names, variable], tables, s.kind in CONCURRENT)
-    for place in pending:
-        write_pending(g, g.facts.scopes[place], place)
     if position > 0:
         g.path.pop()
 

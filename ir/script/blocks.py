@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from layoutproof.ir.attributes import Attributes
@@ -85,11 +86,10 @@ class BlockReader:
         h = self.header
         return self.reader.make(
             self.node,
-            Block,
+            partial(Block, init=h.init),
             self.name,
             tuple(h.iter_vars),
             body,
-            h.init,
             h.where if h.where is not None else TRUE,
             h.reads,
             h.writes,

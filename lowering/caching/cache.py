@@ -20,8 +20,8 @@ from layoutproof.lowering.caching.padding import elements_of
 from layoutproof.lowering.caching.redirect import Redirection, accesses_of, check_visible
 from layoutproof.lowering.caching.stage import Box, apart, check_outside, copy_of, name_of_cache, place_of, stage, staged_rewrite, twin
 from layoutproof.lowering.caching.touched import loaded_box, stored_box
+from layoutproof.lowering.effects import uses_buffer
 from layoutproof.lowering.find import aliases_of, find_buffer
-from layoutproof.lowering.inits import uses_buffer
 from layoutproof.lowering.loops.nest import names_of, put
 from layoutproof.lowering.passes import Pass, option
 

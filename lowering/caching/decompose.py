@@ -24,8 +24,8 @@ from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.caching.inside import Inside, inside_of
 from layoutproof.lowering.caching.stage import apart
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.known import is_index_like
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.nest import Chain, LoopName, chain_around, find_loop, names_of, nest, path_to, put

@@ -21,7 +21,7 @@ from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.caching.redirect import Redirection
 from layoutproof.lowering.caching.stage import apart
 from layoutproof.lowering.caching.temporary import find_temporary, reallocated, reshaped
-from layoutproof.lowering.inits import uses_buffer
+from layoutproof.lowering.effects import uses_buffer
 from layoutproof.lowering.loops.nest import LoopName, find_loop, fresh_variable, names_of, put
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.separators import stated_separators

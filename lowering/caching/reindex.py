@@ -22,8 +22,8 @@ from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.caching.redirect import Redirection, accesses_of, check_visible
 from layoutproof.lowering.caching.stage import Box, Cell, Place, apart, check_outside, name_of_cache, place_of, stage, staged_rewrite, twin
 from layoutproof.lowering.caching.touched import common_conditions
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.loops.nest import is_zero, names_of, put
 from layoutproof.lowering.passes import Pass, option
 

@@ -18,7 +18,7 @@ from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, L
 from layoutproof.ir.visit import children, free_variables
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.caching.stage import Place
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Known, Scope
 from layoutproof.lowering.loops.nest import path_to
 from layoutproof.lowering.scopes import constants_of, symbol_scope

@@ -18,9 +18,8 @@ from layoutproof.ir.stmt import NOTHING, Block, BufferStore, For, IfThenElse, Le
 from layoutproof.ir.visit import free_variables, map_children, stores_in, walk
 from layoutproof.lowering.cleanup.conditions import is_total, negated
 from layoutproof.lowering.cleanup.deciding import Deciding, Here
-from layoutproof.lowering.cleanup.hoist_sources import has_init
 from layoutproof.lowering.cleanup.stores import Origins
-from layoutproof.lowering.inits import data_read, data_written
+from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.scopes import constants_of
 
 
@@ -80,7 +79,7 @@ class Merging:
     def _relation(self, first: IfThenElse, second: IfThenElse, here: Here, deciding: Deciding) -> Relation | None:
         """What the second condition is to the first when its turn comes; None where nothing is known."""
         one, two = first.condition, second.condition
-        if has_init(first) or has_init(second) or any(isinstance(n, OpaqueCall | Undef) for c in (one, two) for n in walk(c)):
+        if any(isinstance(n, OpaqueCall | Undef) for c in (one, two) for n in walk(c)):
             return None
         opaque = any(isinstance(node, OpaqueCall) for node in walk(first))
         read = data_read(two)
@@ -101,7 +100,7 @@ class Merging:
 
     def _one_arm(self, stmt: IfThenElse, here: Here) -> Stmt:
         """One arm, where both are equal."""
-        if stmt.otherwise is None or stmt.then != stmt.otherwise or has_init(stmt):
+        if stmt.otherwise is None or stmt.then != stmt.otherwise:
             return stmt
         condition = here.over_loops(stmt.condition)
         if any(isinstance(node, OpaqueCall) for node in walk(condition)) or not self.may():

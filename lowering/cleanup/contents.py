@@ -164,7 +164,7 @@ class Contents:
         body, after = self.statement(block.body, inner, known)
         where = here.over_loops(substitute(block.where, inner.values))
         left = [fact for fact in known if any(fact is f for f in after)]
-        if is_total(where) and block.init is None:
+        if is_total(where):
             left += [fact.under(where) for fact in after if not any(fact is f for f in known)]
         ended = {buffer.data for buffer in block.alloc_buffers}
         left = [f for f in left if f.buffer.data not in ended and not any(f.mentions(i.var) for i in block.iter_vars)]
@@ -204,7 +204,7 @@ class Contents:
 
 
 def _stores(stmt: Stmt, here: Here) -> Iterator[tuple[BufferStore, Here]]:
-    """Every store below with what is around it; one in an init runs under its block's guard, or without."""
+    """Every store below with what is around it."""
     match stmt:
         case BufferStore():
             yield stmt, here
@@ -217,9 +217,9 @@ def _stores(stmt: Stmt, here: Here) -> Iterator[tuple[BufferStore, Here]]:
         case Let(var=var, value=value):
             yield from _stores(stmt.body, here.bound(var, value))
         case Block(init=init):
-            yield from _stores(stmt.body, here.in_block(stmt))
             if init is not None:
-                yield from _stores(init, replace(here.in_block(stmt), guards=here.guards))
+                yield from _stores(init, here.in_block(stmt))
+            yield from _stores(stmt.body, here.in_block(stmt))
         case _:
             for child in children(stmt):
                 if isinstance(child, Stmt):

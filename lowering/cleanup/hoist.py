@@ -18,7 +18,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.cleanup.conditions import is_total, negated, truths_of
 from layoutproof.lowering.cleanup.given import Given
-from layoutproof.lowering.cleanup.hoist_sources import Flag, Source, lets_in, reduced_over, sources, thread_variables
+from layoutproof.lowering.cleanup.hoist_sources import Flag, Source, lets_in, sources, thread_variables
 from layoutproof.lowering.cleanup.rebuild import tidied
 from layoutproof.lowering.cleanup.stores import Origins
 from layoutproof.lowering.find import find_block
@@ -128,10 +128,9 @@ class _Hoisting:
         """The first condition in a loop that can stand outside of it."""
         if any(isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers) for node in walk(loop)):
             return None
-        reduced = reduced_over(loop)
         for source in sources(loop, self.flags, self.within):
             variables = set(free_variables(source.with_lets))
-            if variables & reduced or (variables & self.threads and Flag.USING_BLOCK_VAR not in self.flags):
+            if variables & self.threads and Flag.USING_BLOCK_VAR not in self.flags:
                 continue
             if source.is_free:
                 return source.condition

@@ -10,7 +10,7 @@ from enum import StrEnum
 from layoutproof.ir.expr import TRUE, Compare, Expr, IfThenElseExpr, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, IterKind, Let, Stmt
+from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Let, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import children, free_variables, walk
 from layoutproof.lowering.cleanup.conditions import is_total
@@ -85,14 +85,14 @@ def _in_statement(stmt: Stmt, flags: AbstractSet[Flag], within: AbstractSet[str]
     match stmt:
         case For(var=var):
             around = _Around(around.bindings, around.lets, around.bound | {var})
-        case IfThenElse(condition=condition) if (inside or _holds(stmt, within)) and not has_init(stmt):
+        case IfThenElse(condition=condition) if inside or _holds(stmt, within):
             yield from _of_guard(condition, flags, around, stmt)
         case Let(var=var, value=value):
             around = _Around(around.bindings, {**around.lets, var: substitute(value, around.bindings)}, around.bound | {var})
-        case Block(iter_vars=iter_vars, where=where, init=init):
+        case Block(iter_vars=iter_vars, where=where):
             values = {i.var: substitute(i.binding, around.bindings) for i in iter_vars}
             around = _Around({**around.bindings, **values}, around.lets, around.bound)
-            if inside and init is None and not has_init(stmt.body) and where != TRUE:
+            if inside and where != TRUE:
                 yield from _of_guard(where, flags, around, stmt)
         case _:
             pass
@@ -109,9 +109,7 @@ def _of_guard(condition: Expr, flags: AbstractSet[Flag], around: _Around, stmt: 
 
 
 def _in_expression(expr: Expr, flags: AbstractSet[Flag], around: _Around, stmt: Stmt) -> Iterator[Source]:
-    # A condition around a block with an init decides about updates only; moved, it would decide about the init as well.
-    fixed = isinstance(stmt, IfThenElse | Block) and has_init(stmt)
-    for node in () if fixed or isinstance(expr, Assume) else walk(expr):
+    for node in () if isinstance(expr, Assume) else walk(expr):
         if isinstance(node, IfThenElseExpr) and Flag.IF_ELSE_EXPR in flags:
             yield _source(node.condition, around, stmt)
         if isinstance(node, Compare | Logical | Not) and node.dtype.is_bool and Flag.BOOLEAN_EXPRESSION in flags:
@@ -130,11 +128,6 @@ def _is_one_of(node: Node, names: AbstractSet[str] | None) -> bool:
 
 def _holds(stmt: Stmt, names: AbstractSet[str] | None) -> bool:
     return any(_is_one_of(node, names) for node in walk(stmt))
-
-
-def has_init(stmt: Stmt) -> bool:
-    """Whether a block here initialises."""
-    return any(isinstance(node, Block) and node.init is not None for node in walk(stmt))
 
 
 def lets_in(loop: For) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
@@ -156,15 +149,6 @@ def lets_in(loop: For) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
                 yield from below(child, bindings, bound)
 
     yield from below(loop.body, {}, frozenset({loop.var}))
-
-
-def reduced_over(loop: For) -> frozenset[Var]:
-    """The variables over which blocks in a loop reduce: where those blocks start anew depends on them."""
-    found: set[Var] = set()
-    for node in walk(loop):
-        if isinstance(node, Block) and node.init is not None:
-            found |= {v for i in node.iter_vars if i.kind is IterKind.REDUCE for v in free_variables(i.binding)}
-    return frozenset(found)
 
 
 def thread_variables(stmt: Stmt) -> frozenset[Var]:

@@ -43,9 +43,9 @@ def branch(stmt: IfThenElse) -> Stmt:
 def _block(new: Block) -> Stmt:
     """A block of which something went: region annotations speak of what is left."""
     init = None if new.init == NOTHING else new.init
-    if init is None and (new.body == NOTHING or new.where == FALSE):
+    if new.where == FALSE or (init is None and new.body == NOTHING):
         return NOTHING
-    parts = [part for part in (new.body, init) if part is not None]
+    parts = [part for part in (init, new.body) if part is not None]
     loaded = {load.buffer for part in parts for load in loads_in(part)} | {load.buffer for load in loads_in(new.where)}
     stored = {store.buffer for part in parts for store in stores_in(part)}
     opaque = any(isinstance(node, OpaqueCall) for part in parts for node in walk(part))

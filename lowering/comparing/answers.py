@@ -11,8 +11,8 @@ from layoutproof.lowering.comparing.contracts import Contract
 from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.stated import Source
 from layoutproof.lowering.comparing.trying import Asked, Trial, layouts_of
+from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.illegal import counterexample_text, worst_first
-from layoutproof.lowering.inits import data_written
 from layoutproof.lowering.pairing.question import Furthest
 from layoutproof.verify.apart import ASKED, is_asked
 from layoutproof.verify.verdict import Status, Verdict

@@ -18,8 +18,8 @@ from layoutproof.ir.layout_record import UNDEF_CONTRACT
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
+from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.folding import fold_constants
-from layoutproof.lowering.inits import data_written
 from layoutproof.lowering.pad_value import PadValue
 from layoutproof.verify import codes as claims
 from layoutproof.verify.claim_kinds import code_of_claim

@@ -13,8 +13,8 @@ from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.lowering.comparing.contracts import assumed_contracts
 from layoutproof.lowering.comparing.stated import Source, Term
+from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.find import all_buffers
-from layoutproof.lowering.inits import data_written
 from layoutproof.lowering.layout import padding_of
 from layoutproof.lowering.pad_stage import with_assume_stage
 from layoutproof.lowering.pad_value import read_pad_value

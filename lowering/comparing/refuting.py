@@ -11,7 +11,7 @@ from layoutproof.ir.rewrite import InstanceMap
 from layoutproof.lowering.comparing.contracts import Contract, assumed_contracts, options_of
 from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.trying import Asked, Trial, checked, last_values
-from layoutproof.lowering.inits import data_written
+from layoutproof.lowering.effects import data_written
 from layoutproof.verify import codes as claims
 from layoutproof.verify.claim_kinds import code_of_claim
 from layoutproof.verify.verdict import Status, Verdict

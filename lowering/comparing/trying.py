@@ -15,7 +15,7 @@ from layoutproof.lowering.comparing.comparison import PRIMITIVE, BufferLayout
 from layoutproof.lowering.comparing.contracts import ABOUT_PADDING, Choosing, Contract, LastStored, options_of
 from layoutproof.lowering.comparing.proposal import Moved, proposal
 from layoutproof.lowering.comparing.stated import Source, Term, padding_under
-from layoutproof.lowering.inits import data_written
+from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.claim_kinds import code_of_claim
 from layoutproof.verify.values.licences import Licences

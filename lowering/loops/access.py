@@ -15,8 +15,8 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables
 from layoutproof.lowering import codes
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.layout import ROOT
 
 
@@ -99,11 +99,11 @@ def _below(node: Node, buffer: Buffer, path: tuple[Stmt, ...], known: dict[Var, 
 
 
 def _executed(node: Node) -> Iterator[Node]:
-    """What runs below a node: of a block, its body and init, not what it says of its regions."""
+    """What runs below a node: of a block, its init and body, not what it says of its regions."""
     if isinstance(node, Block):
-        yield node.body
         if node.init is not None:
             yield node.init
+        yield node.body
         return
     yield from children(node)
 

@@ -69,7 +69,7 @@ class _Search:
             nodes = {id(node) for node in walk(store)}
             for data in dict.fromkeys(access.data for access in self.facts.program.accesses):
                 for place in places_of(self.facts, data):
-                    touches = place.access.kind is not AccessKind.ASSUME and place.access.checked
+                    touches = place.access.kind is not AccessKind.ASSUME
                     if touches and id(place.access.node) in nodes and number in claims:
                         yield _Side(place, store, claims[number])
 

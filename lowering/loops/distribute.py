@@ -12,7 +12,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering import codes
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.loops.nest import path_to, put
 
 Parts = tuple[Stmt | None, Stmt, Stmt | None]

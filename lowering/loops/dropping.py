@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Not, Var, logical_and
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterKind, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, map_children, stores_in
-from layoutproof.lowering.inits import is_pure
+from layoutproof.ir.visit import map_children, stores_in
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.domains import grown
 from layoutproof.lowering.loops.guards import parts_of
-from layoutproof.lowering.loops.nest import is_zero, under
+from layoutproof.lowering.loops.nest import under
 from layoutproof.lowering.loops.sites import GuardSite
 
 
@@ -148,37 +148,14 @@ class Dropping:
         for iter_var in block.iter_vars:
             self.values[iter_var.var] = substitute(iter_var.binding, outer_values)
             self.scope = self.scope.with_value(iter_var.var, iter_var.binding)
-        around = list(self.dropped)
-        all_dropped, all_kept = [*around, *dropped], [*self.kept, *left]
+        all_dropped, all_kept = [*self.dropped, *dropped], [*self.kept, *left]
         iter_vars = tuple(grown(i, outer_scope, all_dropped, all_kept) for i in block.iter_vars)
+        init = self.inside(block.init, dropped, left) if block.init is not None else None
         body = self.inside(block.body, dropped, left)
-        init = block.init
-        if init is not None:
-            self.dropped = [*(c for c in around if self.tells_of_init(block, c)), *_old_domains(block, iter_vars)]
-            init = self.inside(init, [], [])
-            self.dropped = around
         self.values, self.scope = outer_values, outer_scope
         where = logical_and(*left) if gone else block.where
         return replace(block, iter_vars=iter_vars, body=body, init=init, where=where)
 
-    @staticmethod
-    def tells_of_init(block: Block, condition: Expr) -> bool:
-        """Whether a condition around a block says something of its init: those on the reduction's loops guard updates only."""
-        spatial, reduced = (
-            {v for i in block.iter_vars if (i.kind is IterKind.REDUCE) is kind for v in free_variables(i.binding)} for kind in (False, True)
-        )
-        return not set(free_variables(condition)) & (reduced - spatial)
-
     def told(self, conditions: Sequence[Expr]) -> tuple[Expr, ...]:
         """The conditions over loops; what depends on data is part of a value, not of which instances there are."""
         return tuple(dict.fromkeys(substitute(c, self.values) for c in conditions if is_pure(c)))
-
-
-def _old_domains(block: Block, now: Sequence[object]) -> list[Expr]:
-    """Where the block's init ran before its spatial domains grew."""
-    result: list[Expr] = []
-    for old, new in zip(block.iter_vars, now, strict=True):
-        if old is not new and old.kind is not IterKind.REDUCE:
-            start, extent = old.domain.start, old.domain.extent
-            result += [old.binding >= start, old.binding < (extent if is_zero(start) else start + extent)]
-    return result

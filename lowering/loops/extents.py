@@ -15,7 +15,7 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import map_children
 from layoutproof.lowering.affine import Affine, affine_of
 from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Scope, conjuncts
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.guard_bounds import Bounds, GuardReader, written
@@ -86,8 +86,7 @@ class _Shrinking:
         left = self.left(block, block.where, inner)
         where = block.where if left is None else logical_and(*left)
         inner = inner.with_condition(where)
-        # A block's init runs without the guard; nothing in it shrinks by what the guard says.
-        result = map_children(block, lambda node: node if node is block.init else self.below(node, inner))
+        result = map_children(block, lambda node: self.below(node, inner))
         return result if where == block.where else replace(result, where=where)
 
     def left(self, stmt: Stmt, condition: Expr, scope: Scope) -> list[Expr] | None:

@@ -19,7 +19,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Scope, conjuncts
 
 MAX_POINTS = 4096

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutproof.ir.expr import TRUE, Expr, Logical, LogicalOp, Var, logical_and
-from layoutproof.ir.stmt import Block, For, IfThenElse, IterKind, Seq, Stmt, seq
-from layoutproof.ir.visit import free_variables, walk
-from layoutproof.lowering.affine import Affine, affine_of
+from layoutproof.ir.stmt import Block, For, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.visit import walk
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.index_simplify import IndexSimplifier
-from layoutproof.lowering.inits import is_pure
-from layoutproof.lowering.known import Scope, conjuncts
+from layoutproof.lowering.known import Scope
 
 
 def parts_of(condition: Expr) -> tuple[Expr, ...]:
@@ -40,16 +39,9 @@ def guarded(stmt: Stmt, guard: Expr) -> Stmt:
             return IfThenElse(guard, stmt)
 
 
-def guarded_block(block: Block, guard: Expr) -> Stmt:
-    """A block under a guard.
-
-    A block's own guard skips updates only. Where the init must not run either, and the variables' domains do not say so already,
-    the guard becomes a branch around the block.
-    """
-    inside = [part for part in parts_of(guard) if block.init is None or _says_nothing_of_init(block, part)]
-    outside = [part for part in parts_of(guard) if part not in inside]
-    result: Stmt = replace(block, where=logical_and(*parts_of(block.where), *inside)) if inside else block
-    return IfThenElse(logical_and(*outside), result) if outside else result
+def guarded_block(block: Block, guard: Expr) -> Block:
+    """A block under a guard, its init included."""
+    return replace(block, where=logical_and(*parts_of(block.where), *parts_of(guard)))
 
 
 def tidied(stmt: Stmt, scope: Scope) -> Stmt:
@@ -67,28 +59,3 @@ def tidied(stmt: Stmt, scope: Scope) -> Stmt:
             return seq(*(tidied(part, scope) for part in body))
         case _:
             return stmt
-
-
-def _says_nothing_of_init(block: Block, guard: Expr) -> bool:
-    """Whether init runs for the right results without the guard: it is about the reduction, or follows from spatial domains."""
-    used = set(free_variables(guard))
-    spatial = {v for i in block.iter_vars if i.kind is not IterKind.REDUCE for v in free_variables(i.binding)}
-    reduced = {v for i in block.iter_vars if i.kind is IterKind.REDUCE for v in free_variables(i.binding)}
-    if used & reduced and not used & spatial:
-        return True
-    said = conjuncts(guard)
-    return bool(said) and all(_follows_from_domains(block, part) for part in said)
-
-
-def _follows_from_domains(block: Block, part: Affine) -> bool:
-    """Whether `part >= 0` wherever the spatial variables lie in their domains."""
-    for iter_var in block.iter_vars:
-        if iter_var.kind is IterKind.REDUCE:
-            continue
-        value, start = affine_of(iter_var.binding), affine_of(iter_var.domain.start)
-        end = start + affine_of(iter_var.domain.extent)
-        for known in (value - start, end - value + Affine({}, -1)):
-            difference = part - known
-            if difference.is_constant and difference.constant >= 0:
-                return True
-    return False

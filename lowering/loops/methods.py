@@ -9,6 +9,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout, block_map_text
+from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
 from layoutproof.lowering.loops.extents import ReduceLoopExtents
 from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.kinds import Parallel, Vectorize
@@ -69,6 +70,10 @@ class LoopMethods(Methods):
         help names the two.
         """
         return self.apply(self.made(MergeAdjacentLoops, block=block, loop=loop))
+
+    def decompose_reduction(self, block: str, loop: str | int) -> Step:
+        """Give a block's init a block of its own, `<block>_init`, in loops before `loop`; what remains of the block is its updates."""
+        return self.apply(self.made(DecomposeReduction, block=block, loop=loop))
 
     def reduce_loop_extents(self, block: str = ROOT) -> Step:
         """Shrink the loops around a block, or all of them, to the iterations that the guard in them lets through."""

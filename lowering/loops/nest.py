@@ -17,8 +17,8 @@ from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.subst import fresh, names_in
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.lowering import codes
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.scopes import symbol_scope

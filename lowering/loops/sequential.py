@@ -21,9 +21,9 @@ from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.index_simplify import IndexSimplifier
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.access import Touch, find_touch
+from layoutproof.lowering.loops.decompose_reduction import plan_init_split
 from layoutproof.lowering.loops.distribute import distribute
 from layoutproof.lowering.loops.guards import guarded, tidied
-from layoutproof.lowering.loops.init_split import plan_init_split
 from layoutproof.lowering.loops.invert import Component, Turned, components_of, turn_around
 from layoutproof.lowering.loops.nest import (
     Chain,

@@ -52,7 +52,7 @@ def guard_sites(func: PrimFunc, block: str) -> tuple[GuardSite, ...]:
     around = [s for stmt in own_path(func, target) if isinstance(stmt, IfThenElse) for s in _of_branch(stmt, GuardKind.AROUND)]
     own = [GuardSite(target, n, c, GuardKind.BLOCK, False) for n, c in enumerate(parts_of(target.where))]
     inits = [] if target.init is None else list(_inside(target.init, GuardKind.INSIDE))
-    return (*around, *own, *_inside(target.body, GuardKind.INSIDE), *inits)
+    return (*around, *own, *inits, *_inside(target.body, GuardKind.INSIDE))
 
 
 def _inside(stmt: Stmt, blocks: GuardKind) -> Iterator[GuardSite]:

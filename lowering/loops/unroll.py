@@ -15,12 +15,12 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IterKind, Stmt, seq
 from layoutproof.ir.subst import fresh, substitute
-from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, stores_in, walk
+from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.guards import tidied
 from layoutproof.lowering.loops.kinds import of_kind
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, own_path, put, scope_around
+from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, put, scope_around
 from layoutproof.lowering.passes import Pass, option
 
 MAX_COPIES = 1024
@@ -32,7 +32,7 @@ class Unroll(Pass):
     """Mark a loop as unrolled, which is a remark for the compiler; with `expand` write its iterations out one after the other.
 
     Memory that the body allocates is a different one in each copy, and blocks in it are named by the iteration: `sum_0`, `sum_1`
-    (the roadmap's loop transforms). The init of a reduction that the loop takes part in stays with the first copy.
+    (the roadmap's loop transforms). A block's init stays with the copies in which the reduction may be at its start.
     """
 
     primitive: ClassVar[str] = "unroll"
@@ -44,7 +44,7 @@ class Unroll(Pass):
         """The function with the loop marked, or written out.
 
         Raises LayoutproofError for a loop that is not there or is bound to a thread; with `expand` for one without a constant number of
-        iterations, or with too many, and for a block's init that runs in no one iteration.
+        iterations, or with too many.
         """
         loop = find_loop(func, self.block, self.loop)
         if not self.expand:
@@ -52,8 +52,7 @@ class Unroll(Pass):
         check_kind(loop)
         count = _count(loop)
         taken = names_of(func)
-        first_only = _first_only(func, loop)
-        copies = [_Copy(loop, k, count, taken, first_only) for k in range(count)]
+        copies = [_Copy(loop, k, count, taken, _past_start(func, loop, _value_at(loop, k))) for k in range(count)]
         new = put(func, loop, seq(*(copy.body(func) for copy in copies)))
         return Rewrite(func, new, Witness(_instances(func, new, loop, copies), _cells(copies)))
 
@@ -68,23 +67,24 @@ def _count(loop: For) -> int:
     return max(loop.extent.value, 0)
 
 
-def _first_only(func: PrimFunc, loop: For) -> frozenset[int]:
-    """The blocks below, by identity, whose init happens in the loop's first iteration only.
+def _value_at(loop: For, number: int) -> Expr:
+    """The loop's variable in the iteration of that number."""
+    start, dtype = loop.start, loop.var.dtype
+    if isinstance(start, IntImm):
+        return const(start.value + number, dtype)
+    return start + const(number, dtype) if number > 0 else start
 
-    These are the ones that are reduced in the course of the loop: it, or a loop around it, is bound to a reduction variable, and it is
-    bound to no other one. Raises LayoutproofError where the loop says both which result is meant and what is added to it.
-    """
+
+def _past_start(func: PrimFunc, loop: For, value: Expr) -> frozenset[int]:
+    """The blocks below, by identity, whose init never runs where the loop's variable has this value: a reduce variable is not at the
+    start of its domain then."""
     found = set()
-    outside = [s for s in own_path(func, loop) if isinstance(s, For)]
     for block in (n for n in walk(loop.body) if isinstance(n, Block) and n.init is not None):
-        spatial, reduced = (
-            {v for i in block.iter_vars if (i.kind is IterKind.REDUCE) is kind for v in free_variables(i.binding)} for kind in (False, True)
-        )
-        if loop.var in spatial & reduced:
-            message = f"loop {loop.var.name} says both which result of block {block.name} is meant and what is added to it"
-            raise error(codes.INIT_PLACE, message, loop.span, help="split it first, or lower the blocks")
-        if loop.var not in spatial and any(outer.var in reduced for outer in (*outside, loop)):
-            found.add(id(block))
+        scope = scope_around(func, block)
+        for v in block.iter_vars:
+            bound = substitute(v.binding, {loop.var: value})
+            if v.kind is IterKind.REDUCE and (scope.proves(bound > v.domain.start) or scope.proves(bound < v.domain.start)):
+                found.add(id(block))
     return frozenset(found)
 
 
@@ -106,16 +106,13 @@ class _Copy:
     number: int
     count: int
     taken: set[str]
-    first_only: frozenset[int]
+    past_start: frozenset[int]
     memory: dict[Buffer, Buffer] = field(default_factory=dict)
 
     @property
     def value(self) -> Expr:
         """The loop's variable in this iteration."""
-        start, dtype = self.loop.start, self.loop.var.dtype
-        if isinstance(start, IntImm):
-            return const(start.value + self.number, dtype)
-        return start + const(self.number, dtype) if self.number > 0 else start
+        return _value_at(self.loop, self.number)
 
     def body(self, func: PrimFunc) -> Stmt:
         """The loop's body in this iteration."""
@@ -123,11 +120,9 @@ class _Copy:
         return tidied(substitute(self.renamed(self.loop.body, {}), {self.loop.var: self.value}), scope)
 
     def kept(self, numbers: Sequence[int], func: PrimFunc) -> list[int]:
-        """Which of the stores below the loop this copy has, by their old numbers: inits of later copies are gone."""
-        if self.number == 0:
-            return list(numbers)
-        inits = [n for n in walk(self.loop.body) if isinstance(n, Block) and id(n) in self.first_only and n.init is not None]
-        gone = {id(store) for block in inits if block.init is not None for store in stores_in(block.init)}
+        """Which of the stores below the loop this copy has, by their old numbers: inits that never run in it are gone."""
+        blocks = [n for n in walk(self.loop.body) if isinstance(n, Block) and id(n) in self.past_start]
+        gone = {id(store) for block in blocks if block.init is not None for store in stores_in(block.init)}
         stores = list(stores_in(func.body))
         return [n for n in numbers if id(stores[n]) not in gone]
 
@@ -165,7 +160,7 @@ class _Copy:
             # Statements are told apart by identity: no two copies share one.
             result = replace(stmt)
         if isinstance(result, Block):
-            init = None if self.number > 0 and id(stmt) in self.first_only else result.init
+            init = None if id(stmt) in self.past_start else result.init
             return replace(result, name=self.name(result.name), init=init)
         return result
 

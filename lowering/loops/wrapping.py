@@ -52,7 +52,7 @@ def _loose_axes(func: PrimFunc) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for access in facts.program.accesses:
         wanted = AccessKind.WRITE if isinstance(access.node, BufferStore) else AccessKind.READ
-        if access.kind is not wanted or not access.checked:
+        if access.kind is not wanted:
             continue
         for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
             if not find_outside(facts, access.scene, index, extent).is_empty:

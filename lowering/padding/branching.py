@@ -19,7 +19,7 @@ from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.guards import guarded_block
 from layoutproof.lowering.loops.nest import under

@@ -13,9 +13,9 @@ from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import children
+from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.index_simplify import IndexSimplifier
-from layoutproof.lowering.inits import is_pure
 from layoutproof.lowering.known import Scope, conjuncts
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.padding.elements import Elements, left_of

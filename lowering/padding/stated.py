@@ -15,7 +15,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Seq, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.lowering.inits import is_pure
+from layoutproof.lowering.effects import is_pure
 
 
 @dataclass(frozen=True, slots=True)

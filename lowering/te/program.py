@@ -176,7 +176,9 @@ class _Building:
             value = read = self.formula(op.value, values)
         reads = _regions(read)
         writes = (_region(buffer, index),)
-        return Block(tensor.name, iters, BufferStore(buffer, index, value), init, reads=reads, writes=writes if reads is not None else None)
+        return Block(
+            tensor.name, iters, BufferStore(buffer, index, value), init=init, reads=reads, writes=writes if reads is not None else None
+        )
 
     def formula(self, value: Expr, values: Mapping[Axis, Expr]) -> Expr:
         """A definition's value with the block's variables and buffers in it."""

@@ -183,7 +183,7 @@ def _block(nest: Nest, inner: Stmt, init: Stmt, guards: Sequence[Expr]) -> Stmt:
     iters = tuple(IterVar(names[x.var], kinds[x.reduce], Range(IntImm(0), x.extent), x.var) for x in nest.loops)
     values: dict[Var, Expr] = dict(names)
     where = logical_and(*guards) if guards else TRUE
-    return Block("update", iters, substitute(inner, values), substitute(init, values), where)
+    return Block("update", iters, substitute(inner, values), where, init=substitute(init, values))
 
 
 def _guarded(guards: Sequence[Expr], body: Stmt) -> Stmt:

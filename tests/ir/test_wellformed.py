@@ -62,7 +62,7 @@ def block(body: Stmt, init: Stmt | None = None, *kinds: IterKind, names: tuple[s
     iters = tuple(
         IterVar(Var(n), k, Range(IntImm(0), IntImm(4)), loop_var) for n, k, loop_var in zip(names, kinds, (ROW, COL), strict=False)
     )
-    return loop(ROW, loop(COL, Block("block", iters, body, init)))
+    return loop(ROW, loop(COL, Block("block", iters, body, init=init)))
 
 
 def attributed(name: str, value: object) -> PrimFunc:

@@ -16,8 +16,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.find import find_block
-from layoutproof.lowering.inits import data_read, data_written
 from layoutproof.lowering.schedule import Schedule
 
 PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"

@@ -192,7 +192,7 @@ def copied_reads(statement: Statement) -> Iterator[Read]:
     """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what a lazy choice on
     the loops takes from one of its sides.
     """
-    if statement.is_init or statement.scatter:
+    if statement.scatter:
         return
     ends = list(_lazy_ends(statement.value))
     # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition among its guards.

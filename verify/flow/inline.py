@@ -113,7 +113,7 @@ class Looking:
 
     def _is_value(self, source: Statement, read: Read) -> bool:
         """Whether what a statement stores is its value, whenever it happens, and is one value wherever that is written down."""
-        if source.scatter or source.is_init or source.value.dtype != read.var.dtype:
+        if source.scatter or source.value.dtype != read.var.dtype:
             return False
         if any(each.anywhere or each.role is ReadRole.CURRENT for each in source.reads):
             return False

@@ -6,7 +6,7 @@ call. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -17,12 +17,11 @@ from layoutproof.verify.evidence import Several, record
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.flow_evidence import evidence_of
-from layoutproof.verify.isl.initial import Beginning, beginning_of
 from layoutproof.verify.isl.last_write import LastWrite, preceding
 from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.moments import Moment, Time
 from layoutproof.verify.isl.workspace import Instances, Workspace
-from layoutproof.verify.statement import NotModelled, Read, Reduction, Statement, Statements
+from layoutproof.verify.statement import NotModelled, Read, Statement, Statements
 
 __all__ = ["Dataflow", "Workspace"]
 
@@ -32,7 +31,7 @@ Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """One store at one of its times; `cells` leads from the points of `moment` to the cells they write."""
+    """One store when it happens; `cells` leads from the points of `moment` to the cells they write."""
 
     statement: Statement
     moment: Moment
@@ -76,7 +75,6 @@ class Dataflow:
         self.workspace, self.statements, self.tag = workspace, statements, tag
         self._by_number = {s.number: s for s in statements.statements}
         self._instances: dict[int, Instances] = {}
-        self._beginnings: dict[Time, Beginning] = {}
         self._accesses: dict[tuple[object, ...], isl.Map] = {}
         self._cells: dict[Var, isl.Set] = {}
         self._removed: dict[int, isl.Set] = {}
@@ -152,7 +150,7 @@ class Dataflow:
                     known = self._flow(
                         read.data,
                         self._to_cells(instances, read, name),
-                        [Moment(instances.space, (0, *read.access.scene.time), instances.points)],
+                        Moment(instances.space, (0, *read.access.scene.time), instances.points),
                     )
             self._known.flows[key] = known
         return known
@@ -216,7 +214,7 @@ class Dataflow:
     def without(self, removed: Mapping[int, isl.Set]) -> Dataflow:
         """The same program without those instances (by statement number; with or without tuple names)."""
         other = Dataflow(self.workspace, self.statements, self.tag)
-        other._instances, other._beginnings, other._accesses, other._cells = self._instances, self._beginnings, self._accesses, self._cells
+        other._instances, other._accesses, other._cells = self._instances, self._accesses, self._cells
         other._parent, other._carried = self, self._carried
         other._removed = dict(self._removed)
         with self.workspace.limited():
@@ -259,17 +257,7 @@ class Dataflow:
         """All instances of a statement of the original program."""
         known = self._instances.get(statement.number)
         if known is None:
-            known = self.workspace.instances(statement.scene)
-            if statement.reduction is not None:
-                points = self._beginning(statement.reduction).restrict(known.points)
-                known = Instances(known.space, known.encoder, points)
-            self._instances[statement.number] = known
-        return known
-
-    def _beginning(self, reduction: Reduction) -> Beginning:
-        known = self._beginnings.get(reduction.updates.time)
-        if known is None:
-            known = self._beginnings[reduction.updates.time] = beginning_of(self.workspace, reduction)
+            known = self._instances[statement.number] = self.workspace.instances(statement.scene)
         return known
 
     def _reading(self, instances: Instances, scene: Scene, read: Read) -> Instances:
@@ -311,25 +299,18 @@ class Dataflow:
 
     # Times
 
-    def _moments(self, statement: Statement, instances: Instances, time: Time) -> list[Moment]:
-        """When something that belongs to a statement happens; what starts a reduction has two times."""
-        reduction = statement.reduction
-        if reduction is None or time[: len(reduction.updates.time)] != reduction.updates.time:
-            return [Moment(instances.space, (0, *time), instances.points)]
-        return self._beginning(reduction).moments(instances, time)
-
-    def _when(self, statement: Statement, read: Read) -> list[Moment]:
+    def _when(self, statement: Statement, read: Read) -> Moment:
         instances = self._reading(self._all(statement), statement.scene, read)
-        return self._moments(statement, instances, read.access.scene.time)
+        return Moment(instances.space, (0, *read.access.scene.time), instances.points)
 
-    def _end(self, data: Var) -> tuple[isl.Map, list[Moment]]:
+    def _end(self, data: Var) -> tuple[isl.Map, Moment]:
         """Every cell, looked at when all is over."""
         instances = self.workspace.boxed(self._cell_dims(data))
         looked = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
         looked = looked.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
             isl.dim_type.out, self._cell_name(data)
         )
-        return looked, [Moment(instances.space, _END, instances.points)]
+        return looked, Moment(instances.space, _END, instances.points)
 
     # Flow
 
@@ -344,11 +325,11 @@ class Dataflow:
             return isl.UnionMap.from_map(sink)
         return self._flow(read.data, sink, self._when(statement, read))
 
-    def _flow(self, data: Var, sink: isl.Map, when: Sequence[Moment]) -> isl.UnionMap:
-        """Where each instance of `sink`, which happens at `when`, finds its cell written last: one instance or the Init cell."""
-        return self._flow_around(data, sink, when, frozenset())[0]
+    def _flow(self, data: Var, sink: isl.Map, reader: Moment) -> isl.UnionMap:
+        """Where each instance of `sink`, which happens as `reader` says, finds its cell written last: one instance or the Init cell."""
+        return self._flow_around(data, sink, reader, frozenset())[0]
 
-    def _flow_around(self, data: Var, sink: isl.Map, when: Sequence[Moment], chain: frozenset[int]) -> Reduced:
+    def _flow_around(self, data: Var, sink: isl.Map, reader: Moment, chain: frozenset[int]) -> Reduced:
         """The last writer outside the chain, and what the chain wrote after that."""
         nothing = isl.UnionMap.empty(sink.get_space().params())
         writes = self._writes(data)
@@ -357,34 +338,30 @@ class Dataflow:
         if not writes:
             return isl.UnionMap.from_map(sink), nothing
         owners, parts = nothing, nothing
-        plain = _unnamed(sink)
-        for reader in when:
-            search = LastWrite(reader, reader.accessing(plain), [w.moment for w in outside], [w.cells for w in outside])
-            search.run()
-            record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
+        search = LastWrite(reader, reader.accessing(_unnamed(sink)), [w.moment for w in outside], [w.cells for w in outside])
+        search.run()
+        record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
+        for number, found in search.found:
+            owners = owners.union(isl.UnionMap.from_map(self._between(sink, outside[number], found)))
+        if not search.todo.is_empty():
+            initial = search.read.intersect_domain(search.todo)
+            owners = owners.union(isl.UnionMap.from_map(coalesced(_named(initial, _in(sink), self._cell_name(data)))))
+        for write in inside:
+            related = search.read.apply_range(write.cells.reverse())
+            after = preceding(reader, write.moment, related)
             for number, found in search.found:
-                owners = owners.union(isl.UnionMap.from_map(self._between(sink, reader, outside[number], found)))
-            if not search.todo.is_empty():
-                initial = reader.from_points(search.read.intersect_domain(search.todo))
-                owners = owners.union(isl.UnionMap.from_map(coalesced(_named(initial, _in(sink), self._cell_name(data)))))
-            for write in inside:
-                related = search.read.apply_range(write.cells.reverse())
-                after = preceding(reader, write.moment, related)
-                for number, found in search.found:
-                    hidden = found.apply_range(preceding(outside[number].moment, write.moment, _all_pairs(outside[number], write)))
-                    after = coalesced(after.subtract(hidden))
-                if not after.is_empty():
-                    parts = parts.union(isl.UnionMap.from_map(self._between(sink, reader, write, after)))
+                hidden = found.apply_range(preceding(outside[number].moment, write.moment, _all_pairs(outside[number], write)))
+                after = coalesced(after.subtract(hidden))
+            if not after.is_empty():
+                parts = parts.union(isl.UnionMap.from_map(self._between(sink, write, after)))
         # Cheap, and a hole here would be a source that nobody asks about.
         if not isl.UnionSet.from_set(sink.domain()).is_subset(owners.domain()) or not owners.is_single_valued():
             raise NotModelled(f"isl did not find where {data.name} was written last")
         return owners, parts
 
-    def _between(self, sink: isl.Map, reader: Moment, write: _Write, found: isl.Map) -> isl.Map:
+    def _between(self, sink: isl.Map, write: _Write, found: isl.Map) -> isl.Map:
         """A relation between points as one between instances."""
-        moved = reader.reach is not None or write.moment.reach is not None
-        between = reader.from_points(write.moment.to_instances(found))
-        return _named(coalesced(between) if moved else between, _in(sink), self._name(write.statement))
+        return _named(found, _in(sink), self._name(write.statement))
 
     def _writes(self, data: Var) -> list[_Write]:
         """The writes to a memory that are left, with their times."""
@@ -393,8 +370,9 @@ class Dataflow:
             known = []
             for statement in self.statements.writers(data):
                 access = _unnamed(self._write(statement).intersect_domain(self.domain(statement)))
-                for moment in self._moments(statement, self._all(statement), statement.scene.time):
-                    known.append(_Write(statement, moment, moment.accessing(access)))
+                instances = self._all(statement)
+                moment = Moment(instances.space, (0, *statement.scene.time), instances.points)
+                known.append(_Write(statement, moment, moment.accessing(access)))
             self._known.writes[data] = known
         return known
 

@@ -17,28 +17,16 @@ Time = tuple[int | Dim, ...]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order.
-
-    `reach` leads from the instances to these points where they are not the same. No tuple has a name.
-    """
+    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order. No tuple has a
+    name."""
 
     space: NamedSpace
     time: Time
     instances: isl.Set
-    reach: isl.Map | None = None
 
     def accessing(self, access: isl.Map) -> isl.Map:
-        """Point -> cell, of a relation from instances to cells."""
-        inside = access.intersect_domain(self.instances)
-        return inside if self.reach is None else self.reach.reverse().apply_range(inside)
-
-    def from_points(self, relation: isl.Map) -> isl.Map:
-        """A relation from points as one from instances."""
-        return relation if self.reach is None else self.reach.apply_range(relation)
-
-    def to_instances(self, relation: isl.Map) -> isl.Map:
-        """A relation to points as one to instances."""
-        return relation if self.reach is None else relation.apply_range(self.reach.reverse())
+        """Point -> cell, of a relation from points to cells, where they happen."""
+        return access.intersect_domain(self.instances)
 
 
 def suffixes(moments: Sequence[Moment], position: int) -> list[isl.Map]:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Let, Seq
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking, is_plain
 from layoutproof.verify.lockstep.assumptions import Assumptions
-from layoutproof.verify.lockstep.items import Flattener, Form, Fresh, Item, Promise
+from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memory import Cells, Memories, say_buffer
 from layoutproof.verify.lockstep.refusal import Mismatch
 from layoutproof.verify.lockstep.scenes import bind, enter, has_calls, is_speakable, shared_name, where, with_unknown
@@ -37,14 +37,12 @@ class Leaf:
 def leaves(item: Item, flattener: Flattener, scene: Scene, alone: bool = True) -> Iterator[Leaf]:
     """Everything that a step does, in order.
 
-    Raises Mismatch where a block's init is in it, which runs at moments of its own, and for calls that nobody looks into.
+    Raises Mismatch for calls that nobody looks into.
     """
     scene = facts_at(scene, item.known)
     node = item.node
     match node:
-        case Promise(form=Form.GUARDED):
-            raise Mismatch(f"an init that runs in the first iteration of its reduction has no counterpart ({item.place})")
-        case Fresh() | BufferStore() | Evaluate() | Promise():
+        case Fresh() | BufferStore() | Evaluate():
             yield Leaf(item, scene, alone)
         case Seq():
             for part in flattener.items(item):
@@ -68,8 +66,6 @@ def leaves(item: Item, flattener: Flattener, scene: Scene, alone: bool = True) -
             inside = with_unknown(scene, shared, shared) if scalar else scene
             for part in flattener.items(replace(item.inside(body), env=bind(item.env, var, shared))):
                 yield from leaves(part, flattener, inside, alone)
-        case Block(name=name):
-            raise Mismatch(f"block {name}, which has an init, has no counterpart ({item.place})")
         case _:
             raise Mismatch(f"a statement that the walk does not know stands {item.place}")
 

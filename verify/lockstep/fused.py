@@ -52,4 +52,4 @@ def _two_of(item: Item, loop: For, outer: Expr, scene: Scene, asking: Asking) ->
     zero = const(0, dtype)
     body = Let(loop.var, first * inner + second, loop.body, span=loop.span)
     inside = replace(loop, var=second, start=zero, extent=inner, body=body)
-    return replace(item, node=replace(loop, var=first, start=zero, extent=outer, body=inside), ready=True)
+    return replace(item, node=replace(loop, var=first, start=zero, extent=outer, body=inside))

@@ -1,19 +1,17 @@
 """Statements as the walk meets them: blocks are guards and bindings, lets are what they stand for, declarations are nothing.
 
-A block's init is a statement of its own: at every visit where the block reduces nothing; otherwise where the new program has it, with
-a promise that it may stand there (`inits.py`). Part of the trust base.
+Part of the trust base.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Expr, IntImm, logical_and
-from layoutproof.ir.interp.facts import InitScope
+from layoutproof.ir.expr import TRUE, Expr, IntImm
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import (
@@ -22,9 +20,7 @@ from layoutproof.ir.stmt import (
     Block,
     DeclBuffer,
     Evaluate,
-    For,
     IfThenElse,
-    IterKind,
     IterVar,
     Let,
     Seq,
@@ -33,21 +29,11 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.visit import walk
 from layoutproof.verify.instances import is_index_like, is_larger
 from layoutproof.verify.integers import at_least, below
-from layoutproof.verify.lockstep.reductions import guarded_init, hoisted_init
-from layoutproof.verify.lockstep.refusal import Mismatch
 from layoutproof.verify.lockstep.scenes import Env, bind, has_calls, say
 from layoutproof.verify.lockstep.sides import Side
 from layoutproof.verify.spot import Spot
 
 _LARGEST_LET = 64
-
-
-class Form(StrEnum):
-    """Where the init of a block with a reduction stands in the new program."""
-
-    KEPT = "in a block"
-    GUARDED = "at the block, in the first iteration of the loops that repeat"
-    HOISTED = "before the reduction's outermost loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +44,14 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """The init of a reduction may stand where `form` puts it."""
-
-    scope: InitScope
-    form: Form
-
-
-@dataclass(frozen=True, slots=True)
 class Item:
-    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that is taken.
+    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that is taken."""
 
-    `ready`: what precedes it (an init that was moved out of it) has been dealt with.
-    """
-
-    node: Stmt | Fresh | Promise
+    node: Stmt | Fresh
     env: Env = field(default_factory=dict)
     known: tuple[Expr, ...] = ()
     within: tuple[Expr, ...] = ()
     block: str | None = None
-    ready: bool = False
 
     @property
     def place(self) -> str:
@@ -85,8 +59,6 @@ class Item:
         match self.node:
             case Fresh(buffer=buffer):
                 return f"where {buffer.name} is allocated"
-            case Promise(scope=scope):
-                return f"in block {scope.path[-1].name}" if isinstance(scope.path[-1], Block) else "in a block"
             case _:
                 return Spot(self.node, self.block).place_of(self.node)
 
@@ -101,10 +73,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Flattener:
-    """Makes steps of one program's statements. `forms` says, by identity of a block, where its init is to stand."""
+    """Makes steps of one program's statements."""
 
     side: Side
-    forms: dict[int, Form]
 
     def items(self, item: Item) -> list[Item]:
         """The steps that an item is, transparent ones opened."""
@@ -127,23 +98,10 @@ class Flattener:
                 yield from self._items(replace(item.inside(body), env=bind(item.env, var, item.say(value))))
             case Block():
                 yield from self._block(item, node)
-            case For() if not item.ready:
-                for scope in self.side.reductions.get(id(node), ()):
-                    yield from self._moved(item, scope)
-                yield replace(item, ready=True)
             case Evaluate(value=IntImm()):
                 return
             case _:
                 yield item
-
-    def _moved(self, item: Item, scope: InitScope) -> Iterator[Item]:
-        """What a reduction's init is before its outermost loop."""
-        form = self.forms.get(id(scope.path[-1]), Form.KEPT)
-        if form is Form.KEPT:
-            return
-        yield replace(item, node=Promise(scope, form))
-        if form is Form.HOISTED:
-            yield from self._items(item.inside(hoisted_init(scope)))
 
     def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
         """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
@@ -165,34 +123,16 @@ class Flattener:
         inner = replace(item, block=name, within=())
         for position, iter_var in enumerate(block.iter_vars):
             if not self._stands_for(iter_var.binding, block, inner.env):
-                if block.init is not None:
-                    raise Mismatch(f"a variable of block {block.name}, which has an init, is bound to what changes in it ({item.place})")
                 yield replace(inner, node=_as_let(block, position))
                 return
             inner = replace(inner, env=bind(inner.env, iter_var.var, inner.say(iter_var.binding)))
         for buffer in block.alloc_buffers:
             yield replace(inner, node=Fresh(buffer))
         domains = tuple(d for v in block.iter_vars for d in domain_of(v, inner.env))
-        scope = self.side.scopes.get(id(block))
-        if block.init is not None and (scope is None or scope.loop is None):
-            spatial = [c for v in block.iter_vars if v.kind is not IterKind.REDUCE for c in raw_domain(v)]
-            yield from self._items(inner.inside(_when(logical_and(*spatial), block.init)))
-        elif block.init is not None and scope is not None:
-            form = self.forms.get(id(block), Form.KEPT)
-            if form is Form.KEPT:
-                yield replace(inner, node=block, within=domains)
-                return
-            if form is Form.GUARDED:
-                yield from self._items(inner.inside(guarded_init(scope)))
-        yield from self.body_of(inner, block, domains)
-
-    def body_of(self, inner: Item, block: Block, domains: tuple[Expr, ...]) -> Iterator[Item]:
-        """The update of a block whose variables are bound in `inner`."""
         if block.where == TRUE:
-            yield from self._items(inner.inside(block.body, (*inner.known, *domains)))
+            yield from self._items(inner.inside(body_of(block), (*inner.known, *domains)))
         else:
-            guard = IfThenElse(block.where, block.body, span=block.span)
-            yield replace(inner, node=guard, within=domains)
+            yield replace(inner, node=IfThenElse(block.where, body_of(block), span=block.span), within=domains)
 
 
 def _as_let(block: Block, position: int) -> Stmt:
@@ -211,7 +151,3 @@ def raw_domain(iter_var: IterVar) -> tuple[Expr, Expr]:
 def domain_of(iter_var: IterVar, env: Env) -> tuple[Expr, ...]:
     """The same over the shared names."""
     return tuple(say(condition, env) for condition in raw_domain(iter_var))
-
-
-def _when(condition: Expr, body: Stmt) -> Stmt:
-    return IfThenElse(condition, body)

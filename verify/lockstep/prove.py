@@ -14,8 +14,6 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Block
-from layoutproof.ir.visit import walk
 from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.facts import Facts, Stopwatch, proved
@@ -24,12 +22,11 @@ from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.assumptions import Assumptions
 from layoutproof.verify.lockstep.contracts import new_steps
 from layoutproof.verify.lockstep.extras import Extras
-from layoutproof.verify.lockstep.items import Flattener, Form, Item
+from layoutproof.verify.lockstep.items import Flattener, Item
 from layoutproof.verify.lockstep.memory import Memories, Relaid
 from layoutproof.verify.lockstep.owed import Owed
-from layoutproof.verify.lockstep.reductions import repeating
 from layoutproof.verify.lockstep.refusal import Mismatch
-from layoutproof.verify.lockstep.sides import Side, loops_around
+from layoutproof.verify.lockstep.sides import Side
 from layoutproof.verify.lockstep.values import Prover
 from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.verdict import Verdict
@@ -74,7 +71,7 @@ def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: fro
     memories = Memories.of(rewrite, before, after, asking, without)
     grown = _grown(rewrite, memories)
     origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
-    mine, theirs = Flattener(before, _forms(before, after, origins)), Flattener(after, {})
+    mine, theirs = Flattener(before), Flattener(after)
     extras = Extras(memories, asking, Assumptions(memories, asking, grown, without))
     walking = Walk(memories, asking, values, mine, theirs, origins, extras, without)
     walking.sequence(mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), Scene(), top=True)
@@ -137,27 +134,3 @@ def _check_records(rewrite: Rewrite, moved: Collection[str]) -> None:
 def _said(index_map: IndexMap) -> str:
     """An index map's text with its inputs numbered."""
     return index_map_text(index_map.rename([f"x{k}" for k in range(len(index_map.inputs))]))
-
-
-def _forms(before: Side, after: Side, origins: Mapping[int, int]) -> dict[int, Form]:
-    """Where the new program has the init of each of the old one's blocks: a guess, which the walk finds to be right or wrong."""
-    kept: set[int] = set()
-    for node in walk(after.func.body):
-        if isinstance(node, Block) and node.init is not None:
-            scope = after.scopes.get(id(node))
-            if scope is not None and scope.loop is not None:
-                kept |= {origins[n] for n in after.numbers_in(node.init) if n in origins}
-    around: dict[int, set[str]] = {}
-    loops = [names for _, names in loops_around(after.func.body)]
-    for number, names in enumerate(loops):
-        if number in origins:
-            around.setdefault(origins[number], set()).update(names)
-    forms: dict[int, Form] = {}
-    for key, scope in before.scopes.items():
-        block = scope.path[-1] if scope.path else None
-        if not isinstance(block, Block) or block.init is None or before.numbers_in(block.init) & kept:
-            continue
-        repeats = {loop.var.name for loop in repeating(scope)}
-        there = {name for number in before.numbers_in(block.init) for name in around.get(number, ())}
-        forms[key] = Form.GUARDED if repeats & there else Form.HOISTED
-    return forms

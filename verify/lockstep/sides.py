@@ -1,17 +1,16 @@
-"""One of the two programs: its memories under whatever names they go, what its statements touch, and its blocks' inits.
+"""One of the two programs: its memories under whatever names they go, and what its statements touch.
 
 Part of the trust base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.interp.facts import InitScope, find_init_scopes
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
@@ -58,8 +57,7 @@ class Side:
     """A program as the walk needs it.
 
     `roots` gives the memory behind a pointer's other names. `numbers` are the numbers of a store, by identity, in the order of
-    `visit.stores_in`. `scopes` are the reductions of blocks with an init, by the block's identity; `reductions` the same by the
-    identity of the reduction's outermost loop. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
+    `visit.stores_in`. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
     something else, to which one NaN is not like another.
     """
 
@@ -67,8 +65,6 @@ class Side:
     apart: bool
     roots: Mapping[Var, Var]
     numbers: Mapping[int, frozenset[int]]
-    scopes: Mapping[int, InitScope]
-    reductions: Mapping[int, tuple[InitScope, ...]]
     parameters: frozenset[Var]
     shows_bits: bool
     _touched: dict[int, tuple[Node, Touched]] = field(default_factory=dict)
@@ -83,10 +79,9 @@ class Side:
         numbers: dict[int, frozenset[int]] = {}
         for number, store in enumerate(stores_in(func.body)):
             numbers[id(store)] = numbers.get(id(store), frozenset()) | {number}
-        scopes, reductions = _inits(func)
         parameters = frozenset(buffer.data for buffer in func.buffers)
         roots = _roots(func.body)
-        return Side(facts, apart, roots, numbers, scopes, reductions, parameters, _shows_bits(func, roots))
+        return Side(facts, apart, roots, numbers, parameters, _shows_bits(func, roots))
 
     @property
     def func(self) -> PrimFunc:
@@ -182,26 +177,3 @@ def _roots(body: Stmt) -> dict[Var, Var]:
                 raise Mismatch(f"the pointer {node.var.name} is not a name for memory that has one")
             found[node.var] = found.get(pointer, pointer)
     return found
-
-
-def _inits(func: PrimFunc) -> tuple[dict[int, InitScope], dict[int, tuple[InitScope, ...]]]:
-    scopes: dict[int, InitScope] = {}
-    reductions: dict[int, tuple[InitScope, ...]] = {}
-    for place, scope in find_init_scopes(func.body).items():
-        if place[-1] in scopes:
-            raise Mismatch("a block with an init stands in the program twice")
-        scopes[place[-1]] = scope
-        if scope.loop is not None:
-            reductions[id(scope.loop)] = (*reductions.get(id(scope.loop), ()), scope)
-    return scopes, reductions
-
-
-def loops_around(stmt: Stmt) -> Iterator[tuple[BufferStore, frozenset[str]]]:
-    """Every store with the names of the loops around it, in program order."""
-    stack: list[tuple[Node, frozenset[str]]] = [(stmt, frozenset())]
-    while stack:
-        node, names = stack.pop()
-        if isinstance(node, BufferStore):
-            yield node, names
-        inside = names | {node.var.name} if isinstance(node, For) else names
-        stack.extend((child, inside) for child in reversed(list(children(node))) if isinstance(child, Stmt))

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Cast, Compare, Expr, IntImm, Logical, LogicalOp, Var
-from layoutproof.ir.interp.facts import InitScope
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, IterKind, Let, Stmt
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.clauses import Clause
@@ -24,9 +23,7 @@ from layoutproof.verify.integers import below
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.extras import Extras, cells_of, facts_at
 from layoutproof.verify.lockstep.fused import try_apart
-from layoutproof.verify.lockstep.inits import Inits
-from layoutproof.verify.lockstep.items import Flattener, Form, Fresh, Item, Promise
-from layoutproof.verify.lockstep.kept import Reductions
+from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memory import Cells, Memories
 from layoutproof.verify.lockstep.refusal import Mismatch
 from layoutproof.verify.lockstep.scenes import bind, enter, has_calls, is_speakable, reads_nothing, shared_name, where, with_unknown
@@ -64,14 +61,6 @@ class Walk:
     _trying: bool = False
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
     _same: dict[tuple[int, int], tuple[Stmt, Stmt]] = field(default_factory=dict)
-    _reductions: Reductions | None = None
-
-    @property
-    def reductions(self) -> Reductions:
-        """The blocks that keep their init."""
-        if self._reductions is None:
-            self._reductions = Reductions(self.memories, self.before, self.after, self._is_same_index, self.sequence)
-        return self._reductions
 
     # -- sequences --------------------------------------------------------------------------------------------------------
 
@@ -110,17 +99,13 @@ class Walk:
             born.clear()
 
     def _births(self, olds: list[Item], news: list[Item], born: set[Var], scene: Scene) -> None:
-        """Take memory that comes into being, and promises about inits, from the heads: new memory is fresh only where the old one is, or
-        is not there yet.
+        """Take memory that comes into being from the heads: new memory is fresh only where the old one is, or is not there yet.
 
         `born` is the old memory that came into being since the last step that did anything.
         """
-        while olds and isinstance(olds[0].node, Fresh | Promise):
-            item = olds.pop(0)
-            if isinstance(item.node, Fresh):
-                born.add(item.node.buffer.data)
-            elif isinstance(item.node, Promise):
-                self._keep(item, item.node, facts_at(scene, item.known))
+        while olds and isinstance(olds[0].node, Fresh):
+            born.add(olds[0].node.buffer.data)
+            olds.pop(0)
         while news and isinstance(news[0].node, Fresh):
             data = news[0].node.buffer.data
             was = self.memories.was(data)
@@ -142,17 +127,6 @@ class Walk:
     def _is_awaited(self, old: Item, news: list[Item]) -> bool:
         """Whether a step of the new program is the counterpart, as the witness has it."""
         return bool(self._numbers(old) & {n for item in news for n in self._origins(item)})
-
-    def _keep(self, item: Item, promise: Promise, scene: Scene) -> None:
-        inits = Inits(self.before.side, self.asking)
-        block = promise.scope.path[-1]
-        name = block.name if isinstance(block, Block) else ""
-        if promise.form is Form.HOISTED:
-            inits.check_hoisted(promise.scope, item, scene)
-            self.said.setdefault(f"the init of block {name} may run before the reduction: nothing in between touches what it does")
-        else:
-            inits.check_guarded(promise.scope, item, scene)
-            self.said.setdefault(f"the init of block {name} may run in the first iteration: every result's first update is there")
 
     def _out_of_order(self, old: Item | None, new: Item | None) -> Mismatch:
         if new is None:
@@ -218,8 +192,6 @@ class Walk:
             case (Evaluate() as a, Evaluate() as b):
                 self._effect(old, a, new, b, scene)
                 return [], []
-            case (Block() as a, Block() as b):
-                return self._block(old, a, new, b, scene)
             case _:
                 return self._open(old, new, scene)
 
@@ -231,11 +203,9 @@ class Walk:
         theirs = self._opened(new, self.after, scene)
         if theirs is not None:
             return [old], theirs
-        pairs = ((old, self.before), (new, self.after))
-        if not any(isinstance(item.node, For) and self._keeps_init(item.node, side) for item, side in pairs):
-            apart = try_apart(old, new, scene, self.asking)
-            if apart is not None:
-                return apart
+        apart = try_apart(old, new, scene, self.asking)
+        if apart is not None:
+            return apart
         if self.asking.is_empty(scene):
             return [], []
         raise self._unlike(old, new)
@@ -262,9 +232,9 @@ class Walk:
                 if is_speakable(said) and self.asking.never(scene, said):
                     return flattener.items(item.inside(otherwise)) if otherwise is not None else []
                 return None
-            case For(var=var, start=start, extent=extent, body=body) as loop:
+            case For(var=var, start=start, extent=extent, body=body):
                 first, size = item.say(start), item.say(extent)
-                if not (is_speakable(first) and is_speakable(size)) or self._keeps_init(loop, flattener):
+                if not (is_speakable(first) and is_speakable(size)):
                     return None
                 if self.asking.always(scene, below(size, 1)):
                     return []
@@ -273,11 +243,6 @@ class Walk:
                 return None
             case _:
                 return None
-
-    @staticmethod
-    def _keeps_init(loop: For, flattener: Flattener) -> bool:
-        scopes = flattener.side.reductions.get(id(loop), ())
-        return any(flattener.forms.get(id(s.path[-1]), Form.KEPT) is Form.KEPT for s in scopes)
 
     def _calls(self, old: Stmt, new: Stmt) -> bool:
         return self.before.side.touched(old).calls or self.after.side.touched(new).calls
@@ -301,11 +266,6 @@ class Walk:
     def _loop(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> None:
         if self.before.side.touched(a.body).calls and a.kind is not b.kind:
             raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and calls in it what nobody looks into")
-        mine, theirs = self._scopes(a, self.before), self._scopes(b, self.after)
-        if len(mine) != len(theirs):
-            raise Mismatch(f"an init of the reduction over {a.var.name} ({old.place}) has no counterpart")
-        for one, other in zip(mine, theirs, strict=True):
-            self.reductions.check(one, other, (old.env, new.env), scene)
         var, inside = self._entered(old, a, scene)
         if b.var.dtype != a.var.dtype:
             value: Expr = Cast(b.var.dtype, var)
@@ -314,10 +274,6 @@ class Walk:
         olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, var)))
         news = self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, value)))
         self.sequence(olds, news, inside)
-
-    def _scopes(self, loop: For, flattener: Flattener) -> list[InitScope]:
-        scopes = flattener.side.reductions.get(id(loop), ())
-        return [s for s in scopes if flattener.forms.get(id(s.path[-1]), Form.KEPT) is Form.KEPT]
 
     def _entered(self, item: Item, loop: For, scene: Scene) -> tuple[Var, Scene]:
         """The shared variable of a loop; of a range that depends on data only the type is known."""
@@ -342,15 +298,6 @@ class Walk:
         shared = Var(f"{shared_name(a.var.name, scene, self.before.side.facts)}@{next(self.memories.fresh)}", a.var.dtype)
         olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, shared)))
         return olds, self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, shared)))
-
-    def _block(self, old: Item, a: Block, new: Item, b: Block, scene: Scene) -> _Opened:
-        """Blocks that both keep their init; that the inits agree was found at the reduction's outermost loop."""
-        if (id(a), id(b)) not in self.reductions.paired:
-            raise Mismatch(f"the inits of blocks {a.name} ({old.place}) and {b.name} ({new.place}) are not of one reduction")
-        for v, w in zip(a.iter_vars, b.iter_vars, strict=True):
-            if v.kind is not IterKind.REDUCE and not self._is_same_index(old.say(v.var), new.say(w.var), scene):
-                raise Mismatch(f"{v.var.name} of block {a.name} ({old.place}) is not known to be what it was")
-        return list(self.before.body_of(old, a, old.within)), list(self.after.body_of(new, b, new.within))
 
     def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, scene: Scene) -> None:
         match a.value, b.value:
@@ -418,7 +365,7 @@ def expr_text_of(store: BufferStore) -> str:
     return f"{store.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in store.indices)}]"
 
 
-def _bears(node: Stmt | Fresh | Promise, data: Var) -> bool:
+def _bears(node: Stmt | Fresh, data: Var) -> bool:
     """Whether a memory comes into being in a step."""
     match node:
         case Fresh(buffer=buffer):

@@ -294,7 +294,7 @@ class RandomProgram:
         del self.vars[len(self.vars) - len(iter_vars) :]
         notes = Attributes({"a.b": 1, "text": 'q"'}) if self.rng.random() < 0.3 else Attributes()
         name = self.rng.choice([self.name("block"), "root", ""])
-        return Block(name, iter_vars, body, init, where, reads, writes, allocated, matches, notes)
+        return Block(name, iter_vars, body, where, reads, writes, allocated, matches, notes, init=init)
 
     def iter_vars(self) -> tuple[IterVar, ...]:
         result: list[IterVar] = []

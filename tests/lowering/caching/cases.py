@@ -13,8 +13,8 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script import loads, print_func
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
+from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.inits import data_read, data_written
 from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.verdict import Status
 
