@@ -16,7 +16,7 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, const, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
-from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterKind, IterVar, Stmt
+from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Stmt
 from layoutproof.ir.subst import fresh
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
@@ -226,14 +226,13 @@ def _iterators(block: Block, extents: Extents) -> tuple[IterVar, ...]:
 
 
 def _where_it_was(rewrite: Rewrite, target: Block, block: Block, extents: Extents) -> Rewrite:
-    """The rewrite in which instances outside the old domains are extra; a reduction's iterators say nothing of its init."""
-    inits = {id(store) for store in (stores_in(target.init) if target.init is not None else ())}
+    """The rewrite in which instances outside the old domains are extra."""
     stores = list(stores_in(rewrite.new.body))
     own = {id(store) for store in stores_in(target)}
     maps: list[InstanceMap] = []
     for claim in rewrite.witness.instances:
         store = id(stores[claim.new_store])
-        told = [v for v in block.iter_vars if v.var in extents and (store not in inits or v.kind is not IterKind.REDUCE)]
+        told = [v for v in block.iter_vars if v.var in extents]
         where = [v.binding < v.domain.extent for v in told]
         maps.append(replace(claim, where=logical_and(*where)) if store in own and where else claim)
     return replace(rewrite, witness=replace(rewrite.witness, instances=tuple(maps)))

@@ -13,10 +13,10 @@ from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, const, equal, logical_an
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, For, ForKind, IterKind, IterVar
 from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import find_block
@@ -181,7 +181,25 @@ class _Mapped:
         body = guarded_block(moved, guard) if guard != TRUE else moved
         conditions = [substitute(c, values) for c in self.chain.conditions]
         new = put(self.func, self.chain.links[0], nest(loops, under(conditions, body)))
-        return rewrite_by_values(self.func, new, values)
+        return self.with_inits_at_start(rewrite_by_values(self.func, new, values))
+
+    def with_inits_at_start(self, rewrite: Rewrite) -> Rewrite:
+        """The witness with the init at the start of the reduction in both programs, wherever the map takes that instance."""
+        if self.block.init is None:
+            return rewrite
+        ours = {id(store) for store in stores_in(self.block.init)}
+        inits = {number for number, store in enumerate(stores_in(self.func.body)) if id(store) in ours}
+        reduced = {i.binding for i in self.block.iter_vars if i.kind is IterKind.REDUCE}
+        around = loops_of_stores(self.func.body)
+
+        def at_start(claim: InstanceMap) -> InstanceMap:
+            if claim.old_store not in inits or claim.old_store is None or claim.instances is None:
+                return claim
+            pairs = zip(around[claim.old_store], claim.instances.outputs, strict=True)
+            outputs = tuple(loop.start if loop.var in reduced else output for loop, output in pairs)
+            return replace(claim, instances=IndexMap(claim.instances.inputs, outputs))
+
+        return replace(rewrite, witness=replace(rewrite.witness, instances=tuple(at_start(c) for c in rewrite.witness.instances)))
 
     def loops(self) -> list[For]:
         """A loop for each output of the map."""

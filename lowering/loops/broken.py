@@ -97,7 +97,7 @@ class _Search:
         return None
 
     def instance(self, side: _Side, names: Mapping[Var, Var]) -> list[Expr]:
-        """The old loops of an access over the variables of a scene. An init stands at the start of loops that it takes no part in."""
+        """The old loops of an access over the variables of a scene."""
         assert side.claim.instances is not None
         values: dict[Var, Expr] = {loop.var: names.get(loop.var, loop.start) for loop in self.new_loops[side.claim.new_store]}
         return [substitute(output, values) for output in side.claim.instances.outputs]

@@ -198,7 +198,8 @@ def _split(func: PrimFunc, block: Block, loops: Sequence[For], conditions: Seque
         annotations=Attributes(),
         span=block.span,
     )
-    return _Split(nest(copies, init), values)
+    # A loop that is not mentioned is taken at its start in the new block, and is what it was everywhere else.
+    return _Split(nest(copies, init), {var: value for var, value in values.items() if var in spatial})
 
 
 def _check_splittable(block: Block, init: Stmt, conditions: Sequence[Expr]) -> None:

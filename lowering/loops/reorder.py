@@ -22,7 +22,7 @@ class Reorder(Pass):
     """Put loops into the order given, outermost first (the roadmap's nests of split loops).
 
     Loops that are not named keep their places. Between the outermost and the innermost of the named loops only loops and branches may
-    stand; the branches go inside. What a block's init means does not change: it runs before the first update of each result.
+    stand; the branches go inside. A block's init goes with the instance at the start of its reduction.
     """
 
     primitive: ClassVar[str] = "reorder"

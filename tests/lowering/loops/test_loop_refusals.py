@@ -53,13 +53,13 @@ REFUSALS: dict[str, Refusal] = {
         codes.LOOP_NEST, plain("for i in range(4):\n    for j in range(i):\n        B[i] = A[j]"), Fuse("root", (0, 1))
     ),
     "fuse_too_long": Refusal(codes.SPLIT_FACTORS, plain("for i, j in T.grid(65536, 65536):\n    B[0] = A[0]"), Fuse("root", (0, 1))),
-    "fuse_restarts_a_reduction": Refusal(
+    "init_guarded_off_at_the_start": Refusal(
         claims.OTHER_END,
         plain(
-            'for r, k in T.grid(3, 5):\n    with T.sblock("sum"):\n        vk = T.axis.reduce(5, k)\n'
-            "        with T.init():\n            B[0] = 0\n        B[0] = B[0] + A[vk]"
+            'for i, k in T.grid(4, 5):\n    with T.sblock("sum"):\n        vi, vk = T.axis.remap("SR", [i, k])\n'
+            "        with T.init():\n            B[vi] = 0\n        B[vi] = B[vi] + A[vk]"
         ),
-        Fuse("sum", ("r", "k")),
+        TransformBlockLayout("sum", "lambda i, k: [i, k + 3]"),
     ),
     "parallel_race": Refusal(claims.RACE, SHIFT, Parallel("root", "i")),
     "parallel_reduction": Refusal(claims.RACE, apart(running_sum()), Parallel("sum", "k")),

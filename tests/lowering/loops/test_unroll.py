@@ -120,8 +120,8 @@ def test_the_inits_of_results_go_with_them() -> None:
     assert_same_sums(func, schedule.func)
 
 
-def test_a_loop_inside_a_reduction_does_not_start_it_again() -> None:
-    """A loop below the reduction's outermost one that no variable is bound to: one init all the same."""
+def test_a_loop_that_no_variable_is_bound_to_starts_a_reduction_again() -> None:
+    """Each copy of a loop that no variable is bound to has the init, as each iteration did."""
     func = program(f"""def main(A: T.Buffer((5,), "int32"), B: T.Buffer((1,), "int32")):
 {NOALIAS}    for k, r in T.grid(5, 3):
         with T.sblock("sum"):
@@ -131,7 +131,7 @@ def test_a_loop_inside_a_reduction_does_not_start_it_again() -> None:
             B[0] = B[0] + A[vk]
 """)
     rewrite = expanded(func, "sum", "r")
-    assert print_func(rewrite.new).count("T.init()") == 1
+    assert print_func(rewrite.new).count("T.init()") == 3
     assert_same_sums(func, rewrite.new)
     outside = loads(print_func(func).replace("for k, r in T.grid(5, 3)", "for r, k in T.grid(3, 5)"), "outside.py")
     rewrite = expanded(outside, "sum", "r")
@@ -175,12 +175,13 @@ def test_what_cannot_be_written_out(extent: str, words: str, help_text: str) -> 
     assert "T.unroll(" in print_func(Unroll("root", "i").propose(func).new)
 
 
-def test_a_loop_over_results_and_updates_at_once_is_refused() -> None:
-    """No copy of the block alone has the init of a result whose updates are in several copies."""
-    func = Schedule(apart(running_sum()))
-    func.fuse("sum", ["i", "k"])
-    with pytest.raises(LayoutproofError, match="says both which result of block sum is meant and what is added to it"):
-        Unroll("sum", 0, True).propose(func.func)
+def test_a_loop_over_results_and_updates_at_once_keeps_the_inits_that_run() -> None:
+    """Of the copies of a fused loop, those at the start of a result's reduction have its init, and no others."""
+    schedule = Schedule(apart(running_sum()))
+    schedule.fuse("sum", ["i", "k"])
+    rewrite = expanded(schedule.func, "sum", 0)
+    assert print_func(rewrite.new).count("T.init()") == 14
+    assert_same_sums(schedule.func, rewrite.new)
 
 
 def test_a_wrong_copy_is_found() -> None:

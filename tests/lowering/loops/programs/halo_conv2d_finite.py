@@ -9,9 +9,9 @@ def main(A: T.Buffer(("N", H + 2, W + 2, "C"), "float32"), F: T.Buffer((3, 3, "C
     for n, y, x, k, ry, rx, c in T.grid(N, H, W, K, 3, 3, C):
         with T.sblock("conv2d"):
             vn, vy, vx, vk, vry, vrx, vc = T.axis.remap("SSSSRRR", [n, y, x, k, ry, rx, c])
-            T.where(1 <= y + ry and y + ry < H + 1 and 1 <= x + rx and x + rx < W + 1)
             T.reads(A[vn, vy + vry, vx + vrx, vc], F[vry, vrx, vc, vk])
             T.writes(B[vn, vy, vx, vk])
             with T.init():
                 B[vn, vy, vx, vk] = T.float32(0.0)
-            B[vn, vy, vx, vk] = B[vn, vy, vx, vk] + A[vn, vy + vry, vx + vrx, vc] * F[vry, vrx, vc, vk]
+            if 1 <= vy + vry and vy + vry < H + 1 and 1 <= vx + vrx and vx + vrx < W + 1:
+                B[vn, vy, vx, vk] = B[vn, vy, vx, vk] + A[vn, vy + vry, vx + vrx, vc] * F[vry, vrx, vc, vk]
