@@ -193,7 +193,7 @@ class _Mapped:
         around = loops_of_stores(self.func.body)
 
         def at_start(claim: InstanceMap) -> InstanceMap:
-            if claim.old_store not in inits or claim.old_store is None or claim.instances is None:
+            if claim.old_store is None or claim.old_store not in inits or claim.instances is None:
                 return claim
             pairs = zip(around[claim.old_store], claim.instances.outputs, strict=True)
             outputs = tuple(loop.start if loop.var in reduced else output for loop, output in pairs)
