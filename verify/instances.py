@@ -234,14 +234,23 @@ class Program:
     obstacles: tuple[Obstacle, ...]
     temporaries: frozenset[Var]
     buffers: tuple[Buffer, ...]
+    _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
+    _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        touching: dict[Var, list[Access]] = {}
+        for access in self.accesses:
+            touching.setdefault(access.data, []).append(access)
+        object.__setattr__(self, "_touching", touching)
+        object.__setattr__(self, "_owners", {buffer.data: buffer for buffer in reversed(self.buffers)})
 
     def touching(self, data: Var) -> Iterator[Access]:
         """The accesses of one memory, in the order of the text."""
-        return (access for access in self.accesses if access.data == data)
+        return iter(self._touching.get(data, ()))
 
     def allocation(self, data: Var) -> Buffer | None:
         """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is there."""
-        return next((buffer for buffer in self.buffers if buffer.data == data), None)
+        return self._owners.get(data)
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:
