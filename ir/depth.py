@@ -10,6 +10,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 
 MAX_SEQUENCE = 2500  # allocations, aliases and lets that follow one another in one function
+MAX_NESTING = 100  # loops, branches and blocks inside one another
 _USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone
 _FRAMES = 16  # calls that a walk makes for one statement inside another, with room to spare
 _NONE: tuple[Stmt, ...] = ()
@@ -20,14 +21,15 @@ def opens_scope(node: Node) -> bool:
     return isinstance(node, Allocate | DeclBuffer | Let | AttrStmt)
 
 
-def statement_depth(root: Stmt) -> int:
-    """How many statements stand inside one another, at most."""
+def statement_depth(root: Stmt, *, nested: bool = False) -> int:
+    """How many statements stand inside one another, at most; with `nested` those only that the text indents."""
     deepest = 0
-    stack: list[tuple[Stmt, int]] = [(root, 1)]
+    stack: list[tuple[Stmt, int]] = [(root, 0)]
     while stack:
-        stmt, depth = stack.pop()
+        stmt, around = stack.pop()
+        depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
         deepest = max(deepest, depth)
-        stack += [(inner, depth + 1) for inner in _inside(stmt)]
+        stack += [(inner, depth) for inner in _inside(stmt)]
     return deepest
 
 

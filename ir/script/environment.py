@@ -12,14 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer, Range
-from layoutproof.ir.depth import MAX_SEQUENCE
+from layoutproof.ir.depth import MAX_NESTING, MAX_SEQUENCE
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.source import Span
-
-MAX_NESTING = 100  # loops, branches and blocks inside one another
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.depth import MAX_NESTING, statement_depth
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
@@ -40,10 +41,14 @@ class Split(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop split.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover the loop.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover the loop, or
+        are so many that the program could not be read again.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
+        if statement_depth(func.body, nested=True) + len(self.factors) - 1 >= MAX_NESTING:
+            message = f"{len(self.factors)} factors make loops more than {MAX_NESTING} deep: no program nested so deeply can be read"
+            raise error(codes.SPLIT_FACTORS, message, loop.span)
         extents = _extents(loop, self.factors)
         taken = names_of(func)
         variables = [fresh_variable(f"{loop.var.name}_{k}", loop.var, taken) for k in range(len(extents))]
