@@ -24,6 +24,9 @@ from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.witness import rewrite_by_values
 
 
+MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new loops are
+
+
 @dataclass(frozen=True)
 class Split(Pass):
     """Make one loop several, outermost first (the roadmap's row sum: `j` becomes `j_outer`, `j_inner`).
@@ -46,8 +49,9 @@ class Split(Pass):
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
-        if statement_depth(func.body, nested=True) + len(self.factors) - 1 >= MAX_NESTING:
-            message = f"{len(self.factors)} factors make loops more than {MAX_NESTING} deep: no program nested so deeply can be read"
+        count = len(self.factors)
+        if count > MOST_FACTORS or statement_depth(func.body, nested=True) + count > MAX_NESTING:
+            message = f"{count} factors are too many: a program whose loops are nested so deeply cannot be read again"
             raise error(codes.SPLIT_FACTORS, message, loop.span)
         extents = _extents(loop, self.factors)
         taken = names_of(func)
