@@ -164,8 +164,10 @@ class Arithmetic:
         """Where it stands, for a claim."""
         return self.spot.place_of(self.node)
 
-    def parts(self) -> Iterator[tuple[Expr, Scene]]:
-        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not."""
+    def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, Scene]]:
+        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not. With `eager`, `and`
+        and `or` are none.
+        """
         stack = [(self.expr, self.scene)]
         while stack:
             expr, scene = stack.pop()
@@ -174,7 +176,7 @@ class Arithmetic:
                 case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                     stack += [(otherwise, _under(scene, condition, False)), (then, _under(scene, condition, True)), (condition, scene)]
                 case Logical(op=op, lhs=lhs, rhs=rhs):
-                    stack += [(rhs, _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
+                    stack += [(rhs, scene if eager else _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
                 case BufferLoad():
                     pass
                 case _:
@@ -221,6 +223,7 @@ class Program:
 
     `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given by the caller
     of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers, which are at least 0.
+    `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
     """
 
     function: PrimFunc
@@ -234,6 +237,7 @@ class Program:
     obstacles: tuple[Obstacle, ...]
     temporaries: frozenset[Var]
     buffers: tuple[Buffer, ...]
+    eager: tuple[Arithmetic, ...]
     _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
     _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
 
