@@ -427,26 +427,3 @@ def test_what_was_proved_before_is_looked_up(tmp_path: Any) -> None:
     store.close()
     assert [v.to_dict() for v in first.verdicts[1:]] == [v.to_dict() for v in second.verdicts[1:]]
     assert first.status is Status.PROVED
-
-
-_THROUGH = """
-@T.prim_func
-def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
-    T.func_attr({{"tir.noalias": True}})
-    t = T.alloc_buffer((16,), "{dtype}")
-    for i in range(16):
-        with T.block("narrow"):
-            v = T.axis.spatial(16, i)
-            t[v] = T.Cast("{dtype}", A[v])
-    for i in range(16):
-        with T.block("wide"):
-            v = T.axis.spatial(16, i)
-            B[v] = T.Cast("float32", t[v])
-"""
-
-
-def test_temporaries_of_two_types() -> None:
-    """What `set_dtype` makes of a program is compared, and not proved: values of two types are no error of the one who asks."""
-    narrow, wide = (loads(_THROUGH.format(dtype=dtype)) for dtype in ("float16", "float32"))
-    for before, after in ((wide, narrow), (narrow, wide)):
-        assert lp.compare(before, after).status in (Status.UNKNOWN, Status.REFUTED)
