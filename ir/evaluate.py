@@ -32,8 +32,9 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, walk
 
 # On Python numbers, numpy arrays and whatever else has Python's comparisons.
 COMPARISONS: Mapping[CompareOp, Callable[[Any, Any], Any]] = {
@@ -218,6 +219,12 @@ _EVALUATORS: dict[type[Expr], Callable[[Any, Mapping[str, Value]], Value]] = {
     Cast: lambda e, env: evaluate(e.value, env),
     Call: _call,
 }
+
+
+def foreign_part(expr: Expr) -> Node | None:
+    """The first part of an expression that index arithmetic does not contain: an undefined value, a load, a float; None without one."""
+    parts = (node for node in walk(expr) if type(node) not in _EVALUATORS or (isinstance(node, Call) and node.function != "abs"))
+    return next(parts, None)
 
 
 def evaluate(expr: Expr, env: Mapping[str, Value]) -> Value:

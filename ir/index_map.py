@@ -21,7 +21,7 @@ from layoutproof.ir import codes
 from layoutproof.ir.buffer import axis_groups, check_separators
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import INT32
-from layoutproof.ir.evaluate import Overflow, evaluate
+from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
 from layoutproof.ir.expr import (
     Binary,
     BinaryOp,
@@ -42,6 +42,7 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
+from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 
 
@@ -99,6 +100,11 @@ class IndexMap(Node):
             if isinstance(item, AxisSeparator):
                 separators.append(len(outputs) - 1)
             elif isinstance(item, Expr):
+                foreign = foreign_part(item)
+                if foreign is not None:
+                    shown = expr_text(foreign) if isinstance(foreign, Expr) else type(foreign).__name__
+                    message = f"entry {position} of an index map holds `{shown}`: an index map is made of integers and its indices"
+                    raise error(codes.MAP_FORM, message, foreign.span)
                 outputs.append(item)
             elif isinstance(item, int | np.integer) and not isinstance(item, bool):
                 outputs.append(const(int(item)))

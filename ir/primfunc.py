@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.depth import make_room
 from layoutproof.ir.expr import Var, require
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Stmt
@@ -39,6 +40,7 @@ class PrimFunc(Node):
         require(len(set(names)) == len(names), f"{self.name} has two parameters of one name")
         for param, buffer in self.buffer_map:
             require(param in self.params, f"buffer {buffer.name} belongs to no parameter of {self.name}")
+        make_room(self.body)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:

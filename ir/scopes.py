@@ -69,6 +69,14 @@ class Visit:
         return self.expr.span if self.expr is not None and self.expr.span is not None else self.stmt.span
 
 
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A statement inside another one, to be visited at this point."""
+
+    stmt: Stmt
+    scope: Scope
+
+
 def function_scope(func: PrimFunc) -> Scope:
     """Parameters, their buffers, and the names that the buffers' shapes bring."""
     scope = Scope().with_variables(*func.params)
@@ -80,7 +88,16 @@ def function_scope(func: PrimFunc) -> Scope:
 
 def visits(func: PrimFunc) -> Iterator[Visit]:
     """Everything in the body of a function, in program order."""
-    yield from _statement(func.body, function_scope(func))
+    # A stack of generators: `yield from` would pass each item up through all the statements around it.
+    stack = [_statement(func.body, function_scope(func))]
+    while stack:
+        item = next(stack[-1], None)
+        if item is None:
+            stack.pop()
+        elif isinstance(item, _Inside):
+            stack.append(_statement(item.stmt, item.scope))
+        else:
+            yield item
 
 
 def _bound(stmt: Stmt, scope: Scope, *variables: Var) -> tuple[Scope, Visit]:
@@ -88,32 +105,32 @@ def _bound(stmt: Stmt, scope: Scope, *variables: Var) -> tuple[Scope, Visit]:
     return scope.with_variables(*variables), Visit(stmt, Role.STATEMENT, scope, rebound=rebound)
 
 
-def _statement(stmt: Stmt, scope: Scope) -> Iterator[Visit]:
+def _statement(stmt: Stmt, scope: Scope) -> Iterator[Visit | _Inside]:
     match stmt:
         case For():
             yield from _expr(stmt, stmt.start, Role.BOUND, scope)
             yield from _expr(stmt, stmt.extent, Role.BOUND, scope)
             inner, visit = _bound(stmt, scope, stmt.var)
             yield visit
-            yield from _statement(stmt.body, inner)
+            yield _Inside(stmt.body, inner)
         case Let():
             yield from _expr(stmt, stmt.value, Role.VALUE, scope)
             inner, visit = _bound(stmt, scope, stmt.var)
             yield visit
-            yield from _statement(stmt.body, inner)
+            yield _Inside(stmt.body, inner)
         case IfThenElse():
             yield Visit(stmt, Role.STATEMENT, scope)
             yield from _expr(stmt, stmt.condition, Role.CONDITION, scope)
-            yield from _statement(stmt.then, scope)
+            yield _Inside(stmt.then, scope)
             if stmt.otherwise is not None:
-                yield from _statement(stmt.otherwise, scope)
+                yield _Inside(stmt.otherwise, scope)
         case BufferStore():
             yield Visit(stmt, Role.STATEMENT, scope)
             yield from _access(stmt, stmt.buffer, stmt.indices, scope, stmt.span)
             yield from _expr(stmt, stmt.value, Role.VALUE, scope)
         case Allocate() | DeclBuffer():
             yield from _buffer(stmt, stmt.buffer, scope, Role.ALLOCATION if isinstance(stmt, Allocate) else Role.DECLARATION)
-            yield from _statement(stmt.body, scope.with_buffer(stmt.buffer))
+            yield _Inside(stmt.body, scope.with_buffer(stmt.buffer))
         case Block():
             yield from _block(stmt, scope)
         case Evaluate():
@@ -121,14 +138,14 @@ def _statement(stmt: Stmt, scope: Scope) -> Iterator[Visit]:
             yield from _expr(stmt, stmt.value, Role.VALUE, scope)
         case AttrStmt():
             yield Visit(stmt, Role.STATEMENT, scope)
-            yield from _statement(stmt.body, scope)
+            yield _Inside(stmt.body, scope)
         case _:
             for child in children(stmt):
                 if isinstance(child, Stmt):
-                    yield from _statement(child, scope)
+                    yield _Inside(child, scope)
 
 
-def _block(block: Block, scope: Scope) -> Iterator[Visit]:
+def _block(block: Block, scope: Scope) -> Iterator[Visit | _Inside]:
     for v in block.iter_vars:
         for expr in (v.domain.start, v.domain.extent, v.binding):
             yield from _expr(block, expr, Role.BOUND, scope)
@@ -147,8 +164,8 @@ def _block(block: Block, scope: Scope) -> Iterator[Visit]:
             yield from _expr(block, side.start, Role.INDEX, inner)
             yield from _expr(block, side.extent, Role.INDEX, inner)
     if block.init is not None:
-        yield from _statement(block.init, inner)
-    yield from _statement(block.body, inner)
+        yield _Inside(block.init, inner)
+    yield _Inside(block.body, inner)
 
 
 def _buffer(stmt: Stmt, buffer: Buffer, scope: Scope, role: Role) -> Iterator[Visit]:

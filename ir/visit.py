@@ -142,16 +142,15 @@ def stores_in(stmt: Stmt) -> Iterator[BufferStore]:
 
 def loops_of_stores(stmt: Stmt) -> list[tuple[For, ...]]:
     """The loops around every store, outermost first, in the order of `stores_in`."""
-
-    def below(node: Node, loops: tuple[For, ...]) -> Iterator[tuple[For, ...]]:
+    found: list[tuple[For, ...]] = []
+    stack: list[tuple[Stmt, tuple[For, ...]]] = [(stmt, ())]
+    while stack:
+        node, loops = stack.pop()
         if isinstance(node, BufferStore):
-            yield loops
+            found.append(loops)
         inside = (*loops, node) if isinstance(node, For) else loops
-        for child in children(node):
-            if isinstance(child, Stmt):
-                yield from below(child, inside)
-
-    return list(below(stmt, ()))
+        stack += reversed([(child, inside) for child in children(node) if isinstance(child, Stmt)])
+    return found
 
 
 def bound_variables(stmt: Stmt) -> Iterator[Var]:

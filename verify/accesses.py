@@ -65,25 +65,39 @@ def _read(function: PrimFunc, where: Expr | None) -> Program:
     scene = Scene()
     collector.statement(function.body, scene, env)
     given = tuple(g.as_expr for g in conjuncts(where)) if where is not None else ()
+    arithmetic = tuple(collector.arithmetic)
     return Program(
         function,
         collector.symbols,
         (*given, *collector.assumed),
         tuple(collector.accesses),
-        tuple(collector.arithmetic),
+        arithmetic,
         tuple(collector.loops),
         tuple(collector.bindings),
         tuple(collector.views),
         tuple(collector.obstacles),
         frozenset(buffer.data for buffer in collector.allocated),
         (*function.buffers, *collector.allocated),
+        _eager(function) if _may_trap_beside(function) else arithmetic,
     )
 
 
-class _Collector:
-    """One walk over one function."""
+def _may_trap_beside(function: PrimFunc) -> bool:
+    """Whether something that may trap stands on the right of an `and` or an `or`."""
+    return any(isinstance(node, Logical) and any(map(can_trap, walk(node.rhs))) for node in walk(function.body))
 
-    def __init__(self, function: PrimFunc) -> None:
+
+def _eager(function: PrimFunc) -> tuple[Arithmetic, ...]:
+    collector = _Collector(function, eager=True)
+    collector.statement(function.body, Scene(), {})
+    return tuple(collector.arithmetic)
+
+
+class _Collector:
+    """One walk over one function; with `eager` both sides of `and` and `or` are evaluated."""
+
+    def __init__(self, function: PrimFunc, *, eager: bool = False) -> None:
+        self._eager = eager
         self.accesses: list[Access] = []
         self.arithmetic: list[Arithmetic] = []
         self.loops: list[Loop] = []
@@ -212,7 +226,10 @@ class _Collector:
         if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
+        # No code is made of an assumption.
+        eager, self._eager = self._eager, False
         self._evaluate(condition, scene, env, stmt)
+        self._eager = eager
         looked = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
         self.accesses[before:] = looked
 
@@ -281,7 +298,8 @@ class _Collector:
                 return
             case Logical(op=op, lhs=lhs, rhs=rhs):
                 self._evaluate(lhs, scene, env, node, traps=traps)
-                self._evaluate(rhs, self._said.under(lhs, op is LogicalOp.AND, scene, env), env, node, traps=traps)
+                inside = scene if self._eager else self._said.under(lhs, op is LogicalOp.AND, scene, env)
+                self._evaluate(rhs, inside, env, node, traps=traps)
                 return
             case Compare(lhs=lhs, rhs=rhs) if traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1:
                 for side in (lhs, rhs):

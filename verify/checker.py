@@ -93,7 +93,7 @@ def check_rewrite(
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new, without, calls=False, contents=contents_of(rewrite, old, without)),
+        *check_facts(new, without, calls=False, contents=contents_of(rewrite, old, without), before=old.program),
     ]
     looking = Looking()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):

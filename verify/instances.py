@@ -162,8 +162,10 @@ class Arithmetic:
         """Where it stands, for a claim."""
         return self.spot.place_of(self.node)
 
-    def parts(self) -> Iterator[tuple[Expr, Scene]]:
-        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not."""
+    def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, Scene]]:
+        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not. With `eager`, `and`
+        and `or` are none.
+        """
         stack = [(self.expr, self.scene)]
         while stack:
             expr, scene = stack.pop()
@@ -172,7 +174,7 @@ class Arithmetic:
                 case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                     stack += [(otherwise, _under(scene, condition, False)), (then, _under(scene, condition, True)), (condition, scene)]
                 case Logical(op=op, lhs=lhs, rhs=rhs):
-                    stack += [(rhs, _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
+                    stack += [(rhs, scene if eager else _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
                 case BufferLoad():
                     pass
                 case _:
@@ -219,6 +221,7 @@ class Program:
 
     `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given by the caller
     of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers, which are at least 0.
+    `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
     """
 
     function: PrimFunc
@@ -232,14 +235,24 @@ class Program:
     obstacles: tuple[Obstacle, ...]
     temporaries: frozenset[Var]
     buffers: tuple[Buffer, ...]
+    eager: tuple[Arithmetic, ...]
+    _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
+    _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        touching: dict[Var, list[Access]] = {}
+        for access in self.accesses:
+            touching.setdefault(access.data, []).append(access)
+        object.__setattr__(self, "_touching", touching)
+        object.__setattr__(self, "_owners", {buffer.data: buffer for buffer in reversed(self.buffers)})
 
     def touching(self, data: Var) -> Iterator[Access]:
         """The accesses of one memory, in the order of the text."""
-        return (access for access in self.accesses if access.data == data)
+        return iter(self._touching.get(data, ()))
 
     def allocation(self, data: Var) -> Buffer | None:
         """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is there."""
-        return next((buffer for buffer in self.buffers if buffer.data == data), None)
+        return self._owners.get(data)
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:

@@ -15,7 +15,7 @@ from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import Content, told
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.fits import prove_index_fits
-from layoutproof.verify.instances import AccessKind, Binding, Scene
+from layoutproof.verify.instances import AccessKind, Binding, Program, Scene
 from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.search import Search
@@ -34,12 +34,17 @@ def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Ver
 
 
 def check_facts(
-    facts: Facts, without: frozenset[Clause] = frozenset(), *, calls: bool = True, contents: Sequence[Content] = ()
+    facts: Facts,
+    without: frozenset[Clause] = frozenset(),
+    *,
+    calls: bool = True,
+    contents: Sequence[Content] = (),
+    before: Program | None = None,
 ) -> tuple[Verdict, ...]:
     """`check_program` for a program that was read already. Tests leave clauses out.
 
     With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
-    is known of inputs.
+    is known of inputs; `before` is the program of which this one is to do the same.
     """
     verdicts: list[Verdict] = []
     if Clause.FAULTS not in without:
@@ -50,7 +55,7 @@ def check_facts(
         verdicts += prove_readable(more)
         verdicts += prove_no_forbidden_write(more)
         verdicts += prove_index_fits(more)
-        verdicts += prove_no_trap(facts)
+        verdicts += prove_no_trap(facts, before)
     if Clause.RACES not in without:
         verdicts += prove_race_free(facts)
     if calls:

@@ -16,7 +16,8 @@ from layoutproof.verify.verdict import Verdict
 class Padding:
     """The physical cells without a logical index.
 
-    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding; None where it is not known. `cells` is their number;
+    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (with one that is, nothing is
+    stored, and it may divide by 0); None where it is not known. `cells` is their number;
     `fraction` their share of the box, where both are numbers. `reason` says why something is None.
     """
 

@@ -1,10 +1,14 @@
 """No operation without a result: divisors are not 0, quotients do not overflow, shifts stay below the width, floats fit the integers
 they become.
+
+That holds for code that leaves the right side of `and` and `or` out where the left one decides (C), and for code that evaluates both
+sides always (TVM's for LLVM).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
@@ -14,25 +18,71 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.evidence import is_recording
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
-from layoutproof.verify.instances import Arithmetic, Scene, can_trap
+from layoutproof.verify.instances import Arithmetic, Dim, Program, Scene, can_trap
 from layoutproof.verify.integers import same
 from layoutproof.verify.search import Search, no_answer, nothing
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict import Status, Verdict
 
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
-def prove_no_trap(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict an operation that could trap, in the order of the text; none where no operation could."""
-    verdicts: dict[tuple[Expr, str], Verdict] = {}
-    for arithmetic in facts.program.arithmetic:
-        for expr, scene in arithmetic.parts() if arithmetic.is_index else ((arithmetic.expr, arithmetic.scene),):
-            key = (expr, arithmetic.place)
-            if can_trap(expr) and not _plainly_safe(expr):
-                verdict = _prove(facts, arithmetic, expr, scene)
-                if key not in verdicts or verdict.status.value != "proved":
-                    verdicts[key] = verdict
+_Key = tuple[Expr, str]
+
+
+def prove_no_trap(facts: Facts, before: Program | None = None) -> tuple[Verdict, ...]:
+    """One verdict an operation that could trap, in the order of the text; none where no operation could.
+
+    What the program `before` evaluates at the same instances, both sides of `and` and `or` taken, is no new trap there.
+    """
+    verdicts = _verdicts(facts, facts.program.arithmetic, None, eager=False)
+    if facts.program.eager is facts.program.arithmetic:
+        return tuple(verdicts.values())
+    known = None if before is None else frozenset(_certain(before.eager))
+    for key, verdict in _verdicts(facts, facts.program.eager, known, eager=True).items():
+        lazily = verdicts.get(key)
+        if lazily is None or lazily.status is Status.PROVED:
+            verdicts[key] = verdict
     return tuple(verdicts.values())
+
+
+def _verdicts(facts: Facts, all_: Iterable[Arithmetic], known: frozenset[_Certain] | None, *, eager: bool) -> dict[_Key, Verdict]:
+    verdicts: dict[_Key, Verdict] = {}
+    for arithmetic in all_:
+        for expr, scene in _operations(arithmetic, eager=eager):
+            if known is not None and not scene.depends_on_data(expr) and _as_certain(expr, scene) in known:
+                continue
+            key = (expr, arithmetic.place)
+            verdict = _prove(facts, arithmetic, expr, scene)
+            if eager and verdict.status is not Status.PROVED:
+                # What is compiled to C does not trap, and the old program may do the same: nobody is proved wrong.
+                reason = f"{verdict.reason}; code that evaluates both sides of `and` and `or`, as TVM's does: {_NESTED}"
+                verdict = replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
+            if key not in verdicts or verdict.status is not Status.PROVED:
+                verdicts[key] = verdict
+    return verdicts
+
+
+_NESTED = "a branch inside a branch, or T.if_then_else, keeps it away"
+# An operation, and all that decides which of its instances there are.
+_Certain = tuple[Expr, tuple[Dim, ...], frozenset[tuple[Expr, bool]]]
+
+
+def _as_certain(expr: Expr, scene: Scene) -> _Certain:
+    return expr, scene.dims, frozenset((guard.condition, guard.holds) for guard in scene.guards)
+
+
+def _certain(all_: Iterable[Arithmetic]) -> Iterator[_Certain]:
+    """The operations whose instances do not depend on data."""
+    for arithmetic in all_:
+        for expr, scene in _operations(arithmetic, eager=True):
+            if not scene.depends_on_data(expr):
+                yield _as_certain(expr, scene)
+
+
+def _operations(arithmetic: Arithmetic, *, eager: bool) -> Iterator[tuple[Expr, Scene]]:
+    """The operations that could trap."""
+    parts = arithmetic.parts(eager=eager) if arithmetic.is_index else ((arithmetic.expr, arithmetic.scene),)
+    yield from ((expr, scene) for expr, scene in parts if can_trap(expr) and not _plainly_safe(expr))
 
 
 def _plainly_safe(expr: Expr) -> bool:

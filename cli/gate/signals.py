@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from layoutproof.verify.smt.interrupts import outside_finalisers
+
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # By then a clean-up is over, or stuck, or the exception was lost (one that is raised while an object is finalized is).
 PATIENCE_SECONDS = 3.0
@@ -59,7 +61,7 @@ def stop_on_signals() -> Iterator[None]:
     changed = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     try:
         for number in changed:
-            signal.signal(number, stop)
+            signal.signal(number, outside_finalisers(stop))
         yield
     finally:
         for number, handler in changed.items():

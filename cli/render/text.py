@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.ir.expr import FALSE, TRUE, Expr
+from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.instances import DIVISIONS
 from layoutproof.verify.report import MapReport
 from layoutproof.verify.verdict import Verdict
 
@@ -94,7 +96,15 @@ def _predicate(report: MapReport) -> str:
         return _unknown(report.padding.reason)
     if predicate in (FALSE, TRUE):
         return "nowhere" if predicate == FALSE else "everywhere"
-    return expr_text(predicate, "plain")
+    return expr_text(predicate, "plain") + _no_zero(predicate, report.shape)
+
+
+def _no_zero(predicate: Expr, shape: Sequence[Expr]) -> str:
+    """What keeps the divisors of a predicate from 0: where an extent is 0, nothing is stored, and nothing is asked of a cell."""
+    divisors = [node.rhs for node in walk(predicate) if isinstance(node, Binary) and node.op in DIVISIONS]
+    sizes = {variable for extent in shape for variable in free_variables(extent)}
+    conditions = dict.fromkeys(f"{v.name} >= 1" for divisor in divisors for v in free_variables(divisor) if v in sizes)
+    return f"   (for {' and '.join(conditions)})" if conditions else ""
 
 
 def _none(reason: str | None) -> str:

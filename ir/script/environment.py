@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer, Range
+from layoutproof.ir.depth import MAX_NESTING, MAX_SEQUENCE
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.source import Span
-
-MAX_NESTING = 100  # loops, branches, blocks and lets inside one another
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +37,14 @@ class Environment:
 
     @contextmanager
     def frame(self, node: ast.AST, levels: int = 1) -> Generator[None, None, None]:
-        """Bindings made inside end with it; it stands for `levels` statements inside one another.
+        """Bindings made inside end with it; it stands for `levels` statements inside one another, none for what holds from here on.
 
         Raises LayoutproofError where statements are nested too deeply.
         """
         if self._depth + levels > MAX_NESTING:
             raise self.text.fail(codes.TOO_DEEP, f"statements are nested more than {MAX_NESTING} deep here", node)
+        if len(self._frames) > MAX_SEQUENCE:
+            raise self.text.fail(codes.TOO_DEEP, f"more than {MAX_SEQUENCE} lets and allocations follow one another", node)
         self._frames.append({})
         self._depth += levels
         try:

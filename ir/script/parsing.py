@@ -8,10 +8,12 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from layoutproof.ir.depth import opens_scope
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.node import Node
 from layoutproof.ir.script import codes
 from layoutproof.ir.source import Source, Span, split_lines
+from layoutproof.ir.stmt import Seq
 from layoutproof.ir.visit import children
 
 MAX_DEPTH = 128  # of an expression: the readers, and whatever walks the nodes later, recurse
@@ -165,7 +167,9 @@ def check_node_depth(root: Node, start: Span) -> None:
         if depth > MAX_NODE_DEPTH:
             place = node.span if node.span is not None else start
             raise error(codes.TOO_DEEP, f"statements and expressions are nested more than {MAX_NODE_DEPTH} deep here", place)
-        stack.extend((child, depth + 1) for child in children(node))
+        # Statements that follow one another are as deep as they are many: `ir/depth.py` makes room for them.
+        below = depth if isinstance(node, Seq) or opens_scope(node) else depth + 1
+        stack.extend((child, below) for child in children(node))
 
 
 @contextmanager

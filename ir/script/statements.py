@@ -55,7 +55,7 @@ class StatementReader:
                     continue
                 result = self._statement(node, nodes[position] if position < len(nodes) else None)
                 if isinstance(result, Scoped):
-                    frames.enter_context(self.env.frame(node))
+                    frames.enter_context(self.env.frame(node, 0))
                     result.bind(self.env)
                     open_.append((done, result))
                     done = []

@@ -16,30 +16,45 @@ and and_eq asm bitand bitor catch class compl concept delete explicit export fri
 or_eq private protected public template this throw try typeid typename using virtual wchar_t xor xor_eq
 """
 _LIBRARY = """
-NULL NAN INFINITY HUGE_VAL FLT_EVAL_METHOD EOF errno assert main size_t ptrdiff_t uintptr_t intptr_t linux unix i386
-int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
-INT32_MIN INT64_MIN INT32_MAX INT64_MAX INT64_C UINT64_C
-malloc calloc free aligned_alloc abort exit memcpy memset memmove abs labs llabs div ldiv signbit isnan isinf isfinite
-exp exp2 log log2 log10 sqrt pow tanh sinh cosh sin cos tan atan erf fabs floor ceil round rint trunc fma fmin fmax ldexp frexp
-expf exp2f logf log2f log10f sqrtf powf tanhf sinhf coshf sinf cosf tanf atanf erff fabsf floorf ceilf roundf rintf truncf fmaf
-fminf fmaxf gamma lgamma tgamma j0 j1 jn y0 y1 yn index rindex remove rename signal printf puts read write open close time clock
-error lane
+errno assert main size_t ptrdiff_t uintptr_t intptr_t linux unix i386 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t
+uint64_t signbit isfinite remove rename signal printf puts read write open close time clock error lane math_errhandling signgam
+uint ulong ushort environ lldiv a64l abort abs aligned_alloc alloca arc4random arc4random_buf arc4random_uniform at_quick_exit
+atexit atof atoi atol atoll bcmp bcopy bsearch bzero calloc clearenv div drand48 drand48_r ecvt ecvt_r erand48 erand48_r exit
+explicit_bzero fcvt fcvt_r ffs ffsl ffsll free gcvt getenv getloadavg getsubopt index initstate initstate_r jrand48 jrand48_r l64a
+labs lcong48 lcong48_r ldiv lgamma_r lgammaf_r lgammal_r llabs lrand48 lrand48_r malloc mblen mbstowcs mbtowc memccpy memchr
+memcmp memcpy memmove memset mkdtemp mkstemp mkstemps mktemp mrand48 mrand48_r nrand48 nrand48_r on_exit posix_memalign pselect
+putenv qecvt qecvt_r qfcvt qfcvt_r qgcvt qsort quick_exit rand rand_r random random_r realloc reallocarray realpath rindex rpmatch
+seed48 seed48_r select setenv setstate setstate_r srand srand48 srand48_r srandom srandom_r stpcpy stpncpy strcasecmp strcasecmp_l
+strcat strchr strcmp strcoll strcoll_l strcpy strcspn strdup strerror strerror_l strerror_r strlen strncasecmp strncasecmp_l
+strncat strncmp strncpy strndup strnlen strpbrk strrchr strsep strsignal strspn strstr strtod strtof strtok strtok_r strtol
+strtold strtoll strtoq strtoul strtoull strtouq strxfrm strxfrm_l system unsetenv valloc wcstombs wctomb
 """
-RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_LIBRARY.split())
+# Each has a form for float and one for long double.
+_MATH = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc exp exp2 expm1 fabs fdim finite floor fma fmax
+fmin fmod frexp gamma hypot ilogb isinf isnan j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan
+nearbyint nextafter nexttoward pow remainder remquo rint round scalb scalbln scalbn significand sin sinh sqrt tan tanh tgamma
+trunc y0 y1 yn
+"""
+_FORMS = frozenset(f"{name}{form}" for name in _MATH.split() for form in ("", "f", "l"))
+RESERVED = frozenset(_KEYWORDS.split()) | frozenset(_LIBRARY.split()) | _FORMS
+# Headers, of any compiler and in any of its modes, may have a macro of such a name, or a type.
+_LIKE_A_MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")
+_LIKE_A_TYPE = re.compile(r"\w+_t")
 
 
 def sanitise(name: str) -> str:
-    """`name` as a C identifier: other characters become `_`, letters outside ASCII their code point."""
+    """`name` as a C identifier: other characters become `_`, letters outside ASCII their code point. None looks like a macro."""
     text = re.sub(r"[^0-9A-Za-z_]", lambda m: "_" if m[0] in "._-: " else f"_u{ord(m[0]):x}", name)
-    if not text or text[0].isdigit() or text.startswith(("__", "lp_", "LP_")) or re.match(r"_[A-Z]", text):
+    if not text or text[0].isdigit() or text.startswith(("__", "lp_", "LP_")) or re.match(r"_[A-Z]", text) or _LIKE_A_MACRO.fullmatch(text):
         text = f"v_{text.lstrip('_')}"
     return text
 
 
 def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
-    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library has that name."""
+    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library may have that name."""
     text = sanitise(name)
-    return f"{text}_kernel" if text in reserved or python_keyword.iskeyword(name) else text
+    return f"{text}_kernel" if text in reserved or _LIKE_A_TYPE.fullmatch(text) or python_keyword.iskeyword(name) else text
 
 
 class Names:

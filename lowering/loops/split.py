@@ -7,6 +7,7 @@ from math import prod
 from typing import ClassVar
 
 from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.depth import MAX_NESTING, statement_depth
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
@@ -21,6 +22,9 @@ from layoutproof.lowering.loops.guards import guarded
 from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, is_zero, names_of, nest, put
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.witness import rewrite_by_values
+
+
+MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new loops are
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,15 @@ class Split(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop split.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover the loop.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover the loop, or
+        are so many that the program could not be read again.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
+        count = len(self.factors)
+        if count > MOST_FACTORS or statement_depth(func.body, nested=True) + count > MAX_NESTING:
+            message = f"{count} factors are too many: a program whose loops are nested so deeply cannot be read again"
+            raise error(codes.SPLIT_FACTORS, message, loop.span)
         extents = _extents(loop, self.factors)
         taken = names_of(func)
         variables = [fresh_variable(f"{loop.var.name}_{k}", loop.var, taken) for k in range(len(extents))]

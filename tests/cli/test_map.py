@@ -14,6 +14,7 @@ from tests.cli.schema import MAP
 from tests.conftest import Golden
 
 from layoutproof.cli.map_picture import picture_of
+from layoutproof.cli.render.text import render_map
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
 from layoutproof.verify.maps import check_map
@@ -158,3 +159,11 @@ def test_an_unknown_box_is_not_drawn() -> None:
     """Without numbers for the box there is no picture but an error."""
     with pytest.raises(LayoutproofError, match="not known"):
         picture_of(replace(check_map("lambda i: [i]", (4,)), physical_shape=(None,)), "svg")
+
+
+def test_a_predicate_says_which_sizes_it_is_for() -> None:
+    """Where an extent is 0, padding that divides by it is not asked: the report says so, and says nothing where nothing is divided."""
+    text = render_map(check_map("lambda i: [m*i]", ("m",)))
+    assert "padding where   p0%m != 0   (for m >= 1)\n" in text
+    for other in ("lambda i: [i // 4, i % 4]", "lambda i: [i, 8 // (i + 1)]"):
+        assert "(for" not in render_map(check_map(other, ("m",))).split("padding where")[1]

@@ -6,9 +6,12 @@ import pytest
 from tests.conftest import Golden
 from tests.tree import ROOT
 
+from layoutproof.ir import codes
+from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.expr import Expr, IntImm, Select, Var
 from layoutproof.ir.index_map import AXIS_SEPARATOR, AxisSeparator, IndexMap
+from layoutproof.ir.intrinsics import undef
 from layoutproof.ir.map_text import index_map_text, parse_condition, parse_index_map, parse_integer, parse_shape
 from layoutproof.ir.text import expr_text
 
@@ -182,3 +185,12 @@ def test_integers() -> None:
     assert parse_integer("7", []) == IntImm(7)
     with pytest.raises(LayoutproofError, match="has type bool, an integer is expected"):
         parse_integer("n < 3", [Var("n")])
+
+
+@pytest.mark.parametrize("part", [undef("int32"), BufferLoad(make_buffer("A", (4,), "int32"), (IntImm(0),))])
+def test_only_index_arithmetic_makes_a_map(part: Expr) -> None:
+    """A map with an undefined or loaded value in it is refused where it is made, as the text of one is."""
+    for entry in (part, Var("i") + part, Var("i") % part, Select(Var("i") < part, Var("i"), IntImm(0))):
+        with pytest.raises(LayoutproofError, match="entry 1 of an index map holds") as caught:
+            IndexMap.from_outputs((Var("i"),), [Var("i"), entry])
+        assert caught.value.diagnostics[0].code == codes.MAP_FORM

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from layoutproof.verify.effort import scaled
+from layoutproof.verify.smt.interrupts import keep_interrupts
 
 DEFAULT_RLIMIT = 5_000_000
 SEED = 0
@@ -47,6 +48,7 @@ def z3_module() -> Any:
     """The z3 module, imported at the first call."""
     import z3
 
+    keep_interrupts()
     return z3
 
 

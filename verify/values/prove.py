@@ -20,6 +20,7 @@ from layoutproof.verify.values.properties import Given, Property
 from layoutproof.verify.values.question import Question, make_question
 from layoutproof.verify.values.search import search_licences, search_with
 from layoutproof.verify.values.solving import Solving
+from layoutproof.verify.verdict import Status
 
 # How `Question.renamed` calls variables.
 _CANONICAL = re.compile(r"\bv\d+\b")
@@ -130,7 +131,9 @@ class ValueProver:
         allowed: Licences | None = None,
         loose: Iterable[Var] = frozenset(),
     ) -> ValueAnswer:
-        """As `prove_same` of this module."""
+        """As `prove_same` of this module; values of two types, which two programs may well compute, are not known to be the same."""
+        if new.dtype != old.dtype:
+            return ValueAnswer(Status.UNKNOWN, reason=f"a value is a {new.dtype} after and a {old.dtype} before")
         question = make_question(new, old, given, conditions, computed, old_is_computed, loose)
         return self.answer(question, self.allowed if allowed is None else allowed)
 

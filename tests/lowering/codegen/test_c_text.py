@@ -1,5 +1,6 @@
 """The generated text itself: readable, deterministic, fit for a C program, with the narrowest sound index type."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -129,6 +130,27 @@ def test_names_that_c_has_already(tmp_path: Path) -> None:
     source = emit_c(function("main", [*buffers, target], loop("double", 4, total)))
     assert source.entry == "main_kernel"
     assert len({p.c_name for p in source.parameters}) == len(names) + 1
+    compiles_cleanly(source, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["HUGE_VALF", "MB_CUR_MAX", "RAND_MAX", "M_PI", "math_errhandling", "OVERFLOW"])
+def test_names_that_headers_define(name: str, tmp_path: Path) -> None:
+    """A buffer, a loop and a function may be called like a macro of C's headers: the text has names of its own."""
+    target = make_buffer("B", (4,), "float32")
+    a = make_buffer(name, (4,), "float32")
+    body = loop(name.lower().upper() + "_", 4, lambda i: BufferStore(target, (i,), BufferLoad(a, (i,))))
+    source = emit_c(function(name, [a, target], body))
+    assert name not in re.findall(r"\w+", source.text.split("#include <string.h>")[1])
+    assert name not in [p.c_name for p in source.parameters] and source.entry != name
+    compiles_cleanly(source, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["atoi", "rand", "select", "fmodf", "strlen", "div_t", "quick_exit", "hypotl"])
+def test_functions_that_headers_declare(name: str, tmp_path: Path) -> None:
+    """A function of a program may be called like one of C's library, or like a type."""
+    a = make_buffer("A", (4,), "float32")
+    source = emit_c(function(name, [a], loop("i", 4, lambda i: BufferStore(a, (i,), const(1.0, FLOAT32)))))
+    assert source.entry == f"{name}_kernel"
     compiles_cleanly(source, tmp_path)
 
 

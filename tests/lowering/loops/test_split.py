@@ -15,6 +15,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads, print_func
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
+from layoutproof.lowering import codes
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.split import Split
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
@@ -238,3 +239,13 @@ def test_split_programs_read_back() -> None:
     """What is printed reads back as the same program."""
     new = Split("sum", "k", (None, 2)).propose(running_sum()).new
     assert loads(print_func(new), "again.py") == new
+
+
+def test_more_factors_than_a_program_can_nest() -> None:
+    """500 factors are refused by name: no reader would take the loops that they make."""
+    func = copy("16")
+    with pytest.raises(LayoutproofError, match="500 factors are too many") as caught:
+        Split("copy", "i", (1,) * 499 + (16,)).propose(func)
+    assert caught.value.diagnostics[0].code == codes.SPLIT_FACTORS
+    deep = print_func(Split("copy", "i", (1,) * 63 + (16,)).propose(func).new)
+    assert sum(isinstance(node, For) for node in walk(loads(deep).body)) == 64
