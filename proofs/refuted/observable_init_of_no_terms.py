@@ -1,5 +1,5 @@
 # about: an empty reduction leaves its result alone, the init before its loop makes it zero
-# clause: order
+# clause: observable
 # expect: refuted
 # theta: 0 -> 0: lambda i: [i, 0] where 1 <= m
 # theta: 1 -> 1: lambda i, k: [i, k]
