@@ -1,8 +1,8 @@
 # about: a product, a bias and a maximum in three stages and in one: what the middle one stored is written out
 # expect: proved
 # strictness: ieee
-# theta: 0 -> 1: lambda i, j: [i, j, 0]
-# theta: 1 -> 0: lambda i, j, k: [i, j, k]
+# theta: 0 -> 0: lambda i, j: [i, j, 0]
+# theta: 1 -> 1: lambda i, j, k: [i, j, k]
 # theta: 2 -> 3
 # from tvm.script import tirx as T
 

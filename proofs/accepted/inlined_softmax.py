@@ -1,10 +1,10 @@
 # about: softmax by rows: the exponentials are computed anew where they are used
 # expect: proved
 # strictness: ieee
-# theta: 0 -> 1: lambda i: [i, 0]
-# theta: 1 -> 0: lambda i, k: [i, k]
-# theta: 2 -> 4: lambda i: [i, 0]
-# theta: 3 -> 3: lambda i, k: [i, k]
+# theta: 0 -> 0: lambda i: [i, 0]
+# theta: 1 -> 1: lambda i, k: [i, k]
+# theta: 2 -> 3: lambda i: [i, 0]
+# theta: 3 -> 4: lambda i, k: [i, k]
 # theta: 4 -> 5: lambda i, k: [i, k]
 # from tvm.script import tirx as T
 

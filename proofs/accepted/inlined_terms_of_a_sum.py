@@ -1,7 +1,7 @@
 # about: a sum of three terms, update by update and in one expression
 # expect: proved
 # strictness: ieee
-# theta: 0 -> 0: lambda i: [i, 2]
+# theta: 0 -> 1: lambda i: [i, 2]
 # from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)

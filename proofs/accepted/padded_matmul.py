@@ -5,8 +5,8 @@
 # theta: 1 -> none
 # theta: 2 -> none
 # theta: 3 -> none
-# theta: 4 -> 0: lambda ax0, ax1, k: [ax0, ax1, k] where ax0 < 10 and ax1 < 5 and k < 7
-# theta: 5 -> 1: lambda ax0, ax1, k: [ax0, ax1, k] where ax0 < 10 and ax1 < 5
+# theta: 4 -> 0: lambda ax0, ax1, k: [ax0, ax1, k] where ax0 < 10 and ax1 < 5
+# theta: 5 -> 1: lambda ax0, ax1, k: [ax0, ax1, k] where ax0 < 10 and ax1 < 5 and k < 7
 # theta: 6 -> none
 # from tvm.script import tirx as T
 

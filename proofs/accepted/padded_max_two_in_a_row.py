@@ -3,8 +3,8 @@
 # functions: main, main
 # theta: 0 -> none
 # theta: 1 -> none
-# theta: 2 -> 0: lambda ax0, k1: [ax0, k1] where k1 < 14
-# theta: 3 -> 1: lambda ax0, k1: [ax0, k1]
+# theta: 2 -> 0: lambda ax0, k1: [ax0, k1]
+# theta: 3 -> 1: lambda ax0, k1: [ax0, k1] where k1 < 14
 # from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)

@@ -63,7 +63,6 @@ class Oracle:
     symbols: Mapping[str, int]
     tag: str
     removed: Mapping[int, set[Point]] = field(default_factory=dict)
-    _starts: dict[int, dict[Point, Env | None]] = field(default_factory=dict)
     _writes: dict[tuple[Any, frozenset[int]], dict[Point, list[tuple[Time, Named]]]] = field(default_factory=dict)
 
     def name(self, statement: Statement) -> str:
@@ -72,47 +71,10 @@ class Oracle:
 
     # Instances
 
-    def starts(self, statement: Statement) -> dict[Point, Env | None]:
-        """For each instance around a reduction's start: the first update, or None where it happens late."""
-        reduction = statement.reduction
-        assert reduction is not None
-        known = self._starts.get(statement.number)
-        if known is not None:
-            return known
-        known, seen = {}, set()
-        for env in points(reduction.updates, self.symbols):
-            key = (key_of(reduction.dims[: reduction.outer], env), cell(reduction.key, env))
-            if key not in seen:
-                seen.add(key)
-                known[key_of(reduction.dims, env)] = env
-        for env in points(reduction.late, self.symbols) if reduction.late is not None else ():
-            key = (key_of(reduction.dims[: reduction.outer], env), cell(reduction.key, env))
-            if key not in seen:
-                seen.add(key)
-                known[key_of(reduction.dims, env)] = None
-        self._starts[statement.number] = known
-        return known
-
     def instances(self, statement: Statement) -> Iterator[Env]:
         """The instances of a statement that happen and are not removed."""
         gone = self.removed.get(statement.number, set())
-        starts = self.starts(statement) if statement.reduction is not None else None
-        for env in points(statement.scene, self.symbols):
-            if key_of(statement.dims, env) in gone:
-                continue
-            if starts is None or key_of(statement.dims[: len(statement.reduction.dims)] if statement.reduction else (), env) in starts:
-                yield env
-
-    def time(self, statement: Statement, time: Sequence[int | Dim], env: Env) -> Time:
-        """When something that belongs to a statement happens."""
-        reduction = statement.reduction
-        if reduction is not None and tuple(time[: len(reduction.updates.time)]) == reduction.updates.time:
-            update = self.starts(statement)[key_of(reduction.dims, env)]
-            if update is not None:
-                return moment(time, {**update, **env})
-            assert reduction.late is not None
-            return moment((*reduction.late.time, *time[len(reduction.updates.time) :]), env)
-        return moment(time, env)
+        yield from (env for env in points(statement.scene, self.symbols) if key_of(statement.dims, env) not in gone)
 
     def reading(self, statement: Statement | AssumedFact, read: Read, env: Env) -> Iterator[Env]:
         """The instances of a read at one of its statement."""
@@ -131,7 +93,7 @@ class Oracle:
                 if statement.data != data or (statement.number in chain) != inside:
                     continue
                 for env in self.instances(statement):
-                    time = self.time(statement, statement.scene.time, env)
+                    time = moment(statement.scene.time, env)
                     event = (time, (self.name(statement), key_of(statement.dims, env)))
                     known.setdefault(cell(statement.coordinates, env), []).append(event)
             for events in known.values():
@@ -154,7 +116,7 @@ class Oracle:
         for env in self.instances(statement):
             for inner in self.reading(statement, read, env):
                 here = (self.name(statement), key_of(read.access.scene.dims, inner))
-                time = self.time(statement, read.access.scene.time, inner)
+                time = moment(read.access.scene.time, inner)
                 owner, chained = self.before(read.data, cell(read.coordinates, inner), time, chain)
                 owners.add((here, owner))
                 parts |= {(here, part) for part in chained}

@@ -103,8 +103,8 @@ def test_symbols_are_parameters_and_names_of_shapes() -> None:
     assert {v.name for v in found.symbols} == {"n", "m", "k"}
 
 
-def test_init_stands_for_every_spatial_instance() -> None:
-    """The initial store is checked once per spatial instance, without the reduction's loop."""
+def test_an_init_is_guarded_by_the_start_of_the_reduction() -> None:
+    """The initial store has the loops of the update, and happens where the reduction's variable is at its start."""
     found = read("""
         @T.prim_func
         def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
@@ -116,5 +116,7 @@ def test_init_stands_for_every_spatial_instance() -> None:
                     B[vi] = B[vi] + A[vi, vj]
     """)
     stores = [a for a in found.accesses if a.kind is AccessKind.WRITE]
-    assert [(a.checked, len(a.scene.dims)) for a in stores] == [(False, 2), (True, 1), (True, 2)]
-    assert [a.place for a in stores] == ["line 7", "line 7", "line 8"]
+    assert [len(a.scene.dims) for a in stores] == [2, 2]
+    guards = [[expr_text(g.as_expr, "plain") for g in a.scene.guards] for a in stores]
+    assert guards == [["j == 0"], []]
+    assert [a.place for a in stores] == ["line 7", "line 8"]

@@ -76,56 +76,71 @@ SUM = """
 
 
 def test_a_reduction_of_any_length() -> None:
-    """The first update reads what init stored, every other one its predecessor; what is left is the last, or init's where there is none."""
+    """The first update reads what init stored, every other one its predecessor; an empty reduction leaves what was there."""
     model = modelled(program(SUM))
-    update, start = model.statements.statements
+    start, update = model.statements.statements
     got = model.flow.sources(update, update.reads[0])
     expected = isl.UnionMap(
-        "[n] -> { n0[i, 0] -> n1[i] : 0 <= i <= 15 and n > 0; n0[i, k] -> n0[i, k - 1] : 0 <= i <= 15 and 0 < k < n }",
+        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0; n1[i, k] -> n1[i, k - 1] : 0 <= i <= 15 and 0 < k < n }",
         context=model.flow.workspace.ctx,
     )
     assert got.is_equal(expected)
     ends = isl.UnionMap(
-        "[n] -> { nout_B_data[i] -> n0[i, n - 1] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> n1[i] : 0 <= i <= 15 and n = 0 }",
+        "[n] -> { nout_B_data[i] -> n1[i, n - 1] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }",
         context=model.flow.workspace.ctx,
     )
     assert model.flow.final(model.data("B")).is_equal(ends)
-    assert model.flow.domain(start).is_equal(isl.Set("[n] -> { n1[i] : 0 <= i <= 15 and n >= 0 }", context=model.flow.workspace.ctx))
+    assert model.flow.domain(start).is_equal(isl.Set("[n] -> { n0[i, 0] : 0 <= i <= 15 and n > 0 }", context=model.flow.workspace.ctx))
+
+
+def test_a_rotated_reduction_starts_in_its_middle() -> None:
+    """The updates before the init add to what was there, and are lost; the init follows them."""
+    rotated = SUM.replace('"n"', "8").replace("        n = T.int32()\n", "").replace("T.grid(16, n)", "T.grid(16, 8)")
+    axes = "vi = T.axis.spatial(16, i)\n                vk = T.axis.reduce(8, (k + 4) % 8)"
+    model = modelled(program(rotated.replace('vi, vk = T.axis.remap("SR", [i, k])', axes)))
+    _, update = model.statements.statements
+    expected = isl.UnionMap(
+        "{ n1[i, 0] -> nin_B_data[i] : 0 <= i <= 15; n1[i, 4] -> n0[i, 4] : 0 <= i <= 15;"
+        "  n1[i, k] -> n1[i, k - 1] : 0 <= i <= 15 and 0 < k < 8 and not (k = 4) }",
+        context=model.flow.workspace.ctx,
+    )
+    assert model.flow.sources(update, update.reads[0]).is_equal(expected)
 
 
 def test_what_nobody_writes_is_there_from_the_start() -> None:
     """A parameter that is only read is its own source."""
-    assert "n0[i0, i1] -> nin_A_data[i0, i1]" in sources(modelled(program(SUM)), 0, 1)
+    assert "n1[i0, i1] -> nin_A_data[i0, i1]" in sources(modelled(program(SUM)), 1, 1)
 
 
 def test_contributions_of_a_reduction() -> None:
-    """Outside the chain of updates the owner is init; the chain contributes all its updates before the reader."""
+    """Outside the chain of updates the owner is init, or what was there; the chain contributes all its updates before the reader."""
     model = modelled(program(SUM))
-    owner, parts = model.flow.reduced_final(model.data("B"), frozenset((0,)))
+    owner, parts = model.flow.reduced_final(model.data("B"), frozenset((1,)))
     ctx = model.flow.workspace.ctx
-    assert owner.is_equal(isl.UnionMap("[n] -> { nout_B_data[i] -> n1[i] : 0 <= i <= 15 and n >= 0 }", context=ctx))
-    assert parts.is_equal(isl.UnionMap("[n] -> { nout_B_data[i] -> n0[i, k] : 0 <= i <= 15 and 0 <= k < n }", context=ctx))
-    update = model.statements.statements[0]
-    _, before = model.flow.reduced(update, update.reads[0], frozenset((0,)))
-    assert before.is_equal(isl.UnionMap("[n] -> { n0[i, k] -> n0[i, l] : 0 <= i <= 15 and 0 <= l < k < n }", context=ctx))
+    owners = "[n] -> { nout_B_data[i] -> n0[i, 0] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }"
+    assert owner.is_equal(isl.UnionMap(owners, context=ctx))
+    assert parts.is_equal(isl.UnionMap("[n] -> { nout_B_data[i] -> n1[i, k] : 0 <= i <= 15 and 0 <= k < n }", context=ctx))
+    update = model.statements.statements[1]
+    _, before = model.flow.reduced(update, update.reads[0], frozenset((1,)))
+    assert before.is_equal(isl.UnionMap("[n] -> { n1[i, k] -> n1[i, l] : 0 <= i <= 15 and 0 <= l < k < n }", context=ctx))
 
 
 def test_stores_can_be_deleted() -> None:
     """Without some of its stores, a program's reads find what was there before; other memories keep their flow."""
     model = modelled(program(SUM))
-    update, _ = model.statements.statements
+    _, update = model.statements.statements
     ctx = model.flow.workspace.ctx
     odd = isl.Set("[n] -> { [i, k] : k mod 2 = 1 }", context=ctx)
-    left = model.flow.without({0: odd})
-    assert left.domain(update).is_equal(model.flow.domain(update).subtract(odd.set_tuple_name("n0")))
+    left = model.flow.without({1: odd})
+    assert left.domain(update).is_equal(model.flow.domain(update).subtract(odd.set_tuple_name("n1")))
     expected = isl.UnionMap(
-        "[n] -> { n0[i, 0] -> n1[i] : 0 <= i <= 15 and n > 0; n0[i, k] -> n0[i, k - 2] : 0 <= i <= 15 and 0 < k < n and k mod 2 = 0 }",
+        "[n] -> { n1[i, 0] -> n0[i, 0] : 0 <= i <= 15 and n > 0; n1[i, k] -> n1[i, k - 2] : 0 <= i <= 15 and 0 < k < n and k mod 2 = 0 }",
         context=ctx,
     )
     assert left.sources(update, update.reads[0]).is_equal(expected)
     inputs = left.sources(update, update.reads[1])
     assert inputs.is_equal(model.flow.sources(update, update.reads[1]).intersect_domain(isl.UnionSet.from_set(left.domain(update))))
-    again = left.without({0: isl.Set("[n] -> { [i, k] : k mod 2 = 0 }", context=ctx)})
+    again = left.without({1: isl.Set("[n] -> { [i, k] : k mod 2 = 0 }", context=ctx)})
     assert again.domain(update).is_empty()
 
 

@@ -114,9 +114,21 @@ REDUCTION = """
 
 
 @pytest.mark.parametrize("loops", ["i, j in T.grid(n, m)", "j, i in T.grid(m, n)"])
-def test_init_counts_even_without_an_update(loops: str) -> None:
-    """A reduction's result is there for every extent, an empty reduction included, whatever the order of the loops."""
-    assert statuses(prove_readable(facts(REDUCTION.format(loops=loops)))) == {Status.PROVED}
+def test_an_init_needs_a_first_update(loops: str) -> None:
+    """A reduction's result is there where the reduction is not empty, whatever the order of the loops."""
+    text = REDUCTION.format(loops=loops)
+    assert Status.REFUTED in statuses(prove_readable(facts(text)))
+    assert statuses(prove_readable(facts(text.replace("C = T.alloc", "T.assume(m >= 1)\n        C = T.alloc", 1)))) == {Status.PROVED}
+
+
+@pytest.mark.parametrize(("guard", "expected"), [("vi < 5", Status.REFUTED), ("vj < 5", Status.PROVED), ("vj > 0", Status.REFUTED)])
+def test_an_init_does_not_run_where_the_guard_is_false(guard: str, expected: Status) -> None:
+    """A result that the guard leaves out, or whose first update it skips, is not there."""
+    text = REDUCTION.replace('"n", "m"', "8, 8").replace('"n",', "8,").replace("(n,)", "(8,)").replace("range(n)", "range(8)")
+    text = text.replace("        n, m = T.int32(), T.int32()\n", "").format(loops="i, j in T.grid(8, 8)")
+    text = text.replace("                with T.init", f"                T.where({guard})\n                with T.init")
+    found = statuses(prove_readable(facts(text)))
+    assert (expected in found) and (expected is Status.REFUTED or found == {expected})
 
 
 def test_reduction_without_init_reads_nothing() -> None:

@@ -183,20 +183,30 @@ B[T.ramp(0, 1, 4)] = T1[T.ramp(1, 1, 2)]
     assert cells(second.reads[0]) == ["1 + lane_1//2*1", "lane_1%2"]
 
 
-def test_initial_values_are_one_statement() -> None:
-    """A reduction's init has the dims that are not the reduction's, is numbered after the body, and knows the updates."""
-    found = read("""
+SUM = """
 for i, k in T.grid(8, 8):
     with T.block("b"):
         vi, vk = T.axis.remap("SR", [i, k])
+        T.where({where})
         with T.init():
-            B[vi] = T.float32(0)
+            B[vi] = {init}
         B[vi] = B[vi] + A[vi, vk]
-""")
-    update, start = found.statements
-    assert (update.is_init, start.is_init) == (False, True)
-    assert [d.var.name for d in start.dims] == ["i"]
-    assert start.reduction is not None and [d.var.name for d in start.reduction.updates.dims] == ["i", "k"]
+"""
+
+
+def test_an_init_is_a_store_at_the_start_of_the_reduction() -> None:
+    """It has the dims of the update, is numbered before it, and happens in the first iteration, under the block's guard."""
+    start, update = read(SUM.format(where="i < 5", init="T.float32(0)")).statements
+    assert [d.var.name for d in start.dims] == [d.var.name for d in update.dims] == ["i", "k"]
+    assert (guards(start), guards(update)) == (["i < 5", "k == 0"], ["i < 5"])
+    assert start.scene.time < update.scene.time and start.reads == ()
+
+
+def test_data_may_decide_whether_an_init_happens() -> None:
+    """Under a guard on data the init keeps what is there or stores its value; the loops of the reduction may take part in that."""
+    start, _ = read(SUM.format(where="I[k] > 0", init='T.Cast("float32", vk)')).statements
+    assert guards(start) == ["k == 0", "i >= 0", "i < 8"]
+    assert expr_text(start.value, "plain") == "if_then_else(I_value > 0, float32(k), B_value)"
 
 
 def test_temporaries_in_loops_are_apart() -> None:
@@ -262,16 +272,6 @@ B[0] = T.float32(0)
         ("x: T.float32 = T.undef()\nB[0] = x", "x stands for an undefined value"),
         ('for i in T.thread_binding(8, thread="threadIdx.x"):\n    B[i] = T.float32(0)', "loop i is bound to a thread"),
         ('V = T.decl_buffer((8,), "int32", data=B.data)\nV[0] = 1\nB[1] = T.float32(0)', "V sees float32 memory as int32"),
-        (
-            'for i, k in T.grid(8, 8):\n    with T.block("b"):\n        vi, vk = T.axis.remap("SR", [i, k])\n        T.where(I[k] > 0)\n'
-            "        with T.init():\n            B[vi] = T.float32(0)\n        B[vi] = B[vi] + T.float32(1)",
-            "data decides when the reduction of block b starts",
-        ),
-        (
-            'for i, k in T.grid(8, 8):\n    with T.block("b"):\n        vi, vk = T.axis.remap("SR", [i, k])\n'
-            "        with T.init():\n            B[vi] = T.Cast(\"float32\", vk)\n        B[vi] = B[vi] + T.float32(1)",
-            "the initial value of a reduction depends on its loops",
-        ),
     ],
 )  # fmt: skip
 def test_what_has_no_exact_model_is_refused(body: str, reason: str) -> None:

@@ -111,7 +111,7 @@ def test_conditions_on_data() -> None:
 
 
 def test_reductions_with_empty_and_guarded_parts() -> None:
-    """The initial value of an empty or guarded-off reduction is found by a slice too."""
+    """A slice finds the results that are initialised, and those that an empty or guarded-off reduction leaves alone."""
     func = program("""
         def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n,), "float32")):
             n, m = T.int32(), T.int32()
@@ -127,8 +127,8 @@ def test_reductions_with_empty_and_guarded_parts() -> None:
         agree(func, [np.ones((6, m), np.float32), None], "B", [(0,), (3,), (5,)])
 
 
-def test_init_where_a_branch_stops_every_update() -> None:
-    """A branch on the reduction loop around a block keeps updates back, not the init that a slice needs."""
+def test_init_where_a_branch_stops_some_results() -> None:
+    """A branch around a block keeps its init back too, in a slice as in a full run."""
     func = program("""
         def main(A: T.Buffer((4, 3), "float32"), B: T.Buffer((4,), "float32")):
             for i, k in T.grid(4, 3):
@@ -181,7 +181,7 @@ def test_shapes_that_depend_on_loops_are_refused() -> None:
 
 
 def test_instances_are_counted() -> None:
-    """Stores times extents, init once per spatial instance, symbols by name or by array."""
+    """Stores times extents, every branch taken, an init's as well; symbols by name or by array."""
     func = program("""
         def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n,), "float32")):
             n, m = T.int32(), T.int32()
@@ -192,8 +192,8 @@ def test_instances_are_counted() -> None:
                         B[vi] = T.float32(0)
                     B[vi] = B[vi] + A[vi, vk]
     """)
-    assert count_instances(func, {"n": 5, "m": 7}) == 5 * 7 + 5
-    assert count_instances(func, {"A": np.zeros((5, 7), np.float32)}) == 40
+    assert count_instances(func, {"n": 5, "m": 7}) == 2 * 5 * 7
+    assert count_instances(func, {"A": np.zeros((5, 7), np.float32)}) == 70
     with pytest.raises(LayoutproofError, match="extent of loop"):
         count_instances(func, {"n": 5})
 
