@@ -259,8 +259,10 @@ def _opaque_argument(reader: ExpressionReader, node: ast.expr) -> Expr:
 def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     """`(a + b - 1) // b`, as TVM writes it out."""
     bound = bind(reader.text, node, name, ("lhs", "rhs"), 2)
-    a, b = reader.matched(node, reader.read(bound["lhs"]), reader.read(bound["rhs"]))
-    most = reader.binary(node, BinaryOp.SUB, reader.binary(node, BinaryOp.ADD, a, b), reader.literal(node, 1))
+    values = reader.read(bound["lhs"]), reader.read(bound["rhs"])
+    reader.whole(node, BinaryOp.FLOORDIV, *values)
+    a, b = reader.matched(node, *values)
+    most = reader.binary(node, BinaryOp.SUB, reader.binary(node, BinaryOp.ADD, a, b), reader.constant(node, 1, a.dtype))
     return reader.binary(node, BinaryOp.FLOORDIV, most, b)
 
 

@@ -34,6 +34,8 @@ N = TypeVar("N", bound=Node)
 
 _TAKES_OTHERS_TYPE = frozenset({BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR})
 
+_INTEGER_ONLY = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR})
+
 
 def _typed_help(first: DType, second: DType, a: Value, b: Value) -> str:
     """What to write where two types do not go together: the number in the other type, or a cast."""
@@ -108,12 +110,29 @@ class OperandReader:
         """`a op b`; still Python's number when both are."""
         if isinstance(a, Weak) and isinstance(b, Weak):
             return self._arithmetic(node, op, a, b)
+        if op in _INTEGER_ONLY:
+            self.whole(node, op, a, b)
         if op in _TAKES_OTHERS_TYPE:  # a number beside `&` and `<<` has the other side's type, as TVM has it
             if isinstance(a, Weak) and isinstance(b, Expr) and type(a.number) is int:
-                a = a.build(b.dtype)
+                a = self._of_type(a, b.dtype)
             elif isinstance(b, Weak) and isinstance(a, Expr) and type(b.number) is int:
-                b = b.build(a.dtype)
+                b = self._of_type(b, a.dtype)
         return self.make(node, Binary, op, *self.matched(node, a, b))
+
+    def _of_type(self, value: Weak, dtype: DType) -> Expr:
+        """A number beside `&` or `<<`. TVM takes 32 bits of it, whatever it is, which nobody means."""
+        if value.default != INT32:
+            message = "TVM takes 32 bits of a number here, and this one has more"
+            raise self.text.fail(codes.NUMBER_RANGE, message, value.node, help=f"write T.{dtype.element}(...)")
+        return value.build(dtype)
+
+    def whole(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> None:
+        """Refuse a truth value in a division or a shift, as TVM does though it converts it elsewhere."""
+        for value in (a, b):
+            dtype = value.dtype if isinstance(value, Expr) else value.default
+            if dtype is not None and dtype.is_bool:
+                message = f"`{op}` takes integers, not a truth value"
+                raise self.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...)')
 
     def same(self, node: ast.expr, name: str, a: Value, b: Value) -> tuple[Expr, Expr]:
         """Both operands, which have one type as they stand: TVM brings those of `name` to none. `T.undef()` has the other's."""
