@@ -211,6 +211,9 @@ def _math(function: str) -> Handler:
         arguments = tuple(reader.strong(v, FLOAT32 if v.number is None else None) if isinstance(v, Weak) else v for v in values)
         if function in _OF_WHOLE_NUMBERS and arguments[0].dtype.is_integer:
             return arguments[0]
+        if function != "abs" and arguments[0].dtype.is_integer:
+            message = f"{function} of a {arguments[0].dtype}"
+            raise reader.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("float32", ...) around the argument')
         return reader.make(node, Call, function, arguments)
 
     return handle
