@@ -84,6 +84,14 @@ class _IntegerReader(ExpressionReader):
                 raise self.text.fail(codes.NUMBER_RANGE, str(problem), node) from problem
         return super().binary(node, op, a, b)
 
+    def matched(self, node: ast.expr, a: Value, b: Value) -> tuple[Expr, Expr]:
+        """Numbers in a plain text are written without their type: they have that of what they meet."""
+        if isinstance(a, Weak) and isinstance(b, Expr):
+            a = a.build(b.dtype)
+        elif isinstance(b, Weak) and isinstance(a, Expr):
+            b = b.build(a.dtype)
+        return super().matched(node, a, b)
+
     def check(self, node: ast.expr, value: Expr) -> None:
         """Refuse what is not integer arithmetic: floats, lanes, undefined values, opaque calls."""
         if not isinstance(value, _INTEGER_NODES) or not (value.dtype.is_integer or value.dtype.is_bool) or value.dtype.lanes > 1:

@@ -72,6 +72,7 @@ OPAQUE_CALLS: Mapping[str, OpaqueSignature] = {
     "mma_store": _TYPED,
     "mma_fill": _TYPED,
     # conditions and lookups
+    "target": _POINTER,
     "lookup_param": _PLAIN,
     "assume_aligned": _PLAIN,
     "vectorlow": _TYPED,

@@ -6,6 +6,7 @@ Two styles. `script` is TVM's: typed constants (`T.int64(3)`), `T.min(a, b)`, sp
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
@@ -58,6 +59,23 @@ _INFIX: Mapping[BinaryOp, int] = {
     BinaryOp.SHR: _SHIFT,
 }
 
+_PYTHON: Mapping[BinaryOp, Callable[[Any, Any], int | float]] = {
+    BinaryOp.ADD: operator.add,
+    BinaryOp.SUB: operator.sub,
+    BinaryOp.MUL: operator.mul,
+    BinaryOp.DIV: operator.truediv,
+    BinaryOp.FLOORDIV: operator.floordiv,
+    BinaryOp.FLOORMOD: operator.mod,
+    BinaryOp.BITAND: operator.and_,
+    BinaryOp.BITOR: operator.or_,
+    BinaryOp.BITXOR: operator.xor,
+    BinaryOp.SHL: operator.lshift,
+    BinaryOp.SHR: operator.rshift,
+    BinaryOp.MIN: min,
+    BinaryOp.MAX: max,
+}
+_LARGEST_SHIFT = 64
+
 Piece = tuple[str, int]
 
 
@@ -82,6 +100,29 @@ def string_text(value: str) -> str:
         return repr(value)
     quoted = repr("'" + value)  # Python quotes with " where a ' stands inside
     return f'"{quoted[2:]}'
+
+
+def python_number(op: BinaryOp, a: int | float, b: int | float) -> int | float:
+    """What Python makes of `a op b`, as which a text is read. Raises ArithmeticError, TypeError or ValueError where it makes nothing."""
+    if op is BinaryOp.SHL and b > _LARGEST_SHIFT:
+        raise OverflowError("the number does not fit 64 bits")
+    return _PYTHON[op](a, b)
+
+
+def _bare_number(e: Expr) -> int | None:
+    """The number that Python makes of the text of `e`, where all of it is written as plain numbers that 32 bits hold."""
+    if isinstance(e, IntImm):
+        return e.value if e.dtype == INT32 else None
+    if not isinstance(e, Binary) or e.op not in _INFIX or e.dtype != INT32:
+        return None
+    a, b = _bare_number(e.lhs), _bare_number(e.rhs)
+    if a is None or b is None:
+        return None
+    try:
+        number = python_number(e.op, a, b)
+    except (ArithmeticError, TypeError, ValueError):
+        return None
+    return number if isinstance(number, int) and INT32.min_int <= number <= INT32.max_int else None
 
 
 class _Writer:
@@ -126,8 +167,19 @@ class _Writer:
         if self.plain and e.op is BinaryOp.MUL and isinstance(e.rhs, IntImm) and e.rhs.value == -1 and not isinstance(e.lhs, IntImm):
             return f"-{self.at(e.lhs, _UNARY)}", _UNARY
         tight = self.plain and precedence == _PRODUCT and e.op is not BinaryOp.DIV
-        operator = e.op.value if tight else f" {e.op.value} "
-        return f"{self.at(e.lhs, precedence)}{operator}{self.at(e.rhs, precedence + 1)}", precedence
+        symbol = e.op.value if tight else f" {e.op.value} "
+        # Python computes arithmetic on plain numbers, however large; where that is not what 32 bits make of it, the first has a type.
+        plain = self.plain or None in (_bare_number(e.lhs), _bare_number(e.rhs)) or _bare_number(e) is not None
+        left = self.at(e.lhs, precedence) if plain else self.typed_at(e.lhs, precedence)
+        return f"{left}{symbol}{self.at(e.rhs, precedence + 1)}", precedence
+
+    def typed_at(self, e: Expr, level: int) -> str:
+        """The text of arithmetic on plain numbers, the first of them with its type."""
+        if not isinstance(e, Binary):
+            return f"T.{e.dtype}({self.at(e, _CHOICE)})"
+        precedence = _INFIX[e.op]
+        text = f"{self.typed_at(e.lhs, precedence)} {e.op.value} {self.at(e.rhs, precedence + 1)}"
+        return text if precedence >= level else f"({text})"
 
     def compare(self, e: Compare) -> Piece:
         # Comparisons chain in Python, so neither side may be one without parentheses.

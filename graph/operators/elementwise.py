@@ -32,8 +32,7 @@ UNARY: Final[Mapping[str, str]] = {
     "atan": "T.atan({a})",
     "reciprocal": "T.{dtype}(1) / {a}",
     "square": "{a} * {a}",
-    # Halves go to the even neighbour.
-    "round": "T.Select(T.abs({a} - T.trunc({a})) == T.{dtype}(0.5), T.round({a} * T.{dtype}(0.5)) * T.{dtype}(2), T.round({a}))",
+    "round": "T.round({a})",
     # NaN is its own sign, and a sum makes one zero of both.
     "sign": "T.Select({a} > T.{dtype}(0), T.{dtype}(1), T.Select({a} < T.{dtype}(0), T.{dtype}(-1), {a} + T.{dtype}(0)))",
 }

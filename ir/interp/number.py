@@ -154,12 +154,6 @@ def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: math.copysign(float(function(x)), x) if math.isfinite(x) else x
 
 
-def _half_away(x: float) -> int:
-    """C's round: halves away from zero."""
-    whole = math.trunc(x)
-    return whole + (1 if x > 0 else -1) if abs(x - whole) >= 0.5 else whole
-
-
 _EXP = _total(math.exp)
 
 # In float64; the result is then rounded to the type of the call, which for float64 is the C library's own result.
@@ -189,7 +183,7 @@ EXACT: Mapping[str, Callable[..., float]] = {
     "floor": _integral(math.floor),
     "ceil": _integral(math.ceil),
     "trunc": _integral(math.trunc),
-    "round": _integral(_half_away),
+    "round": _integral(round),  # Python's, as IEEE's default: halves to the even neighbour
     "fmax": fmax,
     "fmin": fmin,
     "maximum": maximum,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 
 from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import FloatImm, IntImm
+from layoutproof.ir.intrinsics import OpaqueCall, StringImm
 from layoutproof.ir.script import codes
+from layoutproof.ir.script.arguments import bind
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name
 
 _LIMIT = 1 << 64
@@ -33,6 +37,8 @@ def read_value(reader: ExpressionReader, node: ast.expr) -> object:
         return tuple(read_value(reader, entry) for entry in node.elts)
     if isinstance(node, ast.Dict):
         return read_attributes(reader, node, "an attribute")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "target":
+        return _target(reader, node)
     plain = _plain(node)
     if plain is not None:
         value = plain[0]
@@ -45,6 +51,19 @@ def read_value(reader: ExpressionReader, node: ast.expr) -> object:
     if isinstance(expr, FloatImm) and expr.dtype.bits == 64 and not math.isfinite(expr.value):
         return expr.value
     return expr
+
+
+def _target(reader: ExpressionReader, node: ast.Call) -> object:
+    """`T.target("llvm")`, or a dictionary for the text: kept as a text, since nobody here looks into it."""
+    bound = bind(reader.text, node, "T.target", ("target", "host"), 1)
+    texts = []
+    for part in bound.values():
+        try:
+            value = ast.literal_eval(part)
+        except ValueError as problem:
+            raise reader.text.fail(codes.WRONG_ARGUMENTS, "a target is a text or a dictionary", part) from problem
+        texts.append(StringImm(value if isinstance(value, str) else json.dumps(value), span=reader.text.span(part)))
+    return reader.make(node, OpaqueCall, "target", tuple(texts), HANDLE)
 
 
 def _plain(node: ast.expr) -> tuple[object] | None:

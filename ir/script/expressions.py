@@ -5,35 +5,31 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import (
-    Binary,
     BinaryOp,
-    Broadcast,
     Compare,
     CompareOp,
     Expr,
-    FloatImm,
     IfThenElseExpr,
     IntImm,
-    Logical,
     LogicalOp,
     Not,
     Ramp,
-    Select,
-    const,
-    match_operands,
 )
 from layoutproof.ir.node import Node
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.arguments import did_you_mean, read_integer
+from layoutproof.ir.script.operands import OperandReader
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.script.ranges import extent_between
-from layoutproof.ir.script.values import Literal, Value, Weak, default_type, joint_default
+from layoutproof.ir.script.values import Value, Weak
+from layoutproof.ir.visit import walk
 
 N = TypeVar("N", bound=Node)
 Handler = Callable[["ExpressionReader", ast.Call, str], Value]
@@ -50,7 +46,7 @@ class Scope(Protocol):
         ...
 
 
-class ExpressionReader:
+class ExpressionReader(OperandReader):
     """Reads expressions of one text. `functions` are the calls that it knows by name.
 
     Functions may be called through the `namespaces` (`T.min`), those in `bare` also without (`min`).
@@ -59,7 +55,7 @@ class ExpressionReader:
     def __init__(
         self, text: Text, scope: Scope, functions: Mapping[str, Handler], namespaces: Collection[str], bare: Collection[str]
     ) -> None:
-        self.text = text
+        super().__init__(text)
         self.scope = scope
         self.functions = functions
         self.namespaces = namespaces
@@ -78,9 +74,18 @@ class ExpressionReader:
         """An expression; constants become `dtype`, or their default when it is None."""
         return self.strong(self.read(node), dtype)
 
-    def condition(self, node: ast.expr) -> Expr:
-        """A truth value."""
+    def named(self, node: ast.expr) -> Expr:
+        """A value that a name or a variable of `T.Let` stands for: used as often as the name is, and so of a bounded size."""
+        value = self.expr(node)
+        if len(list(islice(walk(value), _LARGEST_NAMED + 1))) > _LARGEST_NAMED:
+            raise self.text.fail(codes.TOO_DEEP, "this expression is too large to stand for a name", node, help="bind it by T.bind(...)")
+        return value
+
+    def condition(self, node: ast.expr, as_c: bool = False) -> Expr:
+        """A truth value; with `as_c` also an integer, which is one where it is not zero."""
         value = self.expr(node, None)
+        if as_c and value.dtype.is_integer and value.dtype.lanes == 1:
+            return self.make(node, Compare, CompareOp.NE, value, IntImm(0, value.dtype))
         if not value.dtype.is_bool:
             raise self.text.fail(codes.WRONG_TYPE, f"a truth value is expected, this has type {value.dtype}", node)
         return value
@@ -91,83 +96,6 @@ class ExpressionReader:
         if not value.dtype.is_integer or value.dtype.lanes > 1:
             raise self.text.fail(codes.WRONG_TYPE, f"{what} has type {value.dtype}, an integer is expected", node)
         return value
-
-    def strong(self, value: Value, dtype: DType | None = None) -> Expr:
-        """The value with a type: its own, else `dtype`, else its default."""
-        if isinstance(value, Expr):
-            return value
-        wanted = dtype if dtype is not None else value.default
-        if wanted is None:
-            if value.literal is not None:
-                raise self.text.fail(codes.NUMBER_RANGE, "the number does not fit 64 bits", value.node)
-            raise self.text.fail(codes.WRONG_TYPE, 'the type is not known here: write T.undef(dtype="...")', value.node)
-        return value.build(wanted)
-
-    # ---- building
-
-    def make(self, node: ast.AST, factory: Callable[..., N], *arguments: Any, code: str = codes.WRONG_TYPE) -> N:
-        """A node with its place; what the node refuses becomes a message there."""
-        try:
-            return factory(*arguments, span=self.text.span(node))
-        except (TypeError, ValueError) as problem:
-            raise self.text.fail(code, str(problem), node) from problem
-
-    def matched(self, node: ast.expr, a: Value, b: Value) -> tuple[Expr, Expr]:
-        """Both values with one type: constants take the other's, narrow integers widen, scalars are broadcast."""
-        if isinstance(a, Weak) and isinstance(b, Weak):
-            dtype = joint_default(a, b)
-            return self.strong(a, dtype), self.strong(b, dtype)
-        left = self.strong(a, b.dtype if isinstance(b, Expr) else None)
-        right = self.strong(b, left.dtype)
-        try:
-            return match_operands(left, right)
-        except (TypeError, ValueError) as problem:
-            raise self.text.fail(codes.WRONG_TYPE, str(problem), node) from problem
-
-    def binary(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> Value:
-        """`a op b`; still untyped when both are."""
-        if isinstance(a, Weak) and isinstance(b, Weak):
-            return Weak(node, lambda dtype: self.make(node, Binary, op, a.build(dtype), b.build(dtype)), joint_default(a, b))
-        return self.make(node, Binary, op, *self.matched(node, a, b))
-
-    def compare(self, node: ast.expr, op: CompareOp, a: Value, b: Value) -> Expr:
-        """`a op b` as a truth value."""
-        return self.make(node, Compare, op, *self.matched(node, a, b))
-
-    def choice(self, node: ast.expr, kind: type[Select] | type[IfThenElseExpr], condition: Expr, a: Value, b: Value) -> Value:
-        """One of two values; still untyped when both are."""
-        if isinstance(a, Weak) and isinstance(b, Weak):
-            return Weak(node, lambda dtype: self.make(node, kind, condition, a.build(dtype), b.build(dtype)), joint_default(a, b))
-        return self.make(node, kind, condition, *self.matched(node, a, b))
-
-    def logical(self, node: ast.expr, op: LogicalOp, terms: list[Expr]) -> Expr:
-        """The terms joined, grouped to the left."""
-        result = terms[0]
-        for term in terms[1:]:
-            if result.dtype.lanes != term.dtype.lanes:
-                result, term = self.matched(node, result, term)
-            result = self.make(node, Logical, op, result, term)
-        return result
-
-    def literal(self, node: ast.expr, value: Literal) -> Weak:
-        """A constant that takes its type from what it meets."""
-        return Weak(node, lambda dtype: self.constant(node, value, dtype), default_type(value), value)
-
-    def constant(self, node: ast.expr, value: Literal, dtype: DType) -> Expr:
-        """A constant of a type, broadcast to its lanes."""
-        if dtype.kind is Kind.HANDLE or isinstance(value, bool) != dtype.is_bool:
-            wanted = "a truth value" if dtype.is_bool else "a pointer" if dtype.kind is Kind.HANDLE else f"a {dtype}"
-            raise self.text.fail(codes.WRONG_TYPE, f"{value} stands where {wanted} is expected", node)
-        try:
-            scalar = const(value, dtype.element)
-        except TypeError as problem:
-            raise self.text.fail(codes.WRONG_TYPE, str(problem), node) from problem
-        except (ValueError, OverflowError) as problem:
-            raise self.text.fail(codes.NUMBER_RANGE, f"{value} does not fit {dtype.element}", node) from problem
-        if isinstance(scalar, FloatImm) and math.isinf(scalar.value) and math.isfinite(value):
-            raise self.text.fail(codes.NUMBER_RANGE, f"{value} is past the largest {dtype.element}", node, help="write T.infinity(...)")
-        element = self.make(node, type(scalar), scalar.value, scalar.dtype) if isinstance(scalar, IntImm | FloatImm) else scalar
-        return element if dtype.lanes == 1 else self.make(node, Broadcast, element, dtype.lanes)
 
     # ---- names and buffers
 
@@ -286,6 +214,7 @@ _COMPARE: Mapping[type[ast.cmpop], CompareOp] = {
 }
 
 _LARGEST_POWER = 64
+_LARGEST_NAMED = 256  # nodes
 
 
 def _constant(reader: ExpressionReader, node: ast.Constant) -> Value:

@@ -16,9 +16,11 @@ from layoutproof.ir.expr import (
     Expr,
     FloatImm,
     IfThenElseExpr,
+    Logical,
     LogicalOp,
     Ramp,
     Select,
+    Var,
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
@@ -36,12 +38,30 @@ from layoutproof.ir.script import codes
 from layoutproof.ir.script.arguments import bind, did_you_mean, parse_dtype, read_dtype, read_integer, read_string
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
 from layoutproof.ir.script.values import Value, Weak
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import children
 
 
 def _binary(op: BinaryOp) -> Handler:
+    """`T.floordiv(a, b)` and the like: as the operator, of numbers too, which have the type they get here."""
+
     def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
         bound = bind(reader.text, node, name, ("a", "b"), 2)
-        return reader.binary(node, op, reader.read(bound["a"]), reader.read(bound["b"]))
+        a, b = reader.read(bound["a"]), reader.read(bound["b"])
+        if isinstance(a, Weak) and isinstance(b, Weak) and None not in (a.number, b.number) and "." in name:
+            a, b = reader.matched(node, a, b)
+        return reader.binary(node, op, a, b)
+
+    return handle
+
+
+def _strict(op: BinaryOp | CompareOp) -> Handler:
+    """`T.Add(a, b)` and the other names of nodes: both sides have one type as they stand."""
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        bound = bind(reader.text, node, name, ("a", "b"), 2)
+        a, b = reader.same(node, name, reader.read(bound["a"]), reader.read(bound["b"]))
+        return reader.binary(node, op, a, b) if isinstance(op, BinaryOp) else reader.compare(node, op, a, b)
 
     return handle
 
@@ -66,16 +86,8 @@ def _division(on_floats: BinaryOp | None, on_integers: BinaryOp) -> Handler:
 
     def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
         bound = bind(reader.text, node, name, ("a", "b"), 2)
-        a, b = reader.matched(node, reader.read(bound["a"]), reader.read(bound["b"]))
+        a, b = reader.same(node, name, reader.read(bound["a"]), reader.read(bound["b"]))
         return reader.binary(node, on_floats if on_floats is not None and a.dtype.is_float else on_integers, a, b)
-
-    return handle
-
-
-def _compare(op: CompareOp) -> Handler:
-    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
-        bound = bind(reader.text, node, name, ("a", "b"), 2)
-        return reader.compare(node, op, reader.read(bound["a"]), reader.read(bound["b"]))
 
     return handle
 
@@ -105,7 +117,8 @@ def _if_then_else(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
 
 
 def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
-    bound = bind(reader.text, node, name, ("dtype", "value"), 2)
+    stated = any(k.arg == "dtype" for k in node.keywords) and len(node.args) == 1  # T.cast(value, dtype="int32")
+    bound = bind(reader.text, node, name, ("value", "dtype") if stated else ("dtype", "value"), 2)
     dtype_node, value_node = bound["dtype"], bound["value"]
     if name.endswith("cast") and not _names_dtype(dtype_node) and _names_dtype(value_node):
         dtype_node, value_node = value_node, dtype_node  # T.cast(value, dtype) of the old dialect
@@ -193,11 +206,20 @@ def _math(function: str) -> Handler:
     def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
         bound = bind(reader.text, node, name, parameters, len(parameters))
         values = [reader.read(bound[p]) for p in parameters]
-        known = next((v for v in values if isinstance(v, Expr)), None)
-        default = known.dtype if known is not None else None if function == "abs" else FLOAT32
-        return reader.make(node, Call, function, tuple(reader.strong(v, default) for v in values))
+        if len(values) == 2:
+            return reader.make(node, Call, function, reader.matched(node, *values))
+        arguments = tuple(reader.strong(v, FLOAT32 if v.number is None else None) if isinstance(v, Weak) else v for v in values)
+        if function in _OF_WHOLE_NUMBERS and arguments[0].dtype.is_integer:
+            return arguments[0]
+        if function != "abs" and arguments[0].dtype.is_integer:
+            message = f"{function} of a {arguments[0].dtype}"
+            raise reader.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("float32", ...) around the argument')
+        return reader.make(node, Call, function, arguments)
 
     return handle
+
+
+_OF_WHOLE_NUMBERS = frozenset({"floor", "ceil", "round", "trunc"})  # which they leave as they are
 
 
 def _pointer_cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
@@ -214,7 +236,7 @@ def _opaque(function: str) -> Handler:
             if keyword.arg != "dtype":
                 help = did_you_mean(str(keyword.arg), ("dtype",))
                 raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=help)
-            dtype = read_dtype(reader.text, keyword.value)
+            dtype = _opaque_dtype(reader, keyword.value)
         if signature.dtype_first and not node.keywords:
             if not positional:
                 raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} takes its data type first", node)
@@ -225,6 +247,8 @@ def _opaque(function: str) -> Handler:
 
 
 def _opaque_dtype(reader: ExpressionReader, node: ast.expr) -> DType:
+    if isinstance(node, ast.Attribute) and node.attr == "ty" and isinstance(node.value, ast.Call):
+        node = node.value.func  # T.handle("int32").ty
     name = read_string(reader.text, node, "the data type of a call") if not isinstance(node, ast.Attribute) else node.attr
     return HANDLE if name in ("handle", "void", "") else parse_dtype(reader.text, node, name)
 
@@ -235,12 +259,70 @@ def _opaque_argument(reader: ExpressionReader, node: ast.expr) -> Expr:
     return reader.expr(node)
 
 
+def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """`(a + b - 1) // b`, as TVM writes it out."""
+    bound = bind(reader.text, node, name, ("lhs", "rhs"), 2)
+    values = reader.read(bound["lhs"]), reader.read(bound["rhs"])
+    reader.whole(node, BinaryOp.FLOORDIV, *values)
+    a, b = reader.matched(node, *values)
+    most = reader.binary(node, BinaryOp.SUB, reader.binary(node, BinaryOp.ADD, a, b), reader.constant(node, 1, a.dtype))
+    return reader.binary(node, BinaryOp.FLOORDIV, most, b)
+
+
+def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """`T.Let(body, where={x: value})`: the body with the value in the place of the name."""
+    bound = bind(reader.text, node, name, ("body", "where"), 2)
+    where = bound["where"]
+    if not isinstance(where, ast.Dict):
+        raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} takes a dictionary of variables and their values", where)
+    body = reader.expr(bound["body"])
+    values: dict[Var, Expr] = {}
+    for key, entry in zip(where.keys, where.values, strict=True):
+        var = reader.expr(key) if isinstance(key, ast.Name) else None
+        if not isinstance(var, Var) or key is None:
+            raise reader.text.fail(
+                codes.WRONG_ARGUMENTS, f"{name} gives values to names declared before", key if key is not None else entry
+            )
+        value = reader.named(entry)
+        if value.dtype != var.dtype:
+            raise reader.text.fail(codes.WRONG_TYPE, f"`{var.name}` is declared {var.dtype}, its value has type {value.dtype}", entry)
+        if not always_evaluates(body, var):
+            message = f"{name} evaluates the value of `{var.name}` where its body may not"
+            raise reader.text.fail(codes.UNSUPPORTED, message, entry, help="bind it by a statement, x = T.bind(...)")
+        values[var] = value
+    return substitute(body, values)
+
+
+def always_evaluates(expr: Expr, var: Var) -> bool:
+    """Whether the value of a variable is needed whatever an expression's conditions are."""
+    if isinstance(expr, IfThenElseExpr):
+        return always_evaluates(expr.condition, var)
+    if isinstance(expr, Logical):
+        return always_evaluates(expr.lhs, var)
+    return expr == var or any(isinstance(part, Expr) and always_evaluates(part, var) for part in children(expr))
+
+
+def _with_dtype(handler: Handler) -> Handler:
+    """A call that may say the type of its result by `dtype=`, as TVM up to 0.20 prints it."""
+
+    def handle(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+        stated = next((k for k in node.keywords if k.arg == "dtype"), None)
+        if stated is None:
+            return handler(reader, node, name)
+        plain = ast.copy_location(ast.Call(node.func, node.args, [k for k in node.keywords if k is not stated]), node)
+        dtype = read_dtype(reader.text, stated.value)
+        result = reader.strong(handler(reader, plain, name), dtype)
+        if result.dtype != dtype:
+            message = f"{name} gives {result.dtype} here, not the {dtype} that it states"
+            raise reader.text.fail(codes.WRONG_TYPE, message, stated.value, help=f'write T.Cast("{dtype}", ...)')
+        return result
+
+    return handle
+
+
 _ARITHMETIC: Mapping[BinaryOp, tuple[str, ...]] = {
-    BinaryOp.ADD: ("Add",),
-    BinaryOp.SUB: ("Sub",),
-    BinaryOp.MUL: ("Mul",),
-    BinaryOp.FLOORDIV: ("floordiv", "FloorDiv", "indexdiv"),
-    BinaryOp.FLOORMOD: ("floormod", "FloorMod", "indexmod"),
+    BinaryOp.FLOORDIV: ("floordiv", "indexdiv"),
+    BinaryOp.FLOORMOD: ("floormod", "indexmod"),
     BinaryOp.TRUNCDIV: ("truncdiv",),
     BinaryOp.TRUNCMOD: ("truncmod",),
     BinaryOp.BITAND: ("bitwise_and",),
@@ -250,7 +332,21 @@ _ARITHMETIC: Mapping[BinaryOp, tuple[str, ...]] = {
     BinaryOp.SHR: ("shift_right",),
 }
 
-_COMPARISONS = {"EQ": CompareOp.EQ, "NE": CompareOp.NE, "LT": CompareOp.LT, "LE": CompareOp.LE, "GT": CompareOp.GT, "GE": CompareOp.GE}
+_NODES: Mapping[str, BinaryOp | CompareOp] = {
+    "Add": BinaryOp.ADD,
+    "Sub": BinaryOp.SUB,
+    "Mul": BinaryOp.MUL,
+    "FloorDiv": BinaryOp.FLOORDIV,
+    "FloorMod": BinaryOp.FLOORMOD,
+    "Min": BinaryOp.MIN,
+    "Max": BinaryOp.MAX,
+    "EQ": CompareOp.EQ,
+    "NE": CompareOp.NE,
+    "LT": CompareOp.LT,
+    "LE": CompareOp.LE,
+    "GT": CompareOp.GT,
+    "GE": CompareOp.GE,
+}
 
 _KINDS = {
     Kind.INT: (8, 16, 32, 64),
@@ -262,17 +358,15 @@ _KINDS = {
 _TYPES = tuple(DType(kind, bits) for kind, widths in _KINDS.items() for bits in widths)
 _LANES = (2, 3, 4, 8, 16, 32, 64)
 
-FUNCTIONS: Mapping[str, Handler] = {
+_BASIC: Mapping[str, Handler] = {
     **{name: _binary(op) for op, names in _ARITHMETIC.items() for name in names},
-    **{name: _compare(op) for name, op in _COMPARISONS.items()},
+    **{name: _strict(op) for name, op in _NODES.items()},
     **{name: _math(name) for name in MATH_FUNCTIONS},
     **{name: _opaque(name) for name in OPAQUE_CALLS},
     **{str(dtype): _typed(dtype) for dtype in _TYPES},
     **{str(dtype.with_lanes(lanes)): _typed(dtype.with_lanes(lanes)) for dtype in _TYPES for lanes in _LANES},
     "min": _extreme(BinaryOp.MIN),
     "max": _extreme(BinaryOp.MAX),
-    "Min": _extreme(BinaryOp.MIN),
-    "Max": _extreme(BinaryOp.MAX),
     "Div": _division(BinaryOp.DIV, BinaryOp.TRUNCDIV),
     "Mod": _division(None, BinaryOp.TRUNCMOD),
     "And": _logical(LogicalOp.AND),
@@ -294,8 +388,18 @@ FUNCTIONS: Mapping[str, Handler] = {
     "undef": _undef,
     "assume": _assume,
     "likely": _likely,
+    "ceildiv": _ceildiv,
+    "fabs": _math("abs"),
+    "nearbyint": _math("round"),
     "power": _math("pow"),
     "pointer_cast": _pointer_cast,
+}
+
+_WITHOUT_TYPE = {"Cast", "cast", "astype", "infinity", "min_value", "max_value", "undef", *OPAQUE_CALLS}
+
+FUNCTIONS: Mapping[str, Handler] = {
+    **{name: handler if name in _WITHOUT_TYPE else _with_dtype(handler) for name, handler in _BASIC.items()},
+    "Let": _let,
 }
 
 # What a plain text (an index map, a condition, a shape) may call without a prefix.

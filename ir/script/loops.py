@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Range
-from layoutproof.ir.expr import Expr, IntImm
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm
 from layoutproof.ir.script import codes
-from layoutproof.ir.script.arguments import bind, read_string
+from layoutproof.ir.script.arguments import bind, read_integer, read_string
 from layoutproof.ir.script.attribute_values import read_attributes
 from layoutproof.ir.script.expressions import ExpressionReader
 from layoutproof.ir.script.ranges import extent_between
@@ -19,12 +19,13 @@ from layoutproof.ir.stmt import ForKind
 
 @dataclass(frozen=True, slots=True)
 class LoopHead:
-    """What one loop runs over; `T.grid` gives several."""
+    """What one loop runs over; `T.grid` gives several. With a step, the domain's extent counts iterations."""
 
     domain: Range
     kind: ForKind
     thread: str | None = None
     annotations: Attributes = Attributes()
+    step: int = 1
 
 
 LOOP_KINDS: Mapping[str, ForKind] = {
@@ -54,14 +55,16 @@ def read_grid(reader: ExpressionReader, call: ast.Call) -> list[LoopHead]:
 def read_loop(reader: ExpressionReader, call: ast.Call, name: str, shown: str) -> LoopHead:
     """`range(n)`, `T.serial(start, stop)`, `T.thread_binding(n, thread="threadIdx.x")`."""
     kind = LOOP_KINDS[name]
-    options = ("thread", "annotations") if kind is ForKind.THREAD_BINDING else ("annotations",)
+    options = ("thread", "annotations") if kind is ForKind.THREAD_BINDING else ("annotations", "step")
     positional = ast.Call(call.func, call.args[:2], [])
     keywords = ast.Call(call.func, [], list(call.keywords))
     for node in (positional, keywords):
         ast.copy_location(node, call)
-    if name == "range" and (len(call.args) > 2 or call.keywords):
-        raise reader.text.fail(codes.WRONG_ARGUMENTS, "range takes an extent, or a start and a stop", call)
-    if len(call.args) > 2:
+    if name == "range" and (len(call.args) > 3 or call.keywords):
+        raise reader.text.fail(codes.WRONG_ARGUMENTS, "range takes an extent, or a start and a stop, and a step", call)
+    if name == "range" and len(call.args) == 3:
+        keywords.keywords.append(ast.keyword("step", call.args[2]))
+    elif len(call.args) > 2:
         if kind is not ForKind.THREAD_BINDING or len(call.args) > 3:
             raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{shown} takes an extent, or a start and a stop", call.args[2])
         keywords.keywords.append(ast.keyword("thread", call.args[2]))
@@ -75,7 +78,21 @@ def read_loop(reader: ExpressionReader, call: ast.Call, name: str, shown: str) -
         raise reader.text.fail(codes.WRONG_ARGUMENTS, f'{shown} lacks its thread, such as thread="threadIdx.x"', call)
     thread = read_string(reader.text, bound["thread"], "a thread") if "thread" in bound else None
     annotations = read_attributes(reader, bound["annotations"], "annotations") if "annotations" in bound else Attributes()
-    return LoopHead(_domain(reader, limits, call), kind, thread, annotations)
+    step = read_integer(reader.text, bound["step"], "the step of a loop") if "step" in bound else 1
+    if step < 1:
+        raise reader.text.fail(codes.WRONG_ARGUMENTS, f"a loop in steps of {step}", bound["step"])
+    return LoopHead(_in_steps(reader, _domain(reader, limits, call), step, call), kind, thread, annotations, step)
+
+
+def _in_steps(reader: ExpressionReader, domain: Range, step: int, call: ast.Call) -> Range:
+    """The range with the number of iterations for its extent."""
+    dtype, extent = domain.extent.dtype, domain.extent
+    if step == 1:
+        return domain
+    if isinstance(extent, IntImm):
+        return Range(domain.start, IntImm(-(-extent.value // step), dtype), span=domain.span)
+    most = reader.make(call, Binary, BinaryOp.ADD, extent, reader.constant(call, step - 1, dtype))
+    return Range(domain.start, reader.make(call, Binary, BinaryOp.FLOORDIV, most, reader.constant(call, step, dtype)), span=domain.span)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from layoutproof.ir.buffer import access_type
+from layoutproof.ir.buffer import Range, access_type
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.allocations import ALLOCATIONS, Scoped, read_allocation, read_decl
@@ -23,6 +23,7 @@ from layoutproof.ir.script.loops import LOOP_NAMES, LoopHead, read_grid, read_lo
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.script.values import Value
 from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.subst import fresh
 
 Hook = Callable[[ast.stmt, bool], bool]
 
@@ -154,6 +155,11 @@ class StatementReader:
                 return read_allocation(self, node, target, call, name, following)
             if name in self.block_allocations or name.startswith("axis.") or name == "match_buffer":
                 raise self.misplaced(call, name)
+        if found is not None and found[0] == "bind":
+            return self._let(node, target, self.exprs.expr(bind(self.text, found[1], "T.bind", ("value",), 1)["value"]))
+        if found is not None and found[0] == "meta_var":
+            value = self.exprs.named(bind(self.text, found[1], "T.meta_var", ("value",), 1)["value"])
+            return Scoped(lambda env: env.bind(target.id, value, target), lambda body: body)
         return self._let(node, target, self.exprs.expr(node.value))
 
     def _allocates(self, name: str) -> bool:
@@ -171,7 +177,13 @@ class StatementReader:
         if node.value is None:
             raise self.text.fail(codes.UNSUPPORTED, f"`{node.target.id}` is given no value", node, help="a symbolic size is n = T.int32()")
         dtype = self._let_type(node.annotation)
-        value = self.exprs.expr(node.value, dtype)
+        source = node.value
+        found = self.script_call(source)
+        if found is not None and found[0] == "bind":
+            source = bind(self.text, found[1], "T.bind", ("value",), 1)["value"]
+        value = self.exprs.expr(source, dtype)
+        if dtype is not None and value.dtype.lanes == dtype.lanes and not isinstance(node.annotation, ast.Subscript):
+            value = self.exprs.stored(value, dtype)  # `x: T.int32 = ...` is a cell, and converts what is stored there
         if dtype is not None and value.dtype != dtype:
             message = f"`{node.target.id}` is declared {dtype}, its value has type {value.dtype}"
             raise self.text.fail(codes.WRONG_TYPE, message, node.value)
@@ -180,8 +192,8 @@ class StatementReader:
     def _let_type(self, node: ast.expr) -> DType | None:
         if isinstance(node, ast.Subscript) and self.script_name(node.value) == "let":
             return self._let_type(node.slice)
-        if isinstance(node, ast.Call) and not node.args:
-            node = node.func
+        if isinstance(node, ast.Call) and (not node.args or self.script_name(node.func) == "handle"):
+            node = node.func  # T.int32(), and T.handle("int32"): what a pointer points to is said by the buffers that use it
         name = self.script_name(node)
         if name == "let":
             return None
@@ -198,15 +210,14 @@ class StatementReader:
         return self.store(node, node.target, value)
 
     def store(self, node: ast.AST, target: ast.Subscript, value: Value) -> Stmt:
-        """`A[i] = value`; a constant takes the type of the element."""
+        """`A[i] = value`, converted to the type of the element."""
         buffer = self.exprs.buffer(target.value)
         indices = self.exprs.indices(target, buffer)
         return self._store(node, buffer, indices, value)
 
     def _store(self, node: ast.AST, buffer: Any, indices: tuple[Expr, ...], value: Value) -> Stmt:
-        return self.exprs.make(
-            node, BufferStore, buffer, indices, self.exprs.strong(value, access_type(buffer, indices)), code=codes.BUFFER_USE
-        )
+        stored = self.exprs.stored(value, access_type(buffer, indices))
+        return self.exprs.make(node, BufferStore, buffer, indices, stored, code=codes.BUFFER_USE)
 
     def loop(self, node: ast.For, following: ast.stmt | None) -> Stmt:
         """A `for` over `range`, `T.serial`, `T.grid`, ..."""
@@ -219,17 +230,33 @@ class StatementReader:
             raise self.text.fail(codes.WRONG_ARGUMENTS, message, node.target)
         with self.env.frame(node, len(heads)):
             names: list[Var] = []
+            steps: list[tuple[Var, Expr]] = []
             for target, head in zip(targets, heads, strict=True):
                 if not isinstance(target, ast.Name):
                     raise self.text.fail(codes.UNSUPPORTED, "a loop variable is a name", target)
                 var = Var(target.id, head.domain.extent.dtype, span=self.text.span(target))
-                self.env.bind(target.id, var, target, loop=head.domain)
-                names.append(var)
+                if head.step == 1:
+                    self.env.bind(target.id, var, target, loop=head.domain)
+                    names.append(var)
+                    continue
+                names.append(self._counted(target, var, head, steps))
             result = self.body(node.body, node)
+        for var, value in reversed(steps):
+            result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
-            d = head.domain
+            d = head.domain if head.step == 1 else Range(IntImm(0, var.dtype), head.domain.extent, span=head.domain.span)
             result = self.exprs.make(node, For, var, d.start, d.extent, head.kind, result, head.thread, head.annotations)
         return result
+
+    def _counted(self, target: ast.Name, var: Var, head: LoopHead, steps: list[tuple[Var, Expr]]) -> Var:
+        """The loop variable of a range with a step: it counts, and a let gives the name its value."""
+        counter = Var(fresh(f"{target.id}_step", self.env.names()), var.dtype, span=var.span)
+        self.env.bind(counter.name, counter, target)
+        self.env.bind(target.id, var, target)
+        offset = self.exprs.make(target, Binary, BinaryOp.MUL, counter, IntImm(head.step, var.dtype))
+        from_zero = head.domain.start == IntImm(0, var.dtype)
+        steps.append((var, offset if from_zero else self.exprs.make(target, Binary, BinaryOp.ADD, head.domain.start, offset)))
+        return counter
 
     def _loop_heads(self, node: ast.expr) -> list[LoopHead]:
         if isinstance(node, ast.Call):
@@ -248,7 +275,7 @@ class StatementReader:
 
     def branch(self, node: ast.If, following: ast.stmt | None) -> Stmt:
         """`if`, `elif`, `else`."""
-        condition = self.exprs.condition(node.test)
+        condition = self.exprs.condition(node.test, as_c=True)
         then = self.nested(node.body, node)
         otherwise = self.nested(node.orelse, node) if node.orelse else None
         return self.exprs.make(node, IfThenElse, condition, then, otherwise)

@@ -25,7 +25,7 @@ _FLOAT: Mapping[BinaryOp, tuple[str, Binding]] = {
 _LIBRARY: Mapping[str, str] = {
     "exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt", "pow": "pow", "tanh": "tanh",
     "sinh": "sinh", "cosh": "cosh", "sin": "sin", "cos": "cos", "tan": "tan", "atan": "atan", "erf": "erf",
-    "abs": "fabs", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc", "fma": "fma",
+    "abs": "fabs", "floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc", "fma": "fma",
 }  # fmt: skip
 
 # written by helper functions of ours

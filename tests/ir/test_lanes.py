@@ -65,8 +65,6 @@ ILLEGAL = {
     "element_in_vector_by_ramp": body("V[T.Ramp(0, 1, 2)] = T.Broadcast(T.float32(0), 4)"),
     "index_in_vector_by_ramp": body("V[T.Ramp(0, 1, 2)] = T.Broadcast(T.float32(0), 2)"),
     "index_in_vector_by_vector": body("V[T.Broadcast(0, 2)] = T.Broadcast(T.float32(0), 2)"),
-    "reinterpreting_store": body("V[0] = T.Broadcast(0, 4)"),
-    "reinterpreting_load": body("D[T.Ramp(0, 1, 4)] = V[0]"),
     # Operands of different lanes.
     "sum_of_two_lengths": body("B[T.Ramp(0, 1, 4)] = B[T.Ramp(0, 1, 4)] + B[T.Ramp(0, 1, 2)]"),
     "select_of_two_lengths": body("B[T.Ramp(0, 1, 4)] = T.Select(B[T.Ramp(0, 1, 2)] < V[0], V[0], V[0])"),

@@ -407,7 +407,7 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
     "fma": lambda d, a, b, c: f"(fp.fma {RNE} {a} {b} {c})",
     "floor": lambda d, x: f"(fp.roundToIntegral RTN {x})",
     "ceil": lambda d, x: f"(fp.roundToIntegral RTP {x})",
-    "round": lambda d, x: f"(fp.roundToIntegral RNA {x})",
+    "round": lambda d, x: f"(fp.roundToIntegral {RNE} {x})",
     "trunc": lambda d, x: f"(fp.roundToIntegral RTZ {x})",
     "fmax": lambda d, a, b: _nan_loses(a, b, largest=True),
     "fmin": lambda d, a, b: _nan_loses(a, b, largest=False),

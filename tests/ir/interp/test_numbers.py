@@ -190,11 +190,12 @@ def test_math_functions_at_special_points() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(0.5, 1.0), (-0.5, -1.0), (2.5, 3.0), (-2.5, -3.0), (0.49999999999999994, 0.0), (1e30, 1e30)]
+    ("value", "expected"), [(0.5, 0.0), (-0.5, -0.0), (1.5, 2.0), (2.5, 2.0), (-2.5, -2.0), (0.49999999999999994, 0.0), (1e30, 1e30)]
 )
-def test_round_is_half_away_from_zero(value: float, expected: float) -> None:
-    """`round` is C's: halves away from zero."""
-    assert call_math("round", (value,), FLOAT64) == expected
+def test_round_is_half_to_even(value: float, expected: float) -> None:
+    """`round` is IEEE's and TVM's: halves go to the even neighbour, and zeros keep their sign."""
+    found = call_math("round", (value,), FLOAT64)
+    assert found == expected and math.copysign(1, found) == math.copysign(1, expected)
 
 
 def test_rounding_functions_keep_the_sign_of_zero() -> None:

@@ -164,7 +164,7 @@ def test_constants_take_the_type_of_what_they_are_stored_to() -> None:
     stores = [s for s in body.body if isinstance(s, BufferStore)]
     assert [s.value for s in stores[:3]] == [FloatImm(0.0, FLOAT32), Undef(FLOAT32), Broadcast(FloatImm(1.5, FLOAT32), 4)]
     assert stores[3].value == BufferLoad(stores[3].buffer, (IntImm(0),)) + 2
-    assert stores[4].value == IfThenElseExpr(N < 3, FloatImm(0.0, FLOAT32), FloatImm(1.0, FLOAT32))
+    assert stores[4].value == Cast(FLOAT32, IfThenElseExpr(N < 3, IntImm(0), IntImm(1)))
 
 
 @pytest.mark.parametrize(

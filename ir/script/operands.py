@@ -1,0 +1,206 @@
+"""Operands -> nodes: types are brought to one as TVM does it, and what a node refuses becomes a message at its place."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from layoutproof.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, Kind
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    LogicalOp,
+    Select,
+    const,
+)
+from layoutproof.ir.node import Node
+from layoutproof.ir.script import codes
+from layoutproof.ir.script.parsing import Text
+from layoutproof.ir.script.values import Literal, Value, Weak, compared, default_type, joint_default, joint_type
+from layoutproof.ir.text import python_number
+
+N = TypeVar("N", bound=Node)
+
+_TAKES_OTHERS_TYPE = frozenset({BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR})
+
+_INTEGER_ONLY = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR})
+
+
+def _typed_help(first: DType, second: DType, a: Value, b: Value) -> str:
+    """What to write where two types do not go together: the number in the other type, or a cast."""
+    for number, wanted in ((a, second), (b, first)):
+        if isinstance(number, Weak) and number.literal is not None:
+            return f"write T.{wanted.element}({number.literal})"
+    return f'write T.Cast("{first.element}", ...)'
+
+
+class OperandReader:
+    """Builds the nodes of one text from their operands."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    def strong(self, value: Value, dtype: DType | None = None) -> Expr:
+        """The value with a type: its own, else `dtype`, else its default."""
+        if isinstance(value, Expr):
+            return value
+        wanted = dtype if dtype is not None else value.default
+        if wanted is None:
+            if value.literal is not None:
+                raise self.text.fail(codes.NUMBER_RANGE, "the number does not fit 64 bits", value.node)
+            raise self.text.fail(codes.WRONG_TYPE, 'the type is not known here: write T.undef(dtype="...")', value.node)
+        return value.build(wanted)
+
+    def make(self, node: ast.AST, factory: Callable[..., N], *arguments: Any, code: str = codes.WRONG_TYPE) -> N:
+        """A node with its place; what the node refuses becomes a message there."""
+        try:
+            return factory(*arguments, span=self.text.span(node))
+        except (TypeError, ValueError) as problem:
+            raise self.text.fail(code, str(problem), node) from problem
+
+    def matched(self, node: ast.expr, a: Value, b: Value) -> tuple[Expr, Expr]:
+        """Both values with one type, by TVM's rule (`joint_type`); scalars are broadcast."""
+        if isinstance(a, Weak) and isinstance(b, Weak):
+            dtype = joint_default(a, b)
+            return self.strong(a, dtype), self.strong(b, dtype)
+        types = [v.dtype if isinstance(v, Expr) else v.default for v in (a, b)]
+        known = [t for t in types if t is not None]
+        if any(isinstance(v, Weak) and v.number is not None and v.default is None for v in (a, b)):
+            self.strong(a), self.strong(b)  # one of them fits no type, and says so
+        dtype = joint_type(known[0], known[-1])
+        if dtype is None:
+            message = f"{known[0]} and {known[-1]} meet: which one is meant differs between versions of TVM"
+            raise self.text.fail(codes.WRONG_TYPE, message, node, help=f'write T.Cast("{known[0]}", ...)')
+        lanes = max(t.lanes for t in known)
+        return self.converted(a, dtype, lanes), self.converted(b, dtype, lanes)
+
+    def converted(self, value: Value, dtype: DType, lanes: int = 1) -> Expr:
+        """A value as one of a scalar type and that many lanes: a number written in it, or a cast; a vector keeps its lanes."""
+        if isinstance(value, Weak):
+            return value.build(dtype.with_lanes(lanes))
+        if value.dtype.lanes == 1 < lanes:
+            value = Broadcast(value, lanes)
+        wanted = dtype.with_lanes(value.dtype.lanes)
+        if value.dtype == wanted or Kind.HANDLE in (dtype.kind, value.dtype.kind):
+            return value
+        if isinstance(value, IntImm) and wanted.is_integer and wanted.min_int <= value.value <= wanted.max_int:
+            return IntImm(value.value, wanted, span=value.span)
+        return Cast(wanted, value, span=value.span)
+
+    def stored(self, value: Value, dtype: DType) -> Expr:
+        """A value as what a cell of type `dtype` holds after it was stored there; lanes are left as they are."""
+        if isinstance(value, Expr):
+            return self.converted(value, dtype.element)
+        if isinstance(value.number, float) and not dtype.is_float:
+            return self.converted(value.build(FLOAT32.with_lanes(dtype.lanes)), dtype.element)
+        return self.strong(value, dtype)
+
+    def binary(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> Value:
+        """`a op b`; still Python's number when both are."""
+        if isinstance(a, Weak) and isinstance(b, Weak):
+            return self._arithmetic(node, op, a, b)
+        if op in _INTEGER_ONLY:
+            self.whole(node, op, a, b)
+        if op in _TAKES_OTHERS_TYPE:  # a number beside `&` and `<<` has the other side's type, as TVM has it
+            if isinstance(a, Weak) and isinstance(b, Expr) and type(a.number) is int:
+                a = self._of_type(a, b.dtype)
+            elif isinstance(b, Weak) and isinstance(a, Expr) and type(b.number) is int:
+                b = self._of_type(b, a.dtype)
+        return self.make(node, Binary, op, *self.matched(node, a, b))
+
+    def _of_type(self, value: Weak, dtype: DType) -> Expr:
+        """A number beside `&` or `<<`. TVM takes 32 bits of it, whatever it is, which nobody means."""
+        if value.default != INT32:
+            message = "TVM takes 32 bits of a number here, and this one has more"
+            raise self.text.fail(codes.NUMBER_RANGE, message, value.node, help=f"write T.{dtype.element}(...)")
+        return value.build(dtype)
+
+    def whole(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> None:
+        """Refuse a truth value in a division or a shift, as TVM does though it converts it elsewhere."""
+        for value in (a, b):
+            dtype = value.dtype if isinstance(value, Expr) else value.default
+            if dtype is not None and dtype.is_bool:
+                message = f"`{op}` takes integers, not a truth value"
+                raise self.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...)')
+
+    def same(self, node: ast.expr, name: str, a: Value, b: Value) -> tuple[Expr, Expr]:
+        """Both operands, which have one type as they stand: TVM brings those of `name` to none. `T.undef()` has the other's."""
+        first, second = (v.dtype if isinstance(v, Expr) else v.default for v in (a, b))
+        if first is not None and second is not None and first.element != second.element:
+            message = f"the operands of {name} have types {first} and {second}, and TVM does not bring them to one"
+            raise self.text.fail(codes.WRONG_TYPE, message, node, help=_typed_help(first, second, a, b))
+        return self.matched(node, a, b)
+
+    def _arithmetic(self, node: ast.expr, op: BinaryOp, a: Weak, b: Weak) -> Weak:
+        """Arithmetic on numbers: as written where 32 bits hold all of it, else what Python makes of it."""
+        if a.number is None or b.number is None:
+            return Weak(node, lambda dtype: self.make(node, Binary, op, a.build(dtype), b.build(dtype)), joint_default(a, b))
+        try:
+            number = python_number(op, a.number, b.number)
+        except (ArithmeticError, TypeError, ValueError) as problem:
+            raise self.text.fail(codes.NUMBER_RANGE, f"Python makes no number of this: {problem}", node) from problem
+        if not a.default == b.default == default_type(number) == INT32:
+            return self.literal(node, number)
+
+        def build(dtype: DType) -> Expr:
+            if dtype.element not in (INT32, INT64):
+                return self.constant(node, number, dtype)
+            return self.make(node, Binary, op, a.build(dtype), b.build(dtype))
+
+        return Weak(node, build, INT32, None, number)
+
+    def compare(self, node: ast.expr, op: CompareOp, a: Value, b: Value) -> Expr:
+        """`a op b` as a truth value."""
+        numbers = [v.number for v in (a, b) if isinstance(v, Weak) and v.number is not None]
+        if len(numbers) == 2 and any(isinstance(n, float) for n in numbers):
+            return self.constant(node, compared(op, *numbers), BOOL)
+        return self.make(node, Compare, op, *self.matched(node, a, b))
+
+    def choice(self, node: ast.expr, kind: type[Select] | type[IfThenElseExpr], condition: Expr, a: Value, b: Value) -> Value:
+        """One of two values; the sides of `T.Select` have one type as they stand. Still untyped where one is and nothing else decides."""
+        if isinstance(a, Weak) and isinstance(b, Weak) and (a.number is None or b.number is None):
+            return Weak(node, lambda dtype: self.make(node, kind, condition, a.build(dtype), b.build(dtype)), joint_default(a, b))
+        sides = self.same(node, "T.Select", a, b) if kind is Select else self.matched(node, a, b)
+        return self.make(node, kind, condition, *sides)
+
+    def logical(self, node: ast.expr, op: LogicalOp, terms: list[Expr]) -> Expr:
+        """The terms joined, grouped to the left."""
+        result = terms[0]
+        for term in terms[1:]:
+            if result.dtype.lanes != term.dtype.lanes:
+                result, term = self.matched(node, result, term)
+            result = self.make(node, Logical, op, result, term)
+        return result
+
+    def literal(self, node: ast.expr, value: Literal) -> Weak:
+        """A constant that takes its type from what it meets."""
+        return Weak(node, lambda dtype: self.constant(node, value, dtype), default_type(value), value, value)
+
+    def constant(self, node: ast.expr, value: Literal, dtype: DType) -> Expr:
+        """A constant of a type, broadcast to its lanes."""
+        if isinstance(value, bool) and (dtype.is_integer or dtype.is_float):
+            value = int(value)
+        if dtype.kind is Kind.HANDLE or (dtype.is_bool and value not in (0, 1)):
+            wanted = "a truth value" if dtype.is_bool else "a pointer" if dtype.kind is Kind.HANDLE else f"a {dtype}"
+            raise self.text.fail(codes.WRONG_TYPE, f"{value} stands where {wanted} is expected", node)
+        try:
+            scalar = const(bool(value) if dtype.is_bool else value, dtype.element)
+        except TypeError as problem:
+            raise self.text.fail(codes.WRONG_TYPE, str(problem), node) from problem
+        except (ValueError, OverflowError) as problem:
+            raise self.text.fail(codes.NUMBER_RANGE, f"{value} does not fit {dtype.element}", node) from problem
+        if isinstance(scalar, FloatImm) and math.isinf(scalar.value) and math.isfinite(value):
+            raise self.text.fail(codes.NUMBER_RANGE, f"{value} is past the largest {dtype.element}", node, help="write T.infinity(...)")
+        element = self.make(node, type(scalar), scalar.value, scalar.dtype) if isinstance(scalar, IntImm | FloatImm) else scalar
+        return element if dtype.lanes == 1 else self.make(node, Broadcast, element, dtype.lanes)

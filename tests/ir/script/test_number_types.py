@@ -1,0 +1,92 @@
+"""What type a number has, and other forms that are read as what they mean."""
+
+import pytest
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script import loads, print_func
+
+NARROW = 'D: T.Buffer((4,), "int8"), H: T.Buffer((4,), "float16"), W: T.Buffer((4,), "int32"), n: T.int32'
+
+
+def shown(*lines: str) -> list[str]:
+    """What a program over narrow types is printed as, its statements only."""
+    text = "\n".join(["@T.prim_func(s_tir=True)", f"def main({NARROW}):", *(f"    {line}" for line in lines)]) + "\n"
+    program = loads(text)
+    printed = print_func(program)
+    assert loads(printed) == program
+    return [line.strip() for line in printed.splitlines()[4:]]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("W[0] = (D[0] + 100) // 2", 'W[0] = (T.Cast("int32", D[0]) + 100) // 2'),
+        ("W[0] = D[0] + T.int8(100)", 'W[0] = T.Cast("int32", D[0] + T.int8(100))'),
+        ("D[0] = D[1] << 1", "D[0] = D[1] << T.int8(1)"),
+        ("H[0] = H[1] * 2.5", 'H[0] = T.Cast("float16", T.Cast("float32", H[1]) * T.float32(2.5))'),
+        ("H[0] = H[1] * 2", "H[0] = H[1] * T.float16(2.0)"),
+        ("D[0] = 1.5", 'D[0] = T.Cast("int8", T.float32(1.5))'),
+        ("H[0] = 1 / 4", "H[0] = T.float16(0.25)"),
+        ("H[0] = (65536 * 65536) * D[0]", 'H[0] = T.Cast("float16", T.int64(4294967296) * T.Cast("int64", D[0]))'),
+        ("W[0] = T.int32(65536) * 65536", "W[0] = T.int32(65536) * 65536"),
+        ("W[0] = T.ceildiv(n, 4)", "W[0] = (n + 4 - 1) // 4"),
+        ("W[0] = T.shift_left(n, 3, dtype='int32')", "W[0] = n << 3"),
+        ("W[0] = T.cast(T.ceil(H[0], dtype='float16'), dtype='int32')", 'W[0] = T.Cast("int32", T.ceil(H[0]))'),
+        ("W[0] = T.nearbyint(n)", "W[0] = n"),
+        ("H[0] = T.nearbyint(H[1])", "H[0] = T.round(H[1])"),
+    ],
+)
+def test_types_of_numbers(line: str, expected: str) -> None:
+    """Numbers and operands have the types that TVM gives them, and what is printed says so."""
+    assert shown(line) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("x = T.bind(D[0] + 1)", "W[0] = x"), ['x: T.let[T.int32] = T.Cast("int32", D[0]) + 1', "W[0] = x"]),
+        (("x: T.int32 = D[0]", "W[0] = x"), ['x: T.let[T.int32] = T.Cast("int32", D[0])', "W[0] = x"]),
+        (("x = T.meta_var(n + 1)", "W[0] = x * x"), ["W[0] = (n + 1) * (n + 1)"]),
+        (("v = T.int32()", "W[0] = T.Let(v * v, where={v: n})"), ["W[0] = n * n"]),
+        (
+            ("for i in range(1, 8, 3):", "    W[i] = 0"),
+            ["for i_step in range(3):", "i: T.let[T.int32] = 1 + i_step * 3", "W[i] = 0"],
+        ),
+        (
+            ("for i in T.serial(0, n, step=2):", "    W[i] = 0"),
+            ["for i_step in range((n + 1) // 2):", "i: T.let[T.int32] = i_step * 2", "W[i] = 0"],
+        ),
+        (("if n:", "    W[0] = 1"), ["if n != 0:", "W[0] = 1"]),
+        (
+            ("T.func_attr({'target': T.target('llvm'), 'host': T.target({'kind': 'c'})})", "W[0] = 1"),
+            ['T.func_attr({"target": T.target("llvm"), "host": T.target(\'{"kind": "c"}\')})', "W[0] = 1"],
+        ),
+    ],
+)
+def test_bindings_and_steps(lines: tuple[str, ...], expected: list[str]) -> None:
+    """Bindings, names for expressions, steps of loops and targets are read as what they mean."""
+    assert shown(*lines) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W[0] = T.exp(H[0], dtype='float32')",
+        "W[0] = T.Select(n > 0, D[0], 1)",
+        "W[0] = n & 2147483648",
+        "v = T.int32()\n    W[0] = T.Let(T.if_then_else(n > 0, v, 0), where={v: n // n})",
+        "W[0] = (n > 0) // 2",
+    ],
+)
+def test_what_versions_or_rules_leave_open_is_refused(line: str) -> None:
+    """What TVM refuses, or means differently from version to version, is an error that says what to write."""
+    with pytest.raises(LayoutproofError) as caught:
+        shown(line)
+    assert "= help: " in str(caught.value)
+
+
+def test_names_for_expressions_stay_small() -> None:
+    """A name that stands for an expression is refused where it would double the program again and again."""
+    lines = [f"x{k} = T.meta_var({f'x{k - 1} + x{k - 1}' if k else 'n + n'})" for k in range(12)]
+    with pytest.raises(LayoutproofError, match="too large to stand for a name"):
+        shown(*lines, "W[0] = x11")

@@ -1,0 +1,109 @@
+"""What a text means is what TVM's own reader says: every operator over every pair of types, and beside numbers.
+
+A text is read here and printed; TVM reads both the text and what was printed, and must find the same program.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+import tvm
+from tvm.script import tirx as T
+from tvm_ffi import structural_equal
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.script import loads, print_func
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+TYPES = ("bool", *INTEGERS, *FLOATS)
+NUMBERS = (
+    "0",
+    "1",
+    "-1",
+    "100",
+    "300",
+    "65536",
+    "2147483648",
+    "(2 * 3)",
+    "(1 << 35)",
+    "(7 // 2)",
+    "1.5",
+    "(0.25 + 0.5)",
+    "(1 / 4)",
+    "True",
+)
+
+BUFFERS = {(name, dtype): tvm.tirx.decl_buffer((4,), dtype, name) for name in "AB" for dtype in TYPES}
+CONDITION = tvm.tirx.Var("c", "int32")
+
+ARITHMETIC = ("{} + {}", "{} - {}", "{} * {}", "T.min({}, {})", "T.max({}, {})", "T.if_then_else(c > 0, {}, {})")
+COMPARISONS = ("({} < {}) & (c > 0)", "({} == {}) & (c > 0)", "({} >= {}) & (c > 0)")
+DIVISIONS = ("{} // {}", "{} % {}", "T.floordiv({}, {})", "T.floormod({}, {})", "T.truncdiv({}, {})", "T.ceildiv({}, {})")
+BITS = ("{} & {}", "{} | {}", "{} ^ {}", "{} << {}", "{} >> {}", "T.bitwise_and({}, {})", "T.shift_left({}, {})", "T.shift_right({}, {})")
+SHIFTS = ("{} << {}", "{} >> {}", "T.shift_left({}, {})", "T.shift_right({}, {})")
+STRICT = ("T.Select(c > 0, {}, {})", "T.Add({}, {})", "T.Mul({}, {})", "T.Min({}, {})", "T.Div({}, {})")
+OTHERS = ("{} / {}", "T.pow({}, {})")
+OPERATORS = (*ARITHMETIC, *COMPARISONS, *DIVISIONS, *BITS, *STRICT, *OTHERS)
+
+
+def read_by_tvm(expression: str, a: str, b: str) -> object | None:
+    """What TVM makes of an expression over `A[0]` and `B[0]`, None where it refuses; its reader calls Python in the same way."""
+    names = {"T": T, "A": BUFFERS["A", a], "B": BUFFERS["B", b], "c": CONDITION}
+    try:
+        return eval(expression, names)
+    except (tvm.error.InternalError, RuntimeError, ValueError, TypeError):
+        return None
+
+
+def read_here(expression: str, a: str, b: str) -> str | None:
+    """What is read here, as text; None where it is refused."""
+    buffers = ", ".join(f'{name}: T.Buffer((4,), "{dtype}")' for name, dtype in (("A", a), ("B", b), ("C", "int32")))
+    text = f"@T.prim_func(s_tir=True)\ndef main({buffers}, c: T.int32):\n    x = {expression}\n    C[0] = x\n"
+    try:
+        printed = print_func(loads(text))
+    except LayoutproofError:
+        return None
+    return next(line.split(" = ", 1)[1] for line in printed.splitlines() if line.startswith("    x: "))
+
+
+def by_choice(operator: str, left: str, right: str, a: str, b: str, here: bool) -> bool:
+    """Whether one of both refuses what the other reads by choice: the table of `docs/reference/programs.md`. `here` is refused here."""
+    large = {left, right} & {"2147483648", "(1 << 35)"}
+    if here:
+        floats = operator in OTHERS and not {a, b, left, right} & {*FLOATS, "1.5", "(0.25 + 0.5)", "(1 / 4)"}
+        truths = a == b == "bool" and operator not in BITS
+        return {a, b} == {"float16", "bfloat16"} or floats or truths or (operator in BITS and bool(large))
+    if operator in (*DIVISIONS, "{} / {}"):
+        return right == "0"
+    return right in NUMBERS if operator in SHIFTS else "bfloat16" in (a, b) and operator == "T.pow({}, {})"
+
+
+def differences(operator: str, cases: Iterator[tuple[str, str, str, str]]) -> Iterator[str]:
+    """What is read otherwise than TVM reads it. A case: both operands as texts, and their types."""
+    for left, right, a, b in cases:
+        expression = operator.format(left, right)
+        theirs, ours = read_by_tvm(expression, a, b), read_here(expression, a, b)
+        if theirs is None or ours is None:
+            if (theirs is None) != (ours is None) and not by_choice(operator, left, right, a, b, here=ours is None):
+                yield f"{expression} of {a} and {b}: {'TVM' if theirs is None else 'layoutproof'} refuses"
+        elif not structural_equal(theirs, read_by_tvm(ours, a, b)):
+            yield f"{expression} of {a} and {b} is read as {ours}"
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operands_of_every_two_types(operator: str) -> None:
+    """Each operator over each pair of types has TVM's conversions, or is refused as TVM refuses it."""
+    found = list(differences(operator, (("A[0]", "B[0]", a, b) for a, b in product(TYPES, TYPES))))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_numbers_beside_every_type(operator: str) -> None:
+    """Numbers on either side of each operator have the type that TVM gives them."""
+    numbers = NUMBERS[2:] if operator in STRICT else NUMBERS  # TVM leaves `x + 0` out, but not the node of that name
+    cases = [("A[0]", n, a, a) for a, n in product(TYPES, numbers)]
+    if operator not in COMPARISONS:  # Python turns `1 < x` around before TVM sees it
+        cases += [(n, "B[0]", a, a) for a, n in product(TYPES, numbers)]
+    found = list(differences(operator, iter(cases)))
+    assert not found, "\n".join(found)
