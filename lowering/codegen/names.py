@@ -20,7 +20,7 @@ NULL NAN INFINITY HUGE_VAL FLT_EVAL_METHOD EOF errno assert main size_t ptrdiff_
 int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 INT32_MIN INT64_MIN INT32_MAX INT64_MAX INT64_C UINT64_C
 malloc calloc free aligned_alloc abort exit memcpy memset memmove abs labs llabs div ldiv signbit isnan isinf isfinite
-exp exp2 log log2 log10 sqrt pow tanh sinh cosh sin cos tan atan erf fabs floor ceil round rint trunc fma fmin fmax ldexp frexp
+exp exp2 log log2 log10 sqrt pow tanh sinh cosh sin cos tan atan erf fabs floor ceil round rint trunc fma fmin fmax ldexp frexp copysign
 expf exp2f logf log2f log10f sqrtf powf tanhf sinhf coshf sinf cosf tanf atanf erff fabsf floorf ceilf roundf rintf truncf fmaf
 fminf fmaxf gamma lgamma tgamma j0 j1 jn y0 y1 yn index rindex remove rename signal printf puts read write open close time clock
 error lane
