@@ -32,7 +32,7 @@ _SHARED = ("-shared", "-fPIC")
 
 # What -ffast-math stands for, one by one: under that name some compilers also link code that turns subnormals off for the whole
 # process that loads the library.
-_FAST = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast", "-DLP_FAST")
+_FAST = ("-DLP_FAST", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
 _ZIG = ("-fno-sanitize=undefined",)
 
 # What compilers, assemblers and linkers say where there is no room for their files.

@@ -13,7 +13,7 @@ from layoutproof.lowering.schedule import Schedule
 # Every flag of gcc and clang that relaxes float arithmetic, each of -ffast-math's among them.
 RELAXING = re.compile(
     r"-Ofast|-ffast-math|-funsafe-math\S*|-fassociative-math|-freciprocal-math|-fno-signed-zeros|-ffinite-math-only|-fno-honor-\S+"
-    r"|-ffp-contract=(fast|on)|-fno-rounding-math|-fcx-limited-range|-fno-trapping-math|-fapprox-func|-fdenormal-fp-math\S*|-ffp-model\S*|-mrecip\S*"
+    r"|-ffp-contract=(fast|on)|-fno-rounding-math|-fcx-limited-range|-fapprox-func|-fdenormal-fp-math\S*|-ffp-model\S*|-mrecip\S*"
 )
 PRAGMAS = re.compile(r"(?:#\s*pragma|_Pragma\s*\()\s*(.*)")
 
