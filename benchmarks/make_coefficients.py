@@ -57,7 +57,10 @@ def _tables() -> dict[str, tuple[str, list[float]]]:
             "2**r = 1 + r * p(r) for |r| up to 1/2",
             fit(series(lambda n: mp.log(2) ** (n + 1) / fact(n + 1)), mp.mpf("-0.5001"), mp.mpf("0.5001"), 10),
         ),
-        "LOG": ("log((1 + s) / (1 - s)) = 2 * s + s * w * p(w), w = s**2", fit(series(lambda n: mp.mpf(2) / (2 * n + 3)), mp.mpf(0), root, 7)),
+        "LOG": (
+            "log((1 + s) / (1 - s)) = 2 * s + s * w * p(w), w = s**2",
+            fit(series(lambda n: mp.mpf(2) / (2 * n + 3)), mp.mpf(0), root, 7),
+        ),
         "ATAN": (
             "atan(t) = t + t * w * p(w), w = t**2, for |t| up to tan(pi / 8)",
             fit(series(lambda n: mp.mpf(-1) ** (n + 1) / (2 * n + 3)), mp.mpf(0), wide, 12),

@@ -168,12 +168,7 @@ LN2: Final = tuple(
 )
 """log(2): 40 bits, and the rest."""
 
-LOG2E: Final = tuple(
-    float.fromhex(text)
-    for text in (
-        "0x1.71547652b82fep+0",
-    )
-)
+LOG2E: Final = tuple(float.fromhex(text) for text in ("0x1.71547652b82fep+0",))
 """1 / log(2)."""
 
 LOG2E_PARTS: Final = tuple(
@@ -203,12 +198,7 @@ LOG10_2: Final = tuple(
 )
 """log10(2): 40 bits, and the rest."""
 
-TWO_OVER_PI: Final = tuple(
-    float.fromhex(text)
-    for text in (
-        "0x1.45f306dc9c883p-1",
-    )
-)
+TWO_OVER_PI: Final = tuple(float.fromhex(text) for text in ("0x1.45f306dc9c883p-1",))
 """2 / pi."""
 
 HALF_PI: Final = tuple(
@@ -238,4 +228,3 @@ QUARTER_PI_PARTS: Final = tuple(
     )
 )
 """pi / 4: 53 bits, and the rest."""
-

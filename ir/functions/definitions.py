@@ -8,7 +8,8 @@ rounded one, and no rounding test is needed, which would stand in the way of vec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence as Numbers
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Numbers
 from dataclasses import dataclass
 
 from layoutproof.ir.functions import coefficients as c

@@ -51,7 +51,7 @@ def _compiled(name: str, spelling: Spelling, names: Mapping[str, Any]) -> Callab
     sequence = DEFINITIONS[name].sequence
     lines = [f"def {name}(x):", *(f"    {line}" for line in statements(sequence, spelling, "x")), f"    return {result_name(sequence)}"]
     scope = dict(names)
-    exec(compile("\n".join(lines), f"<{name}>", "exec"), scope)  # noqa: S102: text of our own making
+    exec(compile("\n".join(lines), f"<{name}>", "exec"), scope)  # text of our own making
     found: Callable[[Any], Any] = scope[name]
     return found
 

@@ -17,8 +17,11 @@ from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.lowering.runtime.inexact import Bound, Inexact
 
 Bind = Callable[[Expr], Expr]
-_RISING = frozenset({"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sigmoid", "erf", "sinh", "atan", "floor", "ceil", "round", "trunc"})
+_RISING = frozenset(
+    {"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sigmoid", "erf", "sinh", "atan", "floor", "ceil", "round", "trunc"}
+)
 _PAIRWISE = frozenset({"fmax", "fmin", "maximum", "minimum"})
+_UNROUNDED = _PAIRWISE | frozenset({"abs", "floor", "ceil", "round", "trunc"})
 _POSITIVE = frozenset({"exp", "exp2", "sigmoid", "sqrt", "rsqrt", "cosh"})
 _INFINITY = float("inf")
 
@@ -215,7 +218,7 @@ class Arithmetic:
             low, high = self._widened(dtype, low, high, bound, arguments[0])
             if name in _POSITIVE:
                 low = self._bind(Select(_is(CompareOp.LT, low, 0.0), const(0.0, low.dtype), low))
-        return self._hull(dtype, low, high, 0 if name in _PAIRWISE else 1)
+        return self._hull(dtype, low, high, 0 if name in _UNROUNDED else 1)
 
     def _image(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
         """The ends of what a function makes of values, before what the kernel may be off."""

@@ -56,12 +56,8 @@ def _table(text: str) -> dict[str, Bound]:
     return {name: Bound(float(ulps)) for name, ulps in zip(words[::2], words[1::2], strict=True)}
 
 
-_LIBRARY = _table(
-    "exp 4 exp2 4 log 4 log2 4 log10 4 tanh 4 sinh 4 cosh 4 erf 4 atan 4 sin 4 cos 4 tan 4 pow 4 rsqrt 4 sigmoid 8"
-)
-_OPENCL = _table(
-    "exp 3 exp2 3 log 3 log2 3 log10 3 tanh 5 sinh 4 cosh 4 erf 16 atan 5 sin 4 cos 4 tan 5 pow 16 rsqrt 4 sigmoid 8"
-)
+_LIBRARY = _table("exp 4 exp2 4 log 4 log2 4 log10 4 tanh 4 sinh 4 cosh 4 erf 4 atan 4 sin 4 cos 4 tan 4 pow 4 rsqrt 4 sigmoid 8")
+_OPENCL = _table("exp 3 exp2 3 log 3 log2 3 log10 3 tanh 5 sinh 4 cosh 4 erf 16 atan 5 sin 4 cos 4 tan 5 pow 16 rsqrt 4 sigmoid 8")
 _BY_DEVICE = _table("pow 1 sin 1 cos 1 tan 1")
 """A device's own functions on `double`, rounded: `pow`, and the others at large arguments."""
 

@@ -144,7 +144,7 @@ def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, in
     arguments = _made_up(kernel, symbols)
     expected = run(func, {**arguments, **symbols})
     arrays = _run_kernel(comparison, kernel, arguments, symbols)
-    enclosed = _enclosed_if_needed(kernel, arguments, symbols, arrays, expected)
+    enclosed = _enclosed_if_needed(func, kernel, arguments, symbols, arrays, expected)
     for parameter in kernel.source.parameters:
         if parameter.writes:
             actual, name = arrays[parameter.name], parameter.name
@@ -160,7 +160,7 @@ def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, in
 
 
 def _enclosed_if_needed(
-    kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int], found: Mapping[str, Array], expected: Result
+    func: PrimFunc, kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int], found: Mapping[str, Array], expected: Result
 ) -> dict[str, Enclosed] | None:
     """Between which numbers results may lie, where they are not those of the interpreter and need not be."""
     if not kernel.may_differ:
@@ -169,7 +169,7 @@ def _enclosed_if_needed(
         if parameter.writes:
             wanted, defined = expected.arrays[parameter.name].reshape(-1), (expected.states[parameter.name] == DEFINED).reshape(-1)
             if ulps_apart(found[parameter.name].reshape(-1)[defined], wanted[defined]).any():
-                return enclose(kernel.lowered, {**arguments, **symbols}, kernel.inexact, limit=100 * LIMIT)
+                return enclose(func, {**arguments, **symbols}, kernel.inexact, limit=100 * LIMIT)
     return None
 
 
