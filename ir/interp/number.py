@@ -186,7 +186,6 @@ LIBRARY: Mapping[str, Callable[..., float]] = {
 }
 
 
-
 def _narrow(definition: Definition) -> Callable[[float], float]:
     inside, limit, beyond = sequence_function(definition.name), definition.limit, LIBRARY[definition.name]
     return inside if limit is None else lambda x: beyond(x) if abs(x) > limit else inside(x)

@@ -12,7 +12,7 @@ from layoutproof.lowering.codegen.signature import Bounds
 from layoutproof.lowering.runtime.assumptions import Assumption, contract_of
 from layoutproof.lowering.runtime.c_launcher import CLauncher
 from layoutproof.lowering.runtime.cache import build
-from layoutproof.lowering.runtime.inexact import EXACT, FAST_C
+from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.native import find_compiler
@@ -76,6 +76,7 @@ def build_c(
     notes = [note for note in (built.note,) if note is not None]
     if source.uses_openmp and not compiler.openmp:
         notes.append("the compiler has no OpenMP: parallel loops run one iteration after the other")
+    notes += function_notes(func, FAST_C if fast else EXACT, "the C library, as the interpreter's is")
     if fast:
         notes.append(
             "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of zero for absent"

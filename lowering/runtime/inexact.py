@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
@@ -21,6 +22,12 @@ class Bound:
     ulps: float
     grows: float = 0.0
     absolute: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        more = f" + {self.grows:g} |x|" if self.grows else ""
+        return f"{self.ulps:g}{more}" + (f" (or {self.absolute:g})" if self.absolute else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,28 @@ class Inexact:
 
 
 EXACT = Inexact()
+
+
+def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str, ...]:
+    """What a kernel's report says of the functions that no sequence defines, which are the `library`'s, and of their bounds."""
+    calls = [node for node in walk(func.body) if isinstance(node, Call) and node.dtype.is_float]
+    bounds = {call.function: bound for call in calls if (bound := inexact.bound(call)) is not None}
+    notes = []
+    own = sorted({_words(call) for call in calls if call.function not in bounds} - {""})
+    if own:
+        notes.append(f"not defined by a sequence, but by the float64 function of {library}: {', '.join(own)}")
+    if bounds:
+        listed = ", ".join(f"{name} {bound.text}" for name, bound in sorted(bounds.items()))
+        notes.append(f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the program")
+    return tuple(notes)
+
+
+def _words(call: Call) -> str:
+    """A function where it is a library's: on float64, `pow`, and angles beyond a limit; else nothing."""
+    definition = DEFINITIONS.get(call.function)
+    if call.function == "pow" or (call.dtype.bits == 64 and definition is not None):
+        return f"{call.function} of {call.dtype.element}"
+    return f"{call.function} beyond {definition.limit:,.0f}" if definition is not None and definition.limit is not None else ""
 
 
 def _table(text: str) -> dict[str, Bound]:

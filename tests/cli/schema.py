@@ -83,7 +83,9 @@ RUN = closed(
             kernel_seconds=NUMBER,
             interpreter_seconds=NUMBER,
             outputs=listed(
-                closed(buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, outside=COUNT, arbitrary=COUNT, first=FIRST)
+                closed(
+                    buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, outside=COUNT, arbitrary=COUNT, first=FIRST
+                )
             ),
             padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
         )

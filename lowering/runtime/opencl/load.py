@@ -8,7 +8,7 @@ from dataclasses import replace
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen.opencl.source import OpenCLSource
 from layoutproof.lowering.runtime.assumptions import Assumption
-from layoutproof.lowering.runtime.inexact import Inexact, of_device
+from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.layouts import Layout
 from layoutproof.lowering.runtime.opencl.behaviour import observe
@@ -69,9 +69,11 @@ def load_opencl(
         check_format(texture, device)
     options, taken = _arithmetic(func, device, fast=fast)
     built = compile_program(func.name, source, device, (version_for(source, device), *options))
-    report = replace(_report(source, built, device, taken, fast=fast), verdicts=verdicts)
+    inexact = _liberties(device, taken, fast=fast)
+    report = _report(source, built, device, taken, fast=fast)
+    report = replace(report, verdicts=verdicts, notes=(*report.notes, *function_notes(func, inexact, device.title)))
     launcher = OpenCLLauncher(func.name, source, built, device, profile)
-    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, _liberties(device, taken, fast=fast))
+    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, inexact)
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel
