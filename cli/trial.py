@@ -30,7 +30,6 @@ from layoutproof.lowering.runtime.layouts import Layout, Packer
 from layoutproof.verify.replay.assumptions import assumption_program, repair_program, repaired
 
 FULL_RUN_INSTANCES = 2_000_000
-ENCLOSED_INSTANCES = 20_000_000
 Array = NDArray[Any]
 Pair = tuple[Array, Array, Sequence[tuple[int, ...]] | None]
 
@@ -128,18 +127,16 @@ def _judged(
     trial: Trial, kernel: Kernel, arrays: Mapping[str, Array], numbers: Mapping[str, int | bool], pairs: Mapping[str, Pair]
 ) -> Trial:
     """The trial with cells that differ compared with the enclosure of the program, where it has one."""
-    if trial.instances > ENCLOSED_INSTANCES:
-        return replace(trial, open=f"{trial.instances:,} instances are too many")
+    chosen = {name: cells for name, (_, _, cells) in pairs.items() if cells is not None}
     try:
-        enclosed = kernel.enclosed(arrays, numbers, limit=10 * ENCLOSED_INSTANCES)
+        enclosed = kernel.enclosed(arrays, numbers, limit=DEFAULT_LIMIT, cells=chosen if trial.sliced else None)
     except NoEnclosureError as problem:
         return replace(trial, open=str(problem))
     outputs = []
     for output in trial.outputs:
-        found, wanted, cells = pairs[output.buffer]
+        found, wanted, _ = pairs[output.buffer]
         between = enclosed[output.buffer]
-        ends = [_pick(end, cells) if cells is not None else end for end in (between.low, between.high)]
-        far = outside(found.reshape(-1), Enclosed(*(end.reshape(-1) for end in ends)))
+        far = outside(found.reshape(-1), Enclosed(between.low.reshape(-1), between.high.reshape(-1)))
         differs = ulps_apart(found.reshape(-1), wanted.reshape(-1)) != 0
         outputs.append(replace(output, outside=int(np.count_nonzero(far & differs))))
     return replace(trial, outputs=tuple(outputs), enclosed=True)

@@ -7,7 +7,7 @@ float of which only two ends are known, there is no enclosure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +34,7 @@ from layoutproof.ir.expr import (
     const,
 )
 from layoutproof.ir.interp.run import run
+from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.intrinsics import Assume, Call, Limit
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import APART, PrimFunc
@@ -44,6 +45,7 @@ from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.ends import Arithmetic, Ends, unit
 from layoutproof.lowering.runtime.inexact import Inexact
 
+Cells = Mapping[str, Sequence[tuple[int, ...]]]
 _PARTS = ("low", "high", "size", "count")
 
 
@@ -284,9 +286,12 @@ def _reads_floats(e: Expr, known: Mapping[str, Ends]) -> bool:
     return any((isinstance(n, BufferLoad) and n.dtype.is_float) or (isinstance(n, Var) and n.name in known) for n in walk(e))
 
 
-def enclose(func: PrimFunc, arguments: Mapping[str, Any], inexact: Inexact, *, limit: int) -> dict[str, Enclosed]:
+def enclose(
+    func: PrimFunc, arguments: Mapping[str, Any], inexact: Inexact, *, limit: int, cells: Cells | None = None
+) -> dict[str, Enclosed]:
     """The enclosure of each parameter after a run of a lowered function on physical arrays and scalars, by name.
 
+    With `cells`, that of these elements of some parameters alone, in order; only what they depend on is run.
     Raises NoEnclosureError where the function has none, LayoutproofError and Fault as the interpreter does.
     """
     writer = _Writer(func, inexact)
@@ -296,8 +301,13 @@ def enclose(func: PrimFunc, arguments: Mapping[str, Any], inexact: Inexact, *, l
     for buffer in func.buffers:
         if buffer.name in arguments:
             given |= _parts(writer, buffer, np.asarray(arguments[buffer.name]))
-    after = run(enclosure, given, limit=limit)
-    return {buffer.name: _enclosed(writer, buffer, after.arrays) for buffer in func.buffers}
+    if cells is None:
+        after: Mapping[str, Array] = run(enclosure, given, limit=limit).arrays
+        return {buffer.name: _enclosed(writer, buffer, after) for buffer in func.buffers}
+    wanted = [buffer for buffer in func.buffers if buffer.name in cells]
+    sliced = run_slice(enclosure, given, {part.name: cells[b.name] for b in wanted for part in writer.parts_of(b)}, limit=limit)
+    found = {part.name: np.asarray(sliced[part.name]) for b in wanted for part in writer.parts_of(b)}
+    return {buffer.name: _enclosed(writer, buffer, found) for buffer in wanted}
 
 
 def _parts(writer: _Writer, buffer: Buffer, array: Array) -> dict[str, Array]:

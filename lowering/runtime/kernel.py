@@ -22,7 +22,7 @@ from layoutproof.lowering.codegen.signature import Parameter
 from layoutproof.lowering.runtime.arguments import Signature, scalar_value
 from layoutproof.lowering.runtime.arrays import Array, as_array, check_apart, check_array, check_overlap, lane_shape, poison, split_lanes
 from layoutproof.lowering.runtime.assumptions import Assumption, check_requirements
-from layoutproof.lowering.runtime.enclosure import Enclosed, enclose
+from layoutproof.lowering.runtime.enclosure import Cells, Enclosed, enclose
 from layoutproof.lowering.runtime.inexact import EXACT, Inexact
 from layoutproof.lowering.runtime.launcher import Launcher, Source
 from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
@@ -136,18 +136,33 @@ class Kernel:
         """Whether results may differ from the interpreter's at all: within an enclosure then."""
         return self.inexact.meets(self.lowered)
 
-    def enclosed(self, arrays: Mapping[str, Array], numbers: Mapping[str, int | float], *, limit: int) -> dict[str, Enclosed]:
+    def enclosed(
+        self, arrays: Mapping[str, Array], numbers: Mapping[str, int | float], *, limit: int, cells: Cells | None = None
+    ) -> dict[str, Enclosed]:
         """Between which numbers the results of a call on logical arrays may lie, by parameter, in logical layout.
 
+        With `cells`, that of these logical elements of some parameters alone, in order.
         Raises NoEnclosureError where the program has no enclosure, LayoutproofError past `limit` iterations.
         """
         symbols = {name: int(number) for name, number in numbers.items()}
         physical = {p.name: self._packers[p.name].pack(arrays[p.name], symbols) for p in self._arrays}
-        found = enclose(self.lowered, {**physical, **numbers}, self.inexact, limit=limit)
+        arguments = {**physical, **numbers}
+        if cells is not None:
+            places = {name: [self._place(name, index, symbols) for index in chosen] for name, chosen in cells.items()}
+            return enclose(self.lowered, arguments, self.inexact, limit=limit, cells=places)
+        found = enclose(self.lowered, arguments, self.inexact, limit=limit)
         return {
             name: Enclosed(*(self._packers[name].unpack(end, symbols) for end in (between.low, between.high)))
             for name, between in found.items()
         }
+
+    def _place(self, name: str, index: tuple[int, ...], symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """The physical index of a logical one."""
+        packer = self._packers[name]
+        for step in packer.layout.steps:
+            index = step.index_map.evaluate(index, symbols)
+        box, shape = packer.shapes(symbols)[-1], self.physical_shape(name, symbols)
+        return tuple(int(i) for i in np.unravel_index(int(np.ravel_multi_index(index, box)), shape)) if index else ()
 
     def physical_shape(self, name: str, symbols: Mapping[str, int]) -> tuple[int, ...]:
         """The physical shape of a parameter for known symbols. Raises KeyError for an unknown parameter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -122,3 +123,14 @@ def test_a_choice_that_is_not_certain_is_enclosed_by_both() -> None:
     lazy = pointwise(lambda a: IfThenElseExpr(a > const(0.0, FLOAT32), a, Call("exp", (a,))))
     with pytest.raises(NoEnclosureError, match="hangs on a float"):
         enclose(lazy, numbers(), FAST_C, limit=10_000)
+
+
+def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
+    """Past two million instances chosen cells of a re-laid output are compared, with the enclosure of what they depend on."""
+    text = (DATA / "softmax.py").read_text(encoding="utf-8").replace("16", "24000")
+    schedule = Schedule(loads(text))
+    schedule.transform_layout("norm", "O", "lambda i, j: [j // 4, i, j % 4]")
+    kernel = schedule.build("c", fast=True)
+    assert re.fullmatch(r"equal to the interpreter in \d+ chosen cells, within the enclosure of the program", kernel.report.self_check)
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
