@@ -57,8 +57,8 @@ def softmax(A: T.Buffer(({rows}, {columns}), "float32"), O: T.Buffer(({rows}, {c
 _NUMPY: Mapping[str, Callable[[Array], Array]] = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "log10", "tanh", "sinh", "cosh", "sin", "cos", "tan")},
     "atan": np.arctan,
-    "rsqrt": lambda x: np.float32(1) / np.sqrt(x),
-    "sigmoid": lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)),
+    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
+    "sigmoid": lambda x: np.reciprocal(np.float32(1) + np.exp(-x)),
 }
 
 

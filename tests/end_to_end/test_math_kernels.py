@@ -16,6 +16,7 @@ from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
+from layoutproof.ir.stmt import BufferStore, For
 from layoutproof.lowering.runtime.enclosure import NoEnclosureError, enclose, outside
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, Bound, Inexact, of_device
 from layoutproof.lowering.schedule import Schedule
@@ -76,7 +77,8 @@ def pointwise(value: Callable[[Expr], Expr]) -> PrimFunc:
         "    for i in range(64):\n        B[i] = A[i]\n"
     )
     body = func.body
-    store = body.body  # type: ignore[attr-defined]  # a loop
+    assert isinstance(body, For) and isinstance(body.body, BufferStore)
+    store = body.body
     return func.with_body(replace(body, body=replace(store, value=value(store.value))))
 
 

@@ -36,7 +36,7 @@ _COMPOSED: dict[str, Callable[[Any], Any]] = {
 
 def right(name: str, x: float, dtype: DType) -> float:
     """The correctly rounded value at a finite argument at which a function is defined: from 160 bits, once."""
-    exact = _COMPOSED.get(name, getattr(mp, name, None))(mp.mpf(x))
+    exact = (_COMPOSED[name] if name in _COMPOSED else getattr(mp, name))(mp.mpf(x))
     if exact == 0:
         return math.copysign(0.0, x)
     number, exponent = int(exact.man), int(exact.exp)
