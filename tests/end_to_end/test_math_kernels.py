@@ -17,8 +17,12 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
 from layoutproof.ir.stmt import BufferStore, For
+from layoutproof.lowering.codegen.c_template import Helper
+from layoutproof.lowering.codegen.opencl import helpers
 from layoutproof.lowering.runtime.enclosure import NoEnclosureError, enclose, outside
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, Bound, Inexact, of_device
+from layoutproof.lowering.runtime.opencl import load
+from layoutproof.lowering.runtime.opencl.load import OpenCLKernel
 from layoutproof.lowering.schedule import Schedule
 
 DATA = Path(__file__).parents[1] / "data" / "math"
@@ -136,3 +140,20 @@ def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
     assert re.fullmatch(r"equal to the interpreter in \d+ chosen cells, within the enclosure of the program", kernel.report.self_check)
     trial = compare_kernel(schedule.original, schedule.func, kernel, {})
     assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by OpenCL's bounds."""
+    monkeypatch.setattr(helpers, "OWN_HELPERS", {**helpers.OWN_HELPERS, "LP_EXACT": Helper("#define LP_EXACT 0")})
+    bare = of_device(doubles=False, fast=False, division=0.0, regroups=False, flushes=False)
+    monkeypatch.setattr(load, "of_device", lambda **liberties: bare)
+    schedule = Schedule(program(name, "float32"))
+    kernel = schedule.build("opencl")
+    assert kernel.report.self_check.startswith("equal to the interpreter, ")
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.equal and isinstance(kernel, OpenCLKernel) and kernel.source.extensions == ()
+    bounds = {"softmax": "exp 3", "attention": "exp 3", "gelu": "erf 16", "log_sum_exp": "exp 3, log 3", "rms_norm": None}.get(
+        name, "rsqrt 4"
+    )
+    assert bounds is None or any(f"in units in the last place: {bounds};" in note for note in kernel.report.notes)
