@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     bench_compare,
+    bench_functions,
     bench_gate,
     bench_kernels,
     bench_maps,
@@ -58,6 +59,8 @@ def main() -> None:
         bench_running.table(),
         "## Kernels",
         bench_kernels.table(),
+        "## Math functions",
+        bench_functions.table(),
         "## Layout changes",
         bench_relayout.table(),
         "## Plans of a network",

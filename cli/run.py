@@ -37,9 +37,9 @@ def run(
 ) -> int:
     """Run PROGRAM (text in TVM's script syntax): apply the schedule, prove each step, lower, compile, run, compare.
 
-    The data is made up; the result is compared with the reference interpreter bit for bit (library functions such as exp
-    within 4 units in the last place): all cells, or, past two million instances, the backward slice of chosen ones, 1,000 of
-    those beside padding and 1,000 at random. Padding of the outputs must hold what the schedule promises.
+    The data is made up; the result is compared with the reference interpreter bit for bit (where a device's own
+    functions may differ, with the enclosure of the program): all cells, or, past two million instances, the backward slice of chosen
+    ones, 1,000 of those beside padding and 1,000 at random. Padding of the outputs must hold what the schedule promises.
     """
     from layoutproof.cli.running import run_program
 

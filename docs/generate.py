@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from layoutproof.cli.main import cli
-from layoutproof.ir.distance import EXACT_FUNCTIONS
+from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS
 from layoutproof.ir.opaque import OPAQUE_CALLS
 from layoutproof.ir.script.functions import FUNCTIONS
@@ -84,10 +84,12 @@ These are exact, or rounded once, everywhere:
 
 {exact}
 
-Of these it is known that equal arguments give equal results, and a few exact points; kernels agree with the interpreter
-within 4 units in the last place:
+These are correctly rounded on float16, bfloat16 and float32, and kernels have the interpreter's bits ([how](math.md)). Proofs
+know that equal arguments give equal results, and a few exact points:
 
 {library}
+
+`pow`, and all of these on float64, are the C library's on float64, rounded to the type.
 
 ## Calls that nobody looks into
 
@@ -188,8 +190,8 @@ def functions_page() -> str:
     return _FUNCTIONS.format(
         types=_names(sorted(plain, key=lambda n: (re.sub(r"\d", "", n), int(re.sub(r"\D", "", n) or 0)))),
         arithmetic=_names(rest),
-        exact=_names(sorted(set(math) & EXACT_FUNCTIONS)),
-        library=_names(sorted(set(math) - EXACT_FUNCTIONS)),
+        exact=_names(sorted(set(math) - set(DEFINITIONS) - {"pow"})),
+        library=_names(sorted(DEFINITIONS)),
         opaque=_names(opaque),
     )
 

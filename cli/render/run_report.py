@@ -60,7 +60,7 @@ def _trial_to_dict(trial: Trial) -> dict[str, Any]:
         "equal": trial.equal,
         "instances": trial.instances,
         "cells": "slice" if trial.sliced else "all",
-        "allowed_ulps": trial.allowed_ulps,
+        "enclosed": trial.enclosed,
         "kernel_seconds": trial.kernel_seconds,
         "interpreter_seconds": trial.interpreter_seconds,
         "outputs": [
@@ -70,6 +70,7 @@ def _trial_to_dict(trial: Trial) -> dict[str, Any]:
                 "compared": output.compared,
                 "differing": output.differing,
                 "worst_ulps": output.worst_ulps,
+                "outside": output.outside,
                 "arbitrary": output.arbitrary,
                 "first": _first_to_list(output.first),
             }
@@ -205,7 +206,7 @@ def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
         f"interpreter {trial.interpreter_seconds:.2f} s on {scope}"
     )
     for output in trial.outputs:
-        yield _compared_line(output.worst_ulps <= trial.allowed_ulps, _output_text(output, trial.allowed_ulps), markup)
+        yield _compared_line(output.outside == 0, _output_text(output, trial), markup)
     for padding in trial.padding:
         if padding.owed or padding.untouchable:
             yield _compared_line(padding.wrong == 0, _padding_text(padding), markup)
@@ -226,7 +227,7 @@ def _compared_line(good: bool, text: str, markup: bool) -> str:
     return f"  {_word(status, markup, 'equal' if good else 'DIFFERS')} {escape(text) if markup else text}"
 
 
-def _output_text(output: OutputTrial, allowed: int) -> str:
+def _output_text(output: OutputTrial, trial: Trial) -> str:
     text = f"{output.buffer}: {output.compared:,} of {output.cells:,} cells compared"
     if output.beside_padding is not None and output.beside_padding[1]:
         beside, every = output.beside_padding
@@ -236,8 +237,14 @@ def _output_text(output: OutputTrial, allowed: int) -> str:
     if output.first is None:
         return f"{text}, bit for bit"
     index, found, wanted = output.first
+    allowed = "none may"
+    if trial.enclosed:
+        allowed = f"{output.outside:,} of them outside of" if output.outside else "all within"
+        allowed += " the enclosure of the program"
+    elif trial.open is not None:
+        allowed = f"the program has no enclosure: {trial.open}"
     return (
-        f"{text}, {output.differing:,} differ by up to {output.worst_ulps} ulp ({allowed} allowed), "
+        f"{text}, {output.differing:,} differ by up to {output.worst_ulps} ulp ({allowed}), "
         f"first at {list(index)}: kernel {number_text(found)}, interpreter {number_text(wanted)}"
     )
 

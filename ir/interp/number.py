@@ -15,6 +15,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from layoutproof.ir.dtype import DType
+from layoutproof.ir.functions.definitions import DEFINITIONS, Definition
+from layoutproof.ir.functions.evaluate import function as sequence_function
 from layoutproof.ir.semantics import float_format, round_float, wrap
 
 
@@ -156,8 +158,8 @@ def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
 
 _EXP = _total(math.exp)
 
-# In float64; the result is then rounded to the type of the call, which for float64 is the C library's own result.
-ROUNDED: Mapping[str, Callable[..., float]] = {
+# The C library's functions on float64.
+LIBRARY: Mapping[str, Callable[..., float]] = {
     "exp": _EXP,
     "exp2": _total(math.exp2),
     "log": _total(math.log, pole=-math.inf),
@@ -177,6 +179,15 @@ ROUNDED: Mapping[str, Callable[..., float]] = {
     "pow": power,
 }
 
+
+def _narrow(definition: Definition) -> Callable[[float], float]:
+    inside, limit, beyond = sequence_function(definition.name), definition.limit, LIBRARY[definition.name]
+    return inside if limit is None else lambda x: beyond(x) if abs(x) > limit else inside(x)
+
+
+# Float64 results to round to a narrower type: the sequences of `ir/functions`, and the C library's where there is none.
+ROUNDED: Mapping[str, Callable[..., float]] = {**LIBRARY, **{name: _narrow(found) for name, found in DEFINITIONS.items()}}
+
 # Exact: the result is a number of the arguments' type already.
 EXACT: Mapping[str, Callable[..., float]] = {
     "abs": abs,
@@ -191,8 +202,13 @@ EXACT: Mapping[str, Callable[..., float]] = {
 }
 
 
+def before_rounding(function: str, dtype: DType) -> Callable[..., float]:
+    """The function of float64 numbers whose result, rounded to a type, is that of a named function of the type."""
+    return (LIBRARY if dtype.bits == 64 else ROUNDED)[function]
+
+
 def call_math(function: str, arguments: tuple[float | int, ...], dtype: DType) -> float | int:
-    """One named math function on one lane: computed in float64 and rounded to `dtype`, or exact, or (fma) rounded once."""
+    """One named math function on one lane: computed in float64 (`ir/functions`) and rounded to `dtype`, or exact, or (fma) rounded once."""
     if dtype.is_integer:
         return wrap(abs(int(arguments[0])), dtype)
     if function == "fma":
@@ -201,4 +217,4 @@ def call_math(function: str, arguments: tuple[float | int, ...], dtype: DType) -
     exact = EXACT.get(function)
     if exact is not None:
         return exact(*arguments)
-    return round_float(ROUNDED[function](*arguments), dtype)
+    return round_float(before_rounding(function, dtype)(*arguments), dtype)

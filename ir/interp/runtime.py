@@ -146,4 +146,5 @@ def namespace() -> dict[str, object]:
         "float_to_int": semantics.float_to_int,
         **{f"exact_{name}": function for name, function in number.EXACT.items()},
         **{f"rounded_{name}": function for name, function in number.ROUNDED.items()},
+        **{f"library_{name}": function for name, function in number.LIBRARY.items()},
     }

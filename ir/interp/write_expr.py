@@ -221,7 +221,7 @@ def _call_lane(g: Generator, e: Call, lane: Lanes, index: bool) -> Operand:
         return Operand(g.temp(f"fused_multiply_add({listed}, {g.constant(dtype)})"), taint=taint)
     if e.function in EXACT:
         return Operand(g.temp(f"exact_{e.function}({listed})"), taint=taint)
-    return rounded(g, f"rounded_{e.function}({listed})", dtype, taint)
+    return rounded(g, f"{'library' if dtype.bits == 64 else 'rounded'}_{e.function}({listed})", dtype, taint)
 
 
 def write_undef(g: Generator, e: Undef, index: bool) -> Lanes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from layoutproof.lowering.codegen.c_exact import EXACT_HELPERS
+from layoutproof.lowering.codegen.c_functions import FUNCTION_HELPERS
 from layoutproof.lowering.codegen.c_half import HALF_HELPERS
 from layoutproof.lowering.codegen.c_memory import MEMORY_HELPERS
 from layoutproof.lowering.codegen.c_stream_text import STREAM_HELPERS
@@ -72,18 +73,8 @@ def _choosing(suffix: str, ctype: str) -> dict[str, Helper]:
     }
 
 
-def _float_functions(suffix: str, ctype: str, f: str) -> dict[str, Helper]:
-    one = f"1.0{f}"
-    found = {
-        f"lp_rsqrt_{suffix}": Helper(f"static inline {ctype} lp_rsqrt_{suffix}({ctype} x) {{\n    return {one} / sqrt{f}(x);\n}}"),
-        f"lp_sigmoid_{suffix}": Helper(
-            f"""/* Written for each sign apart, so that no step overflows and tiny results keep their digits. */
-static inline {ctype} lp_sigmoid_{suffix}({ctype} x) {{
-    {ctype} e = exp{f}(-fabs{f}(x));
-    return x < 0 ? e / ({one} + e) : {one} / ({one} + e);
-}}"""
-        ),
-    }
+def _float_functions(suffix: str, ctype: str) -> dict[str, Helper]:
+    found: dict[str, Helper] = {}
     for name, symbol, lower in (("max", ">", "a"), ("min", "<", "b")):
         other = "b" if lower == "a" else "a"
         found[f"lp_{name}imum_{suffix}"] = Helper(
@@ -111,9 +102,9 @@ def _all_helpers() -> dict[str, Helper]:
         found |= _floor_division(suffix, ctype) | _wrapping(suffix, ctype)
     for ctype in CType:
         found |= _choosing(SUFFIX[ctype], ctype.value)
-    for suffix, ctype, f in (("f32", "float", "f"), ("f64", "double", "")):
-        found |= _float_functions(suffix, ctype, f)
-    return {**found, **HALF_HELPERS, **MEMORY_HELPERS, **EXACT_HELPERS, **STREAM_HELPERS, "LP_VECTORS": SWITCH}
+    for suffix, ctype in (("f32", "float"), ("f64", "double")):
+        found |= _float_functions(suffix, ctype)
+    return {**found, **HALF_HELPERS, **MEMORY_HELPERS, **EXACT_HELPERS, **FUNCTION_HELPERS, **STREAM_HELPERS, "LP_VECTORS": SWITCH}
 
 
 HELPERS: Mapping[str, Helper] = _all_helpers()

@@ -1,7 +1,8 @@
 """Float arithmetic and math functions as C text.
 
-Compositions: `sigmoid(x)` is `1 / (1 + exp(-x))`, for negative x as `exp(x) / (1 + exp(x))`; `rsqrt(x)` is `1 / sqrt(x)`, both in
-the argument's type. Half-precision arguments are computed in `float` and rounded once.
+Functions of float16, bfloat16 and float32 that `ir/functions` defines are its sequences; `pow` of these is the C library's on `double`,
+rounded. On float64 all are the C library's: `sigmoid(x)` is `1 / (1 + exp(-x))`, for negative x as `exp(x) / (1 + exp(x))`, and
+`rsqrt(x)` is `1 / sqrt(x)`. Arithmetic on half-precision numbers is done in `float` and rounded once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from layoutproof.ir import interval
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import BinaryOp
+from layoutproof.lowering.codegen.c_functions import ROUNDED_ONCE
 from layoutproof.lowering.codegen.c_types import SUFFIX, CType, half_name, is_half, storage_type, value_type
 from layoutproof.lowering.codegen.fragments import Binding, Fragment, bounded, call, convert, narrowed, operation
 
@@ -66,6 +68,10 @@ def emit_call(function: str, arguments: Sequence[Fragment], dtype: DType, helper
     if function == "fma" and is_half(dtype):
         return _half_fma(arguments, dtype, helpers)
     ctype = value_type(dtype)
+    if ctype is CType.F32 and function in ROUNDED_ONCE:
+        name = f"lp_{function}_{half_name(dtype) if is_half(dtype) else SUFFIX[ctype]}"
+        helpers.add(name)
+        return call(name, ctype, *arguments)
     own = _HELPERS.get(function)
     if own is not None:
         name = f"{own}_{SUFFIX[ctype]}"

@@ -23,7 +23,7 @@ class RelayoutKernel(CKernel):
     """
 
     def __init__(self, plain: CKernel, schedule: Schedule, map_report: MapReport) -> None:
-        super().__init__(plain.name, plain.source, plain.library, {}, plain.report, schedule.original.noalias, plain.assumptions)
+        super().__init__(plain.name, plain.source, plain.library, {}, plain.report, plain.lowered, plain.assumptions)
         self.schedule = schedule
         self.map_report = map_report
 

@@ -12,6 +12,7 @@ from layoutproof.lowering.codegen.signature import Bounds
 from layoutproof.lowering.runtime.assumptions import Assumption, contract_of
 from layoutproof.lowering.runtime.c_launcher import CLauncher
 from layoutproof.lowering.runtime.cache import build
+from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, function_notes
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.layouts import Layout, layout_notes
 from layoutproof.lowering.runtime.native import find_compiler
@@ -28,10 +29,11 @@ class CKernel(Kernel):
         library: ctypes.CDLL,
         layouts: Mapping[str, Layout],
         report: BuildReport,
-        noalias: bool,
+        func: PrimFunc,
         assumptions: tuple[Assumption, ...] = (),
     ) -> None:
-        super().__init__(name, source, CLauncher(name, source, library), layouts, report, noalias, assumptions)
+        launcher, inexact = CLauncher(name, source, library), FAST_C if report.fast else EXACT
+        super().__init__(name, source, launcher, layouts, report, func, assumptions, inexact)
         self._c_source = source
         self._library = library
 
@@ -74,6 +76,7 @@ def build_c(
     notes = [note for note in (built.note,) if note is not None]
     if source.uses_openmp and not compiler.openmp:
         notes.append("the compiler has no OpenMP: parallel loops run one iteration after the other")
+    notes += function_notes(func, FAST_C if fast else EXACT, "the C library, as the interpreter's is")
     if fast:
         notes.append(
             "built with fast math: the compiler may regroup float operations and take NaN, infinity and the sign of zero for absent"
@@ -90,7 +93,7 @@ def build_c(
         self_check="off",
         notes=tuple(notes),
     )
-    kernel = CKernel(func.name, source, built.library, known, report, func.noalias, assumptions)
+    kernel = CKernel(func.name, source, built.library, known, report, func, assumptions)
     if check:
-        kernel.report = replace(report, self_check=self_check(func, kernel, fast=fast))
+        kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.distance import allowed_ulps
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
@@ -23,6 +22,8 @@ from layoutproof.lowering.codegen.signature import Parameter
 from layoutproof.lowering.runtime.arguments import Signature, scalar_value
 from layoutproof.lowering.runtime.arrays import Array, as_array, check_apart, check_array, check_overlap, lane_shape, poison, split_lanes
 from layoutproof.lowering.runtime.assumptions import Assumption, check_requirements
+from layoutproof.lowering.runtime.enclosure import Cells, Enclosed, enclose
+from layoutproof.lowering.runtime.inexact import EXACT, Inexact
 from layoutproof.lowering.runtime.launcher import Launcher, Source
 from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
 from layoutproof.lowering.runtime.symbols import Symbols, extent_text
@@ -84,6 +85,7 @@ class Kernel:
 
     `assumptions` lists what the proofs took for granted, each with who sees to it: conditions on symbols are checked at every call;
     what padding holds is made so by a call, and is the caller's word with `raw`; what the program assumes of data is the caller's word.
+    `inexact` is what it may compute otherwise than the program, `EXACT` where it has the bits of the interpreter.
     """
 
     def __init__(
@@ -93,15 +95,18 @@ class Kernel:
         launcher: Launcher,
         layouts: Mapping[str, Layout],
         report: BuildReport,
-        noalias: bool,
+        func: PrimFunc,
         assumptions: tuple[Assumption, ...] = (),
+        inexact: Inexact = EXACT,
     ) -> None:
         self.name = name
+        self.inexact = inexact
+        self.lowered = func
         self.report = report
         self.assumptions = assumptions
         self.launcher = launcher
         self._source = source
-        self._noalias = noalias
+        self._noalias = func.noalias
         self._signature = Signature(name, source.parameters)
         self._arrays = [p for p in source.parameters if p.buffer is not None]
         self._packers = {p.name: Packer(layouts.get(p.name, _plain(p)), p.dtype) for p in self._arrays}
@@ -126,9 +131,38 @@ class Kernel:
         logical, physical = (_numbers(shape) for shape in (layout.logical_shape, parameter.buffer.shape))
         return BufferInfo(parameter.name, parameter.dtype, logical, physical, composed, layout.steps, parameter.writes)
 
-    def allowed_ulps(self, func: PrimFunc, symbols: Mapping[str, int]) -> int:
-        """How far results of this kernel may lie from the interpreter's on `func`, which computes the same, for these symbols."""
-        return allowed_ulps(func)
+    @property
+    def may_differ(self) -> bool:
+        """Whether results may differ from the interpreter's at all: within an enclosure then."""
+        return self.inexact.meets(self.lowered)
+
+    def enclosed(
+        self, arrays: Mapping[str, Array], numbers: Mapping[str, int | float], *, limit: int, cells: Cells | None = None
+    ) -> dict[str, Enclosed]:
+        """Between which numbers the results of a call on logical arrays may lie, by parameter, in logical layout.
+
+        With `cells`, that of these logical elements of some parameters alone, in order.
+        Raises NoEnclosureError where the program has no enclosure, LayoutproofError past `limit` iterations.
+        """
+        symbols = {name: int(number) for name, number in numbers.items()}
+        physical = {p.name: self._packers[p.name].pack(arrays[p.name], symbols) for p in self._arrays}
+        arguments = {**physical, **numbers}
+        if cells is not None:
+            places = {name: [self._place(name, index, symbols) for index in chosen] for name, chosen in cells.items()}
+            return enclose(self.lowered, arguments, self.inexact, limit=limit, cells=places)
+        found = enclose(self.lowered, arguments, self.inexact, limit=limit)
+        return {
+            name: Enclosed(*(self._packers[name].unpack(end, symbols) for end in (between.low, between.high)))
+            for name, between in found.items()
+        }
+
+    def _place(self, name: str, index: tuple[int, ...], symbols: Mapping[str, int]) -> tuple[int, ...]:
+        """The physical index of a logical one."""
+        packer = self._packers[name]
+        for step in packer.layout.steps:
+            index = step.index_map.evaluate(index, symbols)
+        box, shape = packer.shapes(symbols)[-1], self.physical_shape(name, symbols)
+        return tuple(int(i) for i in np.unravel_index(int(np.ravel_multi_index(index, box)), shape)) if index else ()
 
     def physical_shape(self, name: str, symbols: Mapping[str, int]) -> tuple[int, ...]:
         """The physical shape of a parameter for known symbols. Raises KeyError for an unknown parameter."""

@@ -25,12 +25,14 @@ _CANDIDATES = ("cc", "gcc", "clang")
 _SECONDS = 600  # a compiler that takes longer is taken to hang
 
 # None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
-_OPTIMISE = ("-O3", "-fno-math-errno")
+_OPTIMISE = ("-O3", "-fno-math-errno", "-fno-trapping-math")
+# A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls too.
+_CALLED = tuple(f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split())
 _SHARED = ("-shared", "-fPIC")
 
 # What -ffast-math stands for, one by one: under that name some compilers also link code that turns subnormals off for the whole
 # process that loads the library.
-_FAST = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
+_FAST = ("-DLP_FAST", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
 _ZIG = ("-fno-sanitize=undefined",)
 
 # What compilers, assemblers and linkers say where there is no room for their files.
@@ -49,7 +51,7 @@ class Compiler:
 
     def flags(self, *, openmp: bool, fast: bool = False) -> tuple[str, ...]:
         """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works."""
-        chosen = [*FLAGS, *_OPTIMISE, *_SHARED]
+        chosen = [*FLAGS, *_OPTIMISE, *_CALLED, *_SHARED]
         chosen += ["-march=native"] if self.native else []
         chosen += ["-fopenmp"] if openmp and self.openmp else []
         chosen += _FAST if fast else ()

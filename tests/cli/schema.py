@@ -79,11 +79,13 @@ RUN = closed(
             equal={"type": "boolean"},
             instances=COUNT,
             cells={"enum": ["all", "slice"]},
-            allowed_ulps=COUNT,
+            enclosed={"type": "boolean"},
             kernel_seconds=NUMBER,
             interpreter_seconds=NUMBER,
             outputs=listed(
-                closed(buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, arbitrary=COUNT, first=FIRST)
+                closed(
+                    buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, outside=COUNT, arbitrary=COUNT, first=FIRST
+                )
             ),
             padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
         )

@@ -134,7 +134,7 @@ def assert_equals_interpreter(schedule: Schedule, kernel: Kernel, sizes: Mapping
     trial = compare_kernel(schedule.original, schedule.func, kernel, sizes)
     assert trial.outputs
     for output in trial.outputs:
-        assert output.worst_ulps <= trial.allowed_ulps, output
+        assert output.differing == 0, output
         assert output.compared > 0 or output.cells == 0
     for padding in trial.padding:
         assert padding.wrong == 0, padding

@@ -47,7 +47,7 @@ def test_reads_back_equal(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernel_as_written(name: str) -> None:
-    """The kernel of an operator equals the interpreter (bit for bit, 4 ulp for library functions) and numpy within tolerance."""
+    """The kernel of an operator equals the interpreter bit for bit and numpy within tolerance."""
     func = operator(name)
     schedule = Schedule(func)
     kernel = schedule.build("c")

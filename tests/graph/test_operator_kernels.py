@@ -27,7 +27,6 @@ from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.tuned import arranged, tiling_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.distance import allowed_ulps
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.numpy_types import numpy_dtype
@@ -139,22 +138,15 @@ def check(func: PrimFunc, layouts: Mapping[str, IndexMap]) -> None:
         return layouts[name].map_array(array, stored[name]) if name in layouts else array
 
     given = [laid(buffer.name, array) for buffer, array in zip(signature.operands, operands, strict=True)]
-    exact = allowed_ulps(func) == 0
     for buffer, made, expected in zip(signature.results, Kernels({func.name: schedule})(new, given), wanted, strict=True):
         found = layouts[buffer.name].unmap_array(made, expected.shape) if buffer.name in layouts else made
-        # The library of mathematics differs from the interpreter's in the last places; all else is bits.
-        (same if exact else agree)(found, expected)
+        same(found, expected)
 
 
 def same(found: NDArray[Any], expected: NDArray[Any]) -> None:
     """Fail unless two arrays have the same bits; a NaN is a NaN."""
     one, other = (np.where(array != array, np.nan, array).astype(expected.dtype) for array in (found, expected))
     np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
-
-
-def agree(found: NDArray[Any], expected: NDArray[Any]) -> None:
-    """Fail unless two arrays are the same but for the last places."""
-    np.testing.assert_allclose(found, expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize(("name", "layout"), USUAL, ids=lambda each: str(each).rpartition(": ")[2])

@@ -41,6 +41,8 @@ from layoutproof.lowering.codegen.writer import Writer, comment, inside_comment
 
 OPENCL = Target("the OpenCL target", threads=True, assumptions=True, textures=TEXTURE)
 DOUBLES = "cl_khr_fp64"
+# What the text does without where a device has no doubles.
+_WITH_DOUBLES = re.compile(r"^#if(?: LP_EXACT|def cl_khr_fp64)$.*?^#(?:else|endif)$", re.MULTILINE | re.DOTALL)
 
 
 def emit_opencl(
@@ -225,7 +227,7 @@ class _Emission:
         return OpenCLSource("\n".join(lines), launches, self.parameters, temporaries, index_bits, extensions)
 
     def _extensions(self, code: str) -> tuple[str, ...]:
-        found = [DOUBLES] if re.search(r"\bdouble\d*\b", code) is not None else []
+        found = [DOUBLES] if re.search(r"\bdouble\d*\b", _WITH_DOUBLES.sub("", code)) is not None else []
         images = (
             a.image is not None and a.access == "read_write" for k in self.launches for a in k.arguments if isinstance(a, KernelArgument)
         )

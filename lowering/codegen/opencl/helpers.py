@@ -25,11 +25,21 @@ static inline ushort lp_f32_to_f16(float x) {
 }"""
     ),
     "lp_f64_to_f16": Helper(
-        """static inline ushort lp_f64_to_f16(double x) {
+        """#ifdef cl_khr_fp64
+static inline ushort lp_f64_to_f16(double x) {
     ushort bits;
     vstore_half_rte(x, 0, (half *)&bits);
     return bits;
-}"""
+}
+#endif"""
+    ),
+    "lp_round_f16_from_f64": Helper(
+        """#ifdef cl_khr_fp64
+static inline float lp_round_f16_from_f64(double x) {
+    return lp_f16_to_f32(lp_f64_to_f16(x));
+}
+#endif""",
+        ("lp_f64_to_f16", "lp_f16_to_f32"),
     ),
     "lp_f32_to_bf16": Helper(
         """/* The nearest bfloat16 as its bits, ties to even. */
@@ -45,7 +55,8 @@ static inline float lp_bf16_to_f32(ushort bits) {
 }"""
     ),
     "lp_round_bf16_from_f64": Helper(
-        """/* Through a float rounded to odd, so that only the last rounding counts. */
+        """#ifdef cl_khr_fp64
+/* Through a float rounded to odd, so that only the last rounding counts. */
 static inline float lp_round_bf16_from_f64(double x) {
     float near = (float)x;
     uint bits = as_uint(near);
@@ -53,7 +64,8 @@ static inline float lp_round_bf16_from_f64(double x) {
         near = as_float(fabs((double)near) < fabs(x) ? bits + 1 : bits - 1);
     }
     return lp_round_bf16(near);
-}""",
+}
+#endif""",
         ("lp_round_bf16",),
     ),
     "lp_odd_fma": Helper(
@@ -107,8 +119,37 @@ static inline {name} lp_channel_{suffix}({name}4 texel, int channel) {{
     )
 
 
+_FUNCTIONS: Mapping[str, Helper] = {
+    "LP_EXACT": Helper(
+        """/* Math functions: correctly rounded, or the device's own where it has no double or the build asked for fast ones. */
+#if defined(cl_khr_fp64) && !defined(__FAST_RELAXED_MATH__)
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define LP_EXACT 1
+#else
+#define LP_EXACT 0
+#endif"""
+    ),
+    "lp_bits": Helper(
+        """#if LP_EXACT
+static inline ulong lp_bits(double x) {
+    return as_ulong(x);
+}
+#endif""",
+        ("LP_EXACT",),
+    ),
+    "lp_number": Helper(
+        """#if LP_EXACT
+static inline double lp_number(ulong bits) {
+    return as_double(bits);
+}
+#endif""",
+        ("LP_EXACT",),
+    ),
+}
+
 OWN_HELPERS: Mapping[str, Helper] = {
     **_HALF,
+    **_FUNCTIONS,
     **{name: helper for storage, size in _BYTES.items() for name, helper in _access(storage, size).items()},
     **{f"lp_channel_{suffix}": _component(suffix, name) for suffix, name in (("f32", "float"), ("i32", "int"), ("u32", "uint"))},
     "lp_work_item": Helper(

@@ -24,11 +24,10 @@ _ROOTS = ("sqrt", "rsqrt")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A licence that a device takes: its name, what it means for the results of this kernel, and by how many ulp an operation is off."""
+    """A licence that a device takes: its name, and what it means for the results of this kernel."""
 
     name: str
     words: str
-    ulps: int = 0
 
 
 def licences_taken(func: PrimFunc, device: Device, seen: Behaviour) -> tuple[Taken, ...]:
@@ -43,10 +42,10 @@ def _taken(func: PrimFunc, device: Device, seen: Behaviour) -> Iterator[Taken]:
         yield Taken("flush-subnormals", words)
     if any(_divides(node) for node in computed) and (seen.divides_inexactly or not device.correct_division):
         words = f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} ulp off"
-        yield Taken("approximate-division", words, DIVISION_ULPS)
+        yield Taken("approximate-division", words)
     if seen.regroups and any(isinstance(node, Binary) for node in computed):
         words = f"the compiler of {device.title} regroups float32 sums, or fuses them with products, whatever it is told"
-        yield Taken("reassoc", words, 1)
+        yield Taken("reassoc", words)
 
 
 def computed_in_single(func: PrimFunc) -> Iterator[Binary | Call | Cast]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from layoutproof.ir.distance import allowed_ulps
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen.opencl.source import OpenCLSource
 from layoutproof.lowering.runtime.assumptions import Assumption
+from layoutproof.lowering.runtime.inexact import Inexact, function_notes, of_device
 from layoutproof.lowering.runtime.kernel import BuildReport, Kernel
 from layoutproof.lowering.runtime.layouts import Layout
-from layoutproof.lowering.runtime.opencl.accumulation import longest_accumulation
 from layoutproof.lowering.runtime.opencl.behaviour import observe
 from layoutproof.lowering.runtime.opencl.devices import Device
 from layoutproof.lowering.runtime.opencl.formats import check_format
 from layoutproof.lowering.runtime.opencl.launcher import OpenCLLauncher
-from layoutproof.lowering.runtime.opencl.licences import Taken, computed_in_single, licences_taken
+from layoutproof.lowering.runtime.opencl.licences import DIVISION_ULPS, Taken, computed_in_single, licences_taken
 from layoutproof.lowering.runtime.opencl.limits import Profile, check_capabilities, check_images, textures_of
 from layoutproof.lowering.runtime.opencl.program import FAST, UNOPTIMISED, BuiltProgram, arithmetic_options, compile_program, version_for
 from layoutproof.lowering.runtime.selfcheck import self_check
@@ -34,21 +33,15 @@ class OpenCLKernel(Kernel):
         layouts: Mapping[str, Layout],
         report: BuildReport,
         assumptions: tuple[Assumption, ...],
-        taken: tuple[Taken, ...],
+        inexact: Inexact,
     ) -> None:
-        super().__init__(func.name, source, launcher, layouts, report, func.noalias, assumptions)
-        self._lowered, self._taken = func, taken
+        super().__init__(func.name, source, launcher, layouts, report, func, assumptions, inexact)
         self._opencl_source = source
 
     @property
     def source(self) -> OpenCLSource:
         """The generated OpenCL C."""
         return self._opencl_source
-
-    def allowed_ulps(self, func: PrimFunc, symbols: Mapping[str, int]) -> int:
-        """As of any kernel; where some operation of the device may be off at all, every step of a sum may round to the other side."""
-        single = max(allowed_ulps(func), *(each.ulps for each in self._taken), 0)
-        return single + longest_accumulation(self._lowered, symbols) if single else 0
 
 
 def load_opencl(
@@ -76,11 +69,13 @@ def load_opencl(
         check_format(texture, device)
     options, taken = _arithmetic(func, device, fast=fast)
     built = compile_program(func.name, source, device, (version_for(source, device), *options))
-    report = replace(_report(source, built, device, taken, fast=fast), verdicts=verdicts)
+    inexact = _liberties(device, taken, fast=fast)
+    report = _report(source, built, device, taken, fast=fast)
+    report = replace(report, verdicts=verdicts, notes=(*report.notes, *function_notes(func, inexact, device.title)))
     launcher = OpenCLLauncher(func.name, source, built, device, profile)
-    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, taken)
+    kernel = OpenCLKernel(func, source, launcher, layouts, report, assumptions, inexact)
     if check:
-        kernel.report = replace(report, self_check=self_check(func, kernel, fast=fast))
+        kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel
 
 
@@ -95,6 +90,18 @@ def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[st
         if not careful.regroups:
             options, seen = (*options, UNOPTIMISED), careful
     return options, licences_taken(func, device, seen)
+
+
+def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexact:
+    """What results may differ by: the device's own functions, where the text leaves some to it, and the licences that it takes."""
+    names = {each.name for each in taken}
+    return of_device(
+        doubles=device.fp64,
+        fast=fast,
+        division=DIVISION_ULPS if "approximate-division" in names else 0.0,
+        regroups="reassoc" in names,
+        flushes="flush-subnormals" in names,
+    )
 
 
 def _report(source: OpenCLSource, built: BuiltProgram, device: Device, taken: tuple[Taken, ...], *, fast: bool) -> BuildReport:

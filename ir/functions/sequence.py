@@ -1,0 +1,182 @@
+"""Straight lines of operations on float64 numbers and on their bits: what a math function is made of.
+
+Every operation is one of IEEE 754 (rounded to nearest even) or one on 64-bit words, so a sequence has the same result wherever it is
+run, as long as nobody contracts, regroups or leaves out a step. There are no branches: both sides of a choice are computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Op(Enum):
+    """What a step does. Words are unsigned and wrap; a choice takes its third operand where the comparison holds, else the fourth."""
+
+    ADD = auto()
+    SUB = auto()
+    MUL = auto()
+    DIV = auto()
+    SQRT = auto()
+    ABS = auto()
+    COPYSIGN = auto()
+    IF_LESS = auto()
+    IF_EQUAL = auto()
+    BITS = auto()
+    NUMBER = auto()
+    WORD_ADD = auto()
+    WORD_SUB = auto()
+    WORD_AND = auto()
+    WORD_OR = auto()
+    WORD_XOR = auto()
+    LEFT = auto()
+    RIGHT = auto()
+
+
+WORDS = frozenset({Op.BITS, Op.WORD_ADD, Op.WORD_SUB, Op.WORD_AND, Op.WORD_OR, Op.WORD_XOR, Op.LEFT, Op.RIGHT})
+"""Operations whose result is a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The result of a step by its number; 0 is the argument."""
+
+    number: int
+
+
+Operand = Ref | float | int
+"""An earlier result, or a constant: a float64 number, or a word (and the distance of a shift)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation."""
+
+    op: Op
+    operands: tuple[Operand, ...]
+
+    @property
+    def is_word(self) -> bool:
+        """Whether the result is a word."""
+        return self.op in WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """The steps of a function of one argument: step `n` is `Ref(n + 1)`, and the last is the result."""
+
+    steps: tuple[Step, ...]
+
+
+class Line:
+    """A sequence in the making."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+
+    @property
+    def argument(self) -> Term:
+        """The argument."""
+        return Term(self, Ref(0))
+
+    def step(self, op: Op, *operands: Term | float | int) -> Term:
+        """Append an operation; the result."""
+        self._steps.append(Step(op, tuple(o.ref if isinstance(o, Term) else o for o in operands)))
+        return Term(self, Ref(len(self._steps)))
+
+    def finish(self, result: Term) -> Sequence:
+        """The sequence, which ends with `result`."""
+        assert result.ref.number == len(self._steps), "a step after the result"
+        return Sequence(tuple(self._steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A result in a line in the making, with the operators of float64."""
+
+    line: Line
+    ref: Ref
+
+    def __add__(self, other: Term | float) -> Term:
+        return self.line.step(Op.ADD, self, other)
+
+    def __sub__(self, other: Term | float) -> Term:
+        return self.line.step(Op.SUB, self, other)
+
+    def __rsub__(self, other: float) -> Term:
+        return self.line.step(Op.SUB, other, self)
+
+    def __mul__(self, other: Term | float) -> Term:
+        return self.line.step(Op.MUL, self, other)
+
+    def __truediv__(self, other: Term | float) -> Term:
+        return self.line.step(Op.DIV, self, other)
+
+    def __rtruediv__(self, other: float) -> Term:
+        return self.line.step(Op.DIV, other, self)
+
+    def __abs__(self) -> Term:
+        return self.line.step(Op.ABS, self)
+
+    def sqrt(self) -> Term:
+        """The square root; NaN of a negative number."""
+        return self.line.step(Op.SQRT, self)
+
+    def signed_like(self, other: Term) -> Term:
+        """This magnitude with the sign of another number."""
+        return self.line.step(Op.COPYSIGN, self, other)
+
+    def below(self, limit: float, then: Term | float, otherwise: Term | float) -> Term:
+        """`then` where this is less than `limit`, else `otherwise`, also for NaN."""
+        return self.line.step(Op.IF_LESS, self, limit, then, otherwise)
+
+    def above(self, limit: float, then: Term | float, otherwise: Term | float) -> Term:
+        """`then` where this is more than `limit`, else `otherwise`, also for NaN."""
+        return self.line.step(Op.IF_LESS, limit, self, then, otherwise)
+
+    def equal(self, to: float, then: Term | float, otherwise: Term | float) -> Term:
+        """`then` where this equals `to`, else `otherwise`."""
+        return self.line.step(Op.IF_EQUAL, self, to, then, otherwise)
+
+    @property
+    def bits(self) -> Word:
+        """The 64 bits of this number."""
+        return Word(self.line, self.line.step(Op.BITS, self).ref)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A result of 64 bits in a line in the making."""
+
+    line: Line
+    ref: Ref
+
+    def _step(self, op: Op, other: Word | int) -> Word:
+        operand: Term | int = Term(self.line, other.ref) if isinstance(other, Word) else other
+        return Word(self.line, self.line.step(op, Term(self.line, self.ref), operand).ref)
+
+    def __add__(self, other: Word | int) -> Word:
+        return self._step(Op.WORD_ADD, other)
+
+    def __sub__(self, other: Word | int) -> Word:
+        return self._step(Op.WORD_SUB, other)
+
+    def __and__(self, other: Word | int) -> Word:
+        return self._step(Op.WORD_AND, other)
+
+    def __or__(self, other: Word | int) -> Word:
+        return self._step(Op.WORD_OR, other)
+
+    def __xor__(self, other: Word | int) -> Word:
+        return self._step(Op.WORD_XOR, other)
+
+    def __lshift__(self, by: int) -> Word:
+        return self._step(Op.LEFT, by)
+
+    def __rshift__(self, by: int) -> Word:
+        return self._step(Op.RIGHT, by)
+
+    @property
+    def number(self) -> Term:
+        """The float64 number of these bits."""
+        return self.line.step(Op.NUMBER, Term(self.line, self.ref))

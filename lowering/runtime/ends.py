@@ -1,0 +1,283 @@
+"""Numbers that are known between two ends, as expressions: arithmetic on them is written into a program, which the interpreter runs.
+
+Two forms. *Tight*: both ends are numbers of the value's own type, and operations on them are the program's, since rounding keeps
+order; a value that no liberty touched has equal ends. *Loose*, where sums may be regrouped: float64 ends of the exact result, with a
+bound on the magnitudes of all terms (`size`) and the number of roundings (`count`) that it took, in whatever order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, Logical, LogicalOp, Select, const
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.semantics import float_format, max_finite
+from layoutproof.lowering.runtime.inexact import Bound, Inexact
+
+Bind = Callable[[Expr], Expr]
+_RISING = frozenset(
+    {"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sigmoid", "erf", "sinh", "atan", "floor", "ceil", "round", "trunc"}
+)
+_PAIRWISE = frozenset({"fmax", "fmin", "maximum", "minimum"})
+_UNROUNDED = _PAIRWISE | frozenset({"abs", "floor", "ceil", "round", "trunc"})
+_POSITIVE = frozenset({"exp", "exp2", "sigmoid", "sqrt", "rsqrt", "cosh"})
+_INFINITY = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A value of type `dtype` between `low` and `high`; `size` and `count` in the loose form."""
+
+    dtype: DType
+    low: Expr
+    high: Expr
+    size: Expr | None = None
+    count: Expr | None = None
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """What is stored of it."""
+        return (self.low, self.high) if self.size is None or self.count is None else (self.low, self.high, self.size, self.count)
+
+
+def unit(dtype: DType) -> float:
+    """The distance from 1 to the next number of a type."""
+    return float(2.0 ** (1 - float_format(dtype.element)[0]))
+
+
+def smallest(dtype: DType, *, normal: bool) -> float:
+    """The least positive number of a type, or the least that is not subnormal."""
+    precision, emin, _ = float_format(dtype.element)
+    return float(2.0**emin if normal else 2.0 ** (emin - precision + 1))
+
+
+def _add(a: Expr, b: Expr) -> Expr:
+    return Binary(BinaryOp.ADD, a, b)
+
+
+def _sub(a: Expr, b: Expr) -> Expr:
+    return Binary(BinaryOp.SUB, a, b)
+
+
+def _mul(a: Expr, b: Expr) -> Expr:
+    return Binary(BinaryOp.MUL, a, b)
+
+
+def _least(*values: Expr) -> Expr:
+    """The least; NaN where one is."""
+    found = values[0]
+    for value in values[1:]:
+        found = Call("minimum", (found, value))
+    return found
+
+
+def _most(*values: Expr) -> Expr:
+    found = values[0]
+    for value in values[1:]:
+        found = Call("maximum", (found, value))
+    return found
+
+
+def _magnitude(value: Expr) -> Expr:
+    return Call("abs", (value,))
+
+
+def _is(op: CompareOp, a: Expr, value: float) -> Expr:
+    return Compare(op, a, const(value, a.dtype))
+
+
+class Arithmetic:
+    """Operations on values between ends; `bind` gives a name to an expression that is used more than once."""
+
+    def __init__(self, inexact: Inexact, bind: Bind) -> None:
+        self._inexact = inexact
+        self._bind = bind
+        self.loose = inexact.regroups
+
+    def stored_type(self, dtype: DType) -> DType:
+        """The type of the parts of a value."""
+        return FLOAT64.with_lanes(dtype.lanes) if self.loose else dtype
+
+    def point(self, value: Expr) -> Ends:
+        """A value that is known."""
+        if not self.loose:
+            known = self._bind(value)
+            return Ends(value.dtype, known, known)
+        wide = self._bind(self._wide(value))
+        return Ends(value.dtype, wide, wide, self._bind(_magnitude(wide)), const(0.0, wide.dtype))
+
+    def made(self, dtype: DType, parts: tuple[Expr, ...]) -> Ends:
+        """A value from its parts."""
+        return Ends(dtype, *(self._bind(part) for part in parts))
+
+    def _wide(self, value: Expr) -> Expr:
+        wanted = FLOAT64.with_lanes(value.dtype.lanes)
+        return value if value.dtype == wanted else Cast(wanted, value)
+
+    def settled(self, a: Ends) -> Ends:
+        """The same with the roundings so far counted in."""
+        if a.size is None or a.count is None:
+            return a
+        slack = self._bind(_mul(_mul(a.count, const(unit(a.dtype), a.count.dtype)), a.size))
+        return self._hull(a.dtype, _sub(a.low, slack), _add(a.high, slack), 0)
+
+    def _hull(self, dtype: DType, low: Expr, high: Expr, roundings: int) -> Ends:
+        """A result from its ends, after as many roundings."""
+        low, high = self._bind(low), self._bind(high)
+        if self._inexact.flushes and dtype.bits <= 32:
+            low, high = self._flushed(dtype, low, high)
+        if not self.loose:
+            return Ends(dtype, low, high)
+        size = self._bind(_most(_magnitude(low), _magnitude(high)))
+        return Ends(dtype, low, high, size, const(float(roundings), low.dtype))
+
+    def _flushed(self, dtype: DType, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+        least = smallest(FLOAT32, normal=True)
+        zero, step = const(0.0, low.dtype), const(least, low.dtype)
+        near = [Logical(LogicalOp.AND, _is(CompareOp.NE, end, 0.0), _is(CompareOp.LT, _magnitude(end), least)) for end in (low, high)]
+        down = Select(near[0], Select(_is(CompareOp.LT, low, 0.0), _sub(zero, step), zero), low)
+        up = Select(near[1], Select(_is(CompareOp.GT, high, 0.0), step, zero), high)
+        return self._bind(down), self._bind(up)
+
+    def binary(self, op: BinaryOp, a: Ends, b: Ends) -> Ends:
+        """`a op b`."""
+        match op:
+            case BinaryOp.ADD | BinaryOp.SUB:
+                return self._sum(op, a, b)
+            case BinaryOp.MUL:
+                return self._product(self.settled(a), self.settled(b))
+            case BinaryOp.DIV:
+                return self._quotient(self.settled(a), self.settled(b))
+            case BinaryOp.MIN | BinaryOp.MAX:
+                a, b = self.settled(a), self.settled(b)
+                return self._hull(a.dtype, Binary(op, a.low, b.low), Binary(op, a.high, b.high), 0)
+            case _:
+                raise TypeError(f"{op} on {a.dtype}")
+
+    def _sum(self, op: BinaryOp, a: Ends, b: Ends) -> Ends:
+        first, last = (b.low, b.high) if op is BinaryOp.ADD else (b.high, b.low)
+        low, high = Binary(op, a.low, first), Binary(op, a.high, last)
+        if a.size is None or b.size is None or a.count is None or b.count is None:
+            return self._hull(a.dtype, low, high, 0)
+        count = _add(_add(a.count, b.count), const(1.0, low.dtype))
+        return self.made(a.dtype, (low, high, _add(a.size, b.size), count))
+
+    def _product(self, a: Ends, b: Ends) -> Ends:
+        corners = [self._bind(_mul(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+        low, high = self._bind(_least(*corners)), self._bind(_most(*corners))
+        if a.low is b.low and a.high is b.high:
+            zero = const(0.0, low.dtype)
+            around = Logical(LogicalOp.AND, _is(CompareOp.LT, a.low, 0.0), _is(CompareOp.GT, a.high, 0.0))
+            low = Select(around, zero, _least(corners[0], corners[3]))
+        return self._hull(a.dtype, low, high, 3)
+
+    def _quotient(self, a: Ends, b: Ends) -> Ends:
+        corners = [self._bind(Binary(BinaryOp.DIV, x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+        certain = Compare(CompareOp.EQ, b.low, b.high)
+        around = Logical(LogicalOp.AND, _is(CompareOp.LE, b.low, 0.0), _is(CompareOp.GE, b.high, 0.0))
+        pole = self._bind(Select(certain, const(False, around.dtype), around))
+        low = self._bind(Select(pole, const(-_INFINITY, corners[0].dtype), _least(*corners)))
+        high = self._bind(Select(pole, const(_INFINITY, corners[0].dtype), _most(*corners)))
+        if self._inexact.division and a.dtype.bits <= 32:
+            low, high = self._widened(a.dtype, low, high, Bound(self._inexact.division), a)
+        return self._hull(a.dtype, low, high, 4)
+
+    def choose(self, condition: Expr, a: Ends, b: Ends) -> Ends:
+        """One of two values, by a condition that is known."""
+        return self.made(a.dtype, tuple(Select(condition, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+
+    def either(self, certain: Expr, possible: Expr, a: Ends, b: Ends) -> Ends:
+        """`a` where that is certain, `b` where `a` is impossible, else anything between the two."""
+        a, b = self.settled(a), self.settled(b)
+        low = Select(certain, a.low, Select(possible, _least(a.low, b.low), b.low))
+        high = Select(certain, a.high, Select(possible, _most(a.high, b.high), b.high))
+        return self._hull(a.dtype, low, high, 0)
+
+    def cast(self, dtype: DType, a: Ends) -> Ends:
+        """Converted to another float type."""
+        a = self.settled(a)
+        low, high = Cast(dtype, a.low), Cast(dtype, a.high)
+        return self._hull(dtype, self._wide(low), self._wide(high), 0) if self.loose else self._hull(dtype, low, high, 0)
+
+    def call(self, call: Call, arguments: list[Ends]) -> Ends:
+        """A math function."""
+        arguments = [self.settled(a) for a in arguments]
+        dtype, bound = call.dtype, self._inexact.bound(call)
+        if bound is not None and dtype.bits < 32 and not self.loose:
+            # computed in float32, and rounded once more
+            wide = FLOAT32.with_lanes(dtype.lanes)
+            return self.cast(dtype, self._applied(call.function, bound, wide, [self.cast(wide, a) for a in arguments]))
+        return self._applied(call.function, bound, dtype, arguments)
+
+    def _applied(self, name: str, bound: Bound | None, dtype: DType, arguments: list[Ends]) -> Ends:
+        low, high = self._image(name, arguments)
+        low, high = self._bind(low), self._bind(high)
+        if bound is not None:
+            low, high = self._widened(dtype, low, high, bound, arguments[0])
+            if name in _POSITIVE:
+                low = self._bind(Select(_is(CompareOp.LT, low, 0.0), const(0.0, low.dtype), low))
+        return self._hull(dtype, low, high, 0 if name in _UNROUNDED else 1)
+
+    def _image(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
+        """The ends of what a function makes of values, before what the kernel may be off."""
+        first = arguments[0]
+
+        def f(*at: Expr) -> Expr:
+            return Call(name, at)
+
+        if name in _RISING:
+            return f(first.low), f(first.high)
+        if name in _PAIRWISE:
+            last = arguments[1]
+            return f(first.low, last.low), f(first.high, last.high)
+        if name == "rsqrt":
+            return f(first.high), f(first.low)
+        if name in ("abs", "cosh"):
+            around = Logical(LogicalOp.AND, _is(CompareOp.LT, first.low, 0.0), _is(CompareOp.GT, first.high, 0.0))
+            a, b = self._bind(f(first.low)), self._bind(f(first.high))
+            return Select(around, const(0.0 if name == "abs" else 1.0, a.dtype), _least(a, b)), _most(a, b)
+        if name in ("sin", "cos"):
+            apart, zero = self._bind(_sub(first.high, first.low)), const(0.0, first.low.dtype)
+            more = _add(_mul(apart, const(1.0 + 2.0**-6, apart.dtype)), const(4 * unit(apart.dtype), apart.dtype))
+            width = self._bind(Select(_is(CompareOp.GT, apart, 0.0), more, zero))
+            a, b = self._bind(f(first.low)), self._bind(f(first.high))
+            return _sub(_least(a, b), width), _add(_most(a, b), width)
+        if name == "fma":
+            last, added = arguments[1:]
+            products = [(x, y) for x in (first.low, first.high) for y in (last.low, last.high)]
+            corners = [(self._bind(f(x, y, added.low)), self._bind(f(x, y, added.high))) for x, y in products]
+            return _least(*(low for low, _ in corners)), _most(*(high for _, high in corners))
+        return self._at_points(name, arguments)
+
+    def _at_points(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
+        """A function of which only its values at known arguments are told: anything elsewhere (`tan`, `pow`)."""
+        value = self._bind(Call(name, tuple(a.low for a in arguments)))
+        known: Expr = Compare(CompareOp.EQ, arguments[0].low, arguments[0].high)
+        for other in arguments[1:]:
+            known = Logical(LogicalOp.AND, known, Compare(CompareOp.EQ, other.low, other.high))
+        known = self._bind(known)
+        return Select(known, value, const(-_INFINITY, value.dtype)), Select(known, value, const(_INFINITY, value.dtype))
+
+    def _widened(self, dtype: DType, low: Expr, high: Expr, bound: Bound, argument: Ends) -> tuple[Expr, Expr]:
+        """Ends moved apart by a bound. One ulp more: the bound is one on the distance from the exact value, not from the nearest number."""
+        if bound.ulps == _INFINITY:
+            return const(-_INFINITY, low.dtype), const(_INFINITY, high.dtype)
+        computed = dtype if dtype.bits == 64 else FLOAT32
+        wide = [self._bind(self._wide(end)) for end in (low, high)]
+        ulps: Expr = const(bound.ulps + 1.0, wide[0].dtype)
+        if bound.grows:
+            reach = _most(_magnitude(self._wide(argument.low)), _magnitude(self._wide(argument.high)))
+            ulps = self._bind(_add(ulps, _mul(reach, const(bound.grows, reach.dtype))))
+        floor = max(bound.absolute, smallest(computed, normal=self._inexact.flushes) * (bound.ulps + 1.0))
+        moved = [_most(_mul(_mul(_magnitude(end), ulps), const(unit(computed), end.dtype)), const(floor, end.dtype)) for end in wide]
+        greatest = max_finite(dtype.element)
+        ends = []
+        for end, move, step in zip(wide, moved, (_sub, _add), strict=True):
+            inward = _is(CompareOp.EQ, end, _INFINITY if step is _sub else -_INFINITY)
+            limit = const(greatest if step is _sub else -greatest, end.dtype)
+            outward = _is(CompareOp.EQ, end, -_INFINITY if step is _sub else _INFINITY)
+            ends.append(self._bind(Select(inward, limit, Select(outward, end, step(end, self._bind(move))))))
+        back = [end if low.dtype == end.dtype else Cast(low.dtype, end) for end in ends]
+        return self._bind(back[0]), self._bind(back[1])

@@ -1,0 +1,159 @@
+"""Normalisations, softmax and attention: kernels have the interpreter's bits, and fast ones lie within the enclosure of the program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from layoutproof.cli.trial import compare_kernel
+from layoutproof.ir.dtype import FLOAT32
+from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, const
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script import loads
+from layoutproof.ir.stmt import BufferStore, For
+from layoutproof.lowering.codegen.c_template import Helper
+from layoutproof.lowering.codegen.opencl import helpers
+from layoutproof.lowering.runtime.enclosure import NoEnclosureError, enclose, outside
+from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, Bound, Inexact, of_device
+from layoutproof.lowering.runtime.opencl import load
+from layoutproof.lowering.runtime.opencl.load import OpenCLKernel
+from layoutproof.lowering.schedule import Schedule
+
+DATA = Path(__file__).parents[1] / "data" / "math"
+NAMES = ("layer_norm", "softmax", "log_sum_exp", "gelu", "rms_norm", "group_norm", "attention")
+TYPES = ("float32", "float16")
+BARE_DEVICE = of_device(doubles=False, fast=False, division=3.0, regroups=False, flushes=True)
+
+
+def program(name: str, dtype: str) -> PrimFunc:
+    """One of the programs, its floats of one type."""
+    return loads((DATA / f"{name}.py").read_text(encoding="utf-8").replace("float32", dtype))
+
+
+def test_no_program_is_left_out() -> None:
+    """Every file of the folder is run."""
+    assert {path.stem for path in DATA.iterdir()} == set(NAMES)
+
+
+@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_bits(name: str, dtype: str, target: str) -> None:
+    """Kernel and interpreter agree in every bit of every cell, and the self-check says so."""
+    schedule = Schedule(program(name, dtype))
+    kernel = schedule.build(target)
+    assert kernel.report.self_check == "equal to the interpreter, bit for bit"
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.equal and not trial.enclosed and [output.differing for output in trial.outputs] == [0]
+
+
+@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("name", NAMES)
+def test_fast_kernels_are_enclosed(name: str, target: str) -> None:
+    """Fast arithmetic gives other bits; every cell is where its function's bounds let it be."""
+    schedule = Schedule(program(name, "float32"))
+    kernel = schedule.build(target, fast=True)
+    assert kernel.report.self_check == "equal to the interpreter, within the enclosure of the program"
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.equal and trial.enclosed and all(output.differing > 0 == output.outside for output in trial.outputs)
+
+
+def test_a_wrong_fast_kernel_lies_outside() -> None:
+    """The kernel of a layer norm with another constant under the root is told from that of the program."""
+    text = (DATA / "layer_norm.py").read_text(encoding="utf-8")
+    wrong = Schedule(loads(text.replace("0.001)", "0.0011)"))).build("c", fast=True)
+    schedule = Schedule(loads(text))
+    wrong.lowered = schedule.lower()
+    trial = compare_kernel(schedule.original, schedule.func, wrong, {})
+    assert trial.enclosed and not trial.equal and trial.outputs[0].outside > 100
+
+
+def pointwise(value: Callable[[Expr], Expr]) -> PrimFunc:
+    """`B[i] = value(A[i])` on 64 numbers, lowered."""
+    func = loads(
+        'from tvm.script import tir as T\n\n@T.prim_func\ndef f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):\n'
+        "    for i in range(64):\n        B[i] = A[i]\n"
+    )
+    body = func.body
+    assert isinstance(body, For) and isinstance(body.body, BufferStore)
+    store = body.body
+    return func.with_body(replace(body, body=replace(store, value=value(store.value))))
+
+
+def numbers() -> dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]:
+    """Arguments of both signs, the result's place empty."""
+    values = np.random.default_rng(5).uniform(-4, 4, 64).astype(np.float32)
+    return {"A": values, "B": np.zeros(64, np.float32)}
+
+
+def test_without_liberties_an_enclosure_is_the_result() -> None:
+    """Where nothing may be off, both ends are the program's value."""
+    func = pointwise(lambda a: Call("exp", (a,)) * a + Call("sin", (a,)) / a)
+    found = enclose(func, numbers(), EXACT, limit=10_000)["B"]
+    assert (found.low == found.high).all() and not np.isnan(found.low).any()
+
+
+@pytest.mark.parametrize("inexact", [FAST_C, BARE_DEVICE], ids=["fast", "device"])
+@pytest.mark.parametrize("name", ["exp", "exp2", "tanh", "sigmoid", "erf", "sinh", "cosh", "atan", "sin", "cos", "rsqrt", "log"])
+def test_an_enclosure_is_as_wide_as_the_bound(name: str, inexact: Inexact) -> None:
+    """A result that is as far off as its bound allows is inside, one that is ten times as far is not."""
+    func = pointwise(lambda a: Call(name, (Call("abs", (a,)),)))
+    found = enclose(func, numbers(), inexact, limit=10_000)["B"]
+    exact = enclose(func, numbers(), EXACT, limit=10_000)["B"].low
+    ulps = inexact.functions[name].ulps
+    unit = np.spacing(np.abs(exact))
+    for sign in (-1.0, 1.0):
+        assert not outside(exact + np.float32(sign * ulps) * unit, found).any()
+        assert outside(exact + np.float32(sign * (10 * ulps + 40)) * unit, found).all()
+
+
+def test_what_follows_a_call_is_carried_out_on_both_ends() -> None:
+    """After a cancellation the enclosure is as wide as the error that was magnified, which no number of units at the end is."""
+    func = pointwise(lambda a: Call("exp", (a * const(2.0**-10, FLOAT32),)) - const(1.0, FLOAT32))
+    found = enclose(func, numbers(), Inexact({"exp": Bound(3.0)}), limit=10_000)["B"]
+    width = found.high - found.low
+    assert width.min() >= 3 * 2.0**-23 and width.max() <= 12 * 2.0**-23 and (width > 500 * np.spacing(np.abs(found.high))).mean() > 0.9
+
+
+def test_a_choice_that_is_not_certain_is_enclosed_by_both() -> None:
+    """Where a comparison may come out either way, both values are inside; a loop or an address that hangs on it has no enclosure."""
+    step = pointwise(lambda a: Select(Call("exp", (a,)) > Call("exp", (a,)), const(1.0, FLOAT32), const(0.0, FLOAT32)))
+    found = enclose(step, numbers(), Inexact({"exp": Bound(3.0)}), limit=10_000)["B"]
+    assert (found.low == 0).all() and (found.high == 1).all()
+    lazy = pointwise(lambda a: IfThenElseExpr(a > const(0.0, FLOAT32), a, Call("exp", (a,))))
+    with pytest.raises(NoEnclosureError, match="hangs on a float"):
+        enclose(lazy, numbers(), FAST_C, limit=10_000)
+
+
+def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
+    """Past two million instances chosen cells of a re-laid output are compared, with the enclosure of what they depend on."""
+    text = (DATA / "softmax.py").read_text(encoding="utf-8").replace("16", "24000")
+    schedule = Schedule(loads(text))
+    schedule.transform_layout("norm", "O", "lambda i, j: [j // 4, i, j % 4]")
+    kernel = schedule.build("c", fast=True)
+    assert re.fullmatch(r"equal to the interpreter in \d+ chosen cells, within the enclosure of the program", kernel.report.self_check)
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by OpenCL's bounds."""
+    monkeypatch.setattr(helpers, "OWN_HELPERS", {**helpers.OWN_HELPERS, "LP_EXACT": Helper("#define LP_EXACT 0")})
+    bare = of_device(doubles=False, fast=False, division=0.0, regroups=False, flushes=False)
+    monkeypatch.setattr(load, "of_device", lambda **liberties: bare)
+    schedule = Schedule(program(name, "float32"))
+    kernel = schedule.build("opencl")
+    assert kernel.report.self_check.startswith("equal to the interpreter, ")
+    trial = compare_kernel(schedule.original, schedule.func, kernel, {})
+    assert trial.equal and isinstance(kernel, OpenCLKernel) and kernel.source.extensions == ()
+    bounds = {"softmax": "exp 3", "attention": "exp 3", "gelu": "erf 16", "log_sum_exp": "exp 3, log 3", "rms_norm": None}.get(
+        name, "rsqrt 4"
+    )
+    assert bounds is None or any(f"in units in the last place: {bounds};" in note for note in kernel.report.notes)
