@@ -23,13 +23,14 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import buffers_in, stores_in
+from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import contents_of
@@ -44,6 +45,7 @@ from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.replay.search import find_counterexample
 from layoutproof.verify.suspect import Suspect
+from layoutproof.verify.vacuity import prove_runs
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.values.prove import ValueProver
@@ -87,18 +89,21 @@ def check_rewrite(
     """
     # The new program is called as the old one was: it may not state sizes of its own.
     old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
+    contents = contents_of(rewrite, old, without)
     verdicts = [
         *_prove_cell_maps(rewrite, old, new, where, without),
         *_prove_interface(rewrite, where, without),
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new, without, calls=False, contents=contents_of(rewrite, old, without)),
+        *check_facts(new, without, calls=False, contents=contents),
     ]
     looking = Looking()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
         same, looking = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
         verdicts += same
+    if Clause.VACUITY not in without:
+        verdicts += _prove_programs_run(rewrite, where, verdicts)
     if search and not without:
         verdicts = _run(rewrite, where, verdicts, looking, allowed)
     return tuple(verdicts)
@@ -122,6 +127,18 @@ def _prove_same_program(
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
     return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), Looking(found.hints, found.suspects)
+
+
+def _prove_programs_run(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """That what is proved is not proved of nothing: nothing to say where the old program runs on some input, and the new one does, where
+    it assumes something of data.
+    """
+    if any(v.status is not Status.PROVED for v in verdicts):
+        return ()
+    assumes = any(isinstance(node, Assume) for node in walk(rewrite.new.body))
+    found = prove_runs(rewrite.old, where)
+    found = prove_runs(rewrite.new, where) if found is None and assumes else found
+    return () if found is None else (found,)
 
 
 def _run(rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], looking: Looking, allowed: Licences) -> list[Verdict]:
