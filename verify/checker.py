@@ -45,7 +45,8 @@ from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.replay.search import find_counterexample
 from layoutproof.verify.suspect import Suspect
-from layoutproof.verify.vacuity import prove_runs
+from layoutproof.verify.vacuity import CLAIM as RUNS
+from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.values.prove import ValueProver
@@ -96,14 +97,16 @@ def check_rewrite(
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new, without, calls=False, contents=contents),
+        *(faults := check_facts(new, without, calls=False, contents=contents)),
     ]
+    if not without and not contents and all(v.status is Status.PROVED for v in faults):
+        note_faultless(rewrite.new, where)  # which is the old one of the next step
     looking = Looking()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
         same, looking = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
         verdicts += same
     if Clause.VACUITY not in without:
-        verdicts += _prove_programs_run(rewrite, where, verdicts)
+        verdicts += _prove_runs(rewrite, where, verdicts)
     if search and not without:
         verdicts = _run(rewrite, where, verdicts, looking, allowed)
     return tuple(verdicts)
@@ -129,15 +132,17 @@ def _prove_same_program(
     return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), Looking(found.hints, found.suspects)
 
 
-def _prove_programs_run(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-    """That what is proved is not proved of nothing: nothing to say where the old program runs on some input, and the new one does, where
-    it assumes something of data.
-    """
+def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """That what is proved is not proved of nothing; no verdict where that is shown."""
     if any(v.status is not Status.PROVED for v in verdicts):
         return ()
-    assumes = any(isinstance(node, Assume) for node in walk(rewrite.new.body))
     found = prove_runs(rewrite.old, where)
-    found = prove_runs(rewrite.new, where) if found is None and assumes else found
+    if found is None and is_idle(rewrite.new, where):
+        reason = "the new program stores nothing to a parameter, so that nothing can be observed"
+        found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason)
+    # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
+    if found is None and rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
+        found = prove_runs(rewrite.new, where)
     return () if found is None else (found,)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var
 from layoutproof.ir.interp import Fault, count_instances, run, same_values
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume
@@ -34,6 +34,7 @@ _MENTIONED = 12  # constants of conditions that are tried, each with its neighbo
 _COMBINATIONS = 4_000
 _SIZES = 12  # choices of sizes that are run
 _MOST_CELLS = 1 << 22
+_LARGEST = 1 << 30
 
 
 @dataclass
@@ -79,7 +80,8 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
 
     for size in (1, 2, 4):
         yield typed([size] * len(symbols))
-    mentioned = _mentioned(facts)
+    guards = (guard.condition for access in writes_of(facts) for guard in access.scene.guards)
+    mentioned = _mentioned(facts.program.function, *facts.program.assumed, *guards)
     candidates = tuple(dict.fromkeys((*_SMALL, *mentioned, -1, -2)))
     yield from (typed([size] * len(symbols)) for size in candidates)
     # What engines think of: for stores, and for the conditions alone.
@@ -95,12 +97,10 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
         yield typed([int(generator.choice(candidates)) for _ in symbols])
 
 
-def _mentioned(facts: Facts) -> tuple[int, ...]:
-    """The constants of conditions, each with its neighbours."""
-    conditions: list[Expr] = [*facts.program.assumed]
-    conditions += [node.condition for node in walk(facts.program.function.body) if isinstance(node, Assume)]
-    conditions += [guard.condition for access in writes_of(facts) for guard in access.scene.guards]
-    found = dict.fromkeys(n.value for c in conditions for n in walk(c) if isinstance(n, IntImm) and n.value > 0)
+def _mentioned(func: PrimFunc, *more: Expr) -> tuple[int, ...]:
+    """The constants of assumptions and of other conditions, each with its neighbours."""
+    conditions = [*more, *(node.condition for node in walk(func.body) if isinstance(node, Assume))]
+    found = {int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST}
     least = sorted(found)[:_MENTIONED]
     return tuple(dict.fromkeys(v for value in least for v in (value, value + 1, value - 1)))
 
@@ -145,7 +145,8 @@ def find_run(facts: Facts, limit: int, most_runs: int, looking: Looking, hints: 
         if _cost(func, numbers) > limit - looking.spent:
             continue
         stores = certainly_stores(facts, numbers)
-        for arrays in islice(_data(func, numbers, hints, limit), max(most_runs // 4, 6)):
+        each = most_runs if not numbers else max(most_runs // 4, 6)
+        for arrays in islice(_data(func, numbers, hints, limit), each):
             if most_runs <= 0 or looking.spent > limit:
                 return False
             most_runs -= 1
@@ -206,10 +207,20 @@ def _plain(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequenc
     yield {name: np.arange(int(np.prod(shape))).reshape(shape) for name, shape in shapes.items()}
     yield {name: np.full(shape, 2) for name, shape in shapes.items()}
     yield {name: -np.ones(shape) for name, shape in shapes.items()}
+    for value in _mentioned(func):
+        yield {name: np.full(shape, value) for name, shape in shapes.items()}
+        yield {name: _one_cell(shape, value) for name, shape in shapes.items()}
     for number in range(len(shapes)):
         yield {name: np.full(shape, 1 + (k + number) % max(len(shapes), 1)) for k, (name, shape) in enumerate(shapes.items())}
     while True:
         yield {name: generator.integers(-4 if _signed(func, name) else 0, 5, shape) for name, shape in shapes.items()}
+
+
+def _one_cell(shape: tuple[int, ...], value: int) -> Array:
+    """Zeros, and one value."""
+    result = np.zeros(shape)
+    result.reshape(-1)[:1] = value
+    return result
 
 
 def _signed(func: PrimFunc, name: str) -> bool:

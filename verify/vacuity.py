@@ -25,7 +25,7 @@ from layoutproof.verify.verdict import Status, Verdict
 
 CLAIM = "the program runs"
 _SMALL_RUN, _RUNS = 4_000, 24
-_LARGE_RUN, _MORE_RUNS = 400_000, 80
+_LARGE_RUN, _MORE_RUNS = 400_000, 120
 
 _ANSWERS: Kept[Verdict | None] = Kept(64)
 _FAULTLESS: Kept[list[bool]] = Kept(64)
@@ -85,7 +85,7 @@ def _vacuous(reason: str, watch: Stopwatch) -> Verdict:
 
 
 def _what_failed(looking: Looking) -> str:
-    text = "no input could be shown that satisfies all assumptions and on which the program before runs without a fault"
+    text = "no input could be shown that satisfies all assumptions and on which the program runs without a fault"
     if looking.numbers is None:
         return f"{text}: no values of its symbols were found that satisfy the conditions on them"
     return text if looking.fault is None else f"{text}; the last one that was tried: {looking.fault}"
