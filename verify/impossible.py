@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Compare, Expr, IntImm, Var, const
+from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Compare, Expr, IntImm, Not, Var, const
 from layoutproof.ir.interp.facts import is_identity
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
 from layoutproof.ir.node import Node
@@ -154,9 +154,13 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
     failures: list[_Failure] = []
     merged: Hint = {}
     for loops, group in groups.items():
+        dims = tuple(Dim(_loop(k, start.dtype), start, extent, ForKind.SERIAL) for k, (start, extent) in enumerate(loops))
+        broken = next((stated for stated in group if _is_broken(facts, Scene(dims), stated)), None)
+        if broken is not None:
+            failures.append(_Failure(Scene(dims), f"the assumption {broken.text} does not hold at every iteration of its loops"))
+            continue
         told = _data_of(facts, group)
         if told is None:
-            dims = tuple(Dim(_loop(k, start.dtype), start, extent, ForKind.SERIAL) for k, (start, extent) in enumerate(loops))
             lines = ", ".join(stated.text for stated in group)
             failures.append(_Failure(Scene(dims), f"the assumptions about data cannot all hold: {lines}"))
         else:
@@ -166,6 +170,16 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
 
 def _loop(depth: int, dtype: DType) -> Var:
     return Var(f"loop{depth}'", dtype)
+
+
+def _is_broken(facts: Facts, scene: Scene, stated: _Stated) -> bool:
+    """Whether an assumption about loops of known extents alone fails at some iteration, so that it does whenever the loops run."""
+    known = {dim.var for dim in scene.dims}
+    said = [stated.condition, *(e for dim in scene.dims for e in (dim.start, dim.extent))]
+    if any(isinstance(n, BufferLoad | Undef | OpaqueCall) or (isinstance(n, Var) and n not in known) for e in said for n in walk(e)):
+        return False
+    found = facts.search(scene, Not(stated.condition))
+    return found.point is not None and facts.happens(scene, found.point) and facts.holds(stated.condition, found.point) is False
 
 
 def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, Expr]) -> Iterator[_Stated]:
