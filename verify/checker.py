@@ -8,6 +8,7 @@ the old program does not fault:
 2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
    has the source that it had (`verify.flow`); `verify.program` proves that the new one does not fault.
 7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
+8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.vacuity`).
 
 What is not proved is run: where two runs differ, the rewrite is refuted with the input (`verify.replay`).
 """

@@ -10,10 +10,11 @@ import pytest
 
 import layoutproof as lp
 from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import FloatImm, IntImm, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import For
+from layoutproof.ir.stmt import Block, For
 from layoutproof.ir.visit import rewrite_bottom_up, walk
 from layoutproof.verify.identity import is_same_program
 from layoutproof.verify.verdict import Status
@@ -59,8 +60,10 @@ def renamed(function: PrimFunc, random: Random) -> PrimFunc:
         match node:
             case Var(name=name):
                 return replace(node, name=other(name))
-            case _ if hasattr(node, "name") and getattr(node, "name", None) != "root":
-                return replace(node, name=other(str(node.name)))  # type: ignore[type-var]
+            case Buffer(name=name):
+                return replace(node, name=other(name))
+            case Block(name=name) if not node.is_root:
+                return replace(node, name=other(name))
             case _:
                 return node
 

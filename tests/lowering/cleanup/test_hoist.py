@@ -17,7 +17,6 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script import loads, print_func
 from layoutproof.lowering.cleanup.hoist import ALL_BUT_THREADS, HoistExpression
 from layoutproof.lowering.cleanup.hoist_sources import Flag
-from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.vacuity import is_idle
