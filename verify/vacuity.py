@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import Compare, CompareOp, Expr, FloatImm, IntImm, Logical, LogicalOp, Var
+from layoutproof.ir.expr import Compare, CompareOp, Expr, FloatImm, IntImm, Logical, LogicalOp, Var, const
 from layoutproof.ir.interp.facts import assumed_undef
 from layoutproof.ir.intrinsics import Assume, Limit
 from layoutproof.ir.kept import Kept
+from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.evidence import unrecorded
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.impossible import why_impossible
 from layoutproof.verify.inhabited import Looking, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.instances import conjuncts
+from layoutproof.verify.values.budget import QUICK
+from layoutproof.verify.values.licences import IEEE
+from layoutproof.verify.values.prove import prove_same
 from layoutproof.verify.verdict import Status, Verdict
 
 CLAIM = "the program runs"
@@ -132,9 +136,23 @@ def _holds_with(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     if undefined is not None:
         return undefined.buffer.data in parameters
     if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ:
-        return False
+        return _is_true_of(condition, values, parameters)
     load, value = (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
     plain = isinstance(value, IntImm | Limit) or (isinstance(value, FloatImm) and value.value == value.value)
     if not plain or not isinstance(load, BufferLoad) or load.buffer.data not in parameters:
         return False
     return values.setdefault(load.buffer.data, value) == value
+
+
+def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) -> bool:
+    """Whether a condition holds where each load gives the value of its array, one where nothing was said."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, BufferLoad) and node.buffer.data in parameters and node.dtype.lanes == 1 and not node.dtype.is_bool:
+            return values.setdefault(node.buffer.data, const(1, node.dtype))
+        return map_children(node, visit)
+
+    plain = visit(condition)
+    if not isinstance(plain, Expr) or free_variables(plain):
+        return False
+    return prove_same(plain, const(True), allowed=IEEE, budget=QUICK).is_proved
