@@ -39,7 +39,7 @@ from layoutproof.ir.visit import bound_variables, loops_of_stores, walk
 
 T = TypeVar("T")
 BEFORE, AFTER = "before", "after"
-EXPECTATIONS = ("proved", "refuted", "unknown")
+EXPECTATIONS = ("proved", "refuted", "unknown", "vacuous")
 IEEE = "ieee"
 _NONE = "none"
 _REPEATED = ("theta", "cells")

@@ -8,6 +8,7 @@ the old program does not fault:
 2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
    has the source that it had (`verify.flow`); `verify.program` proves that the new one does not fault.
 7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
+8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.vacuity`).
 
 What is not proved is run: where two runs differ, the rewrite is refuted with the input (`verify.replay`).
 """
@@ -23,13 +24,14 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import buffers_in, stores_in
+from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import contents_of
@@ -44,6 +46,8 @@ from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.replay.search import find_counterexample
 from layoutproof.verify.suspect import Suspect
+from layoutproof.verify.vacuity import CLAIM as RUNS
+from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.values.prove import ValueProver
@@ -87,18 +91,23 @@ def check_rewrite(
     """
     # The new program is called as the old one was: it may not state sizes of its own.
     old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
+    contents = contents_of(rewrite, old, without)
     verdicts = [
         *_prove_cell_maps(rewrite, old, new, where, without),
         *_prove_interface(rewrite, where, without),
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
-        *check_facts(new, without, calls=False, contents=contents_of(rewrite, old, without), before=old.program),
+        *(faults := check_facts(new, without, calls=False, contents=contents, before=old.program)),
     ]
+    if not without and not contents and all(v.status is Status.PROVED for v in faults):
+        note_faultless(rewrite.new, where)  # which is the old one of the next step
     looking = Looking()
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
         same, looking = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
         verdicts += same
+    if Clause.VACUITY not in without:
+        verdicts += _prove_runs(rewrite, where, verdicts)
     if search and not without:
         verdicts = _run(rewrite, where, verdicts, looking, allowed)
     return tuple(verdicts)
@@ -122,6 +131,20 @@ def _prove_same_program(
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
     return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), Looking(found.hints, found.suspects)
+
+
+def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """That what is proved is not proved of nothing; no verdict where that is shown."""
+    if any(v.status is not Status.PROVED for v in verdicts):
+        return ()
+    found = prove_runs(rewrite.old, where)
+    if found is None and is_idle(rewrite.new, where):
+        reason = "the new program stores nothing to a parameter, so that nothing can be observed"
+        found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason)
+    # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
+    if found is None and rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
+        found = prove_runs(rewrite.new, where)
+    return () if found is None else (found,)
 
 
 def _run(rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], looking: Looking, allowed: Licences) -> list[Verdict]:

@@ -26,10 +26,12 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (codes.NO_RESULT, r".* has a result.*"),
         (codes.RACE, r"no two (iterations|lanes|parts|work items) .*"),
         (codes.OTHER_VALUE, r".* computes what it computed before.*|the store to .* writes what it wrote before.*"),
-        (codes.OTHER_VALUE, r"both programs do the same things.*|every value has the source that it had"),
+        (codes.OTHER_VALUE, r"both programs (are the same, up to names|do the same things.*)|every value has the source that it had"),
+        (codes.OTHER_VALUE, r"the store to .* reaches nothing that the old program has"),
         (codes.OTHER_VALUE, r"the updates of .* may be done in another order"),
         (codes.OTHER_END, r".*: every observable cell ends with the value that it had|every (extra|dropped) instance of .*"),
         (codes.PADDING_OWED, r".*: padding ends with .*"),
+        (codes.VACUOUS, r"the program runs"),
     )
 )
 

@@ -41,3 +41,4 @@ class Clause(StrEnum):
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
     OWED_PADDING = "owed-padding"  # padding whose contract is a value holds it at the end
     OBSERVABLE = "observable"  # every observable cell ends with the value that it had
+    VACUITY = "vacuity"  # some input satisfies all assumptions, and on it the old program runs and stores something observable

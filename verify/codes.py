@@ -48,7 +48,7 @@ MEANINGS: Mapping[str, str] = {
     PADDING_OWED: "Padding does not end with the value that its contract says.",
     UNPROVED: "A claim about the step is refuted; the report has the claim and the counterexample.",
     UNDECIDED: "A claim was neither proved nor refuted: a budget ran out, or it cannot be expressed. The reason says which.",
-    VACUOUS: "The assumptions cannot all hold, or the program does nothing, so that a proof of it would say nothing.",
+    VACUOUS: "The assumptions cannot all hold, every run faults, or nothing is stored that callers see, so that a proof would say nothing.",
     CERTIFICATE_FORM: "The file is no certificate, or one of a form that this version does not read.",
     CERTIFICATE_CHANGED: "The file is not as it was written: its hashes, which cover every byte, are other ones.",
     CERTIFICATE_DIFFERS: "The checker, run on the programs in the file, has other obligations, or asks other questions, than it lists.",

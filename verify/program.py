@@ -20,6 +20,7 @@ from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.search import Search
 from layoutproof.verify.traps import prove_no_trap
+from layoutproof.verify.vacuity import prove_runs
 from layoutproof.verify.verdict import Status, Verdict
 from layoutproof.verify.views import prove_views
 
@@ -28,9 +29,11 @@ def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Ver
     """Every obligation of `function`, each with its own verdict, in the order of the text within each kind.
 
     `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record. A program
-    whose assumptions cannot all hold, or that has no instance at all, has one further verdict that is `vacuous`.
+    whose assumptions cannot all hold, that always faults, or that stores nothing observable, has one further verdict that is `vacuous`.
     """
-    return check_facts(Facts.of(function, where))
+    verdicts = check_facts(Facts.of(function, where))
+    runs = prove_runs(function, where)
+    return (*verdicts, runs) if runs is not None and runs.status is Status.VACUOUS else verdicts
 
 
 def check_facts(
@@ -60,8 +63,7 @@ def check_facts(
         verdicts += prove_race_free(facts)
     if calls:
         verdicts += _obstacles(facts)
-    vacuous = _vacuous(facts)
-    return (*verdicts, vacuous) if vacuous is not None else tuple(verdicts)
+    return tuple(verdicts)
 
 
 def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
@@ -94,15 +96,3 @@ def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
         unknown(f"no fault ({obstacle.spot.place_of(obstacle.node)})", "structure", f"{obstacle.what} is not looked into", watch)
         for obstacle in facts.program.obstacles
     )
-
-
-def _vacuous(facts: Facts) -> Verdict | None:
-    """A vacuous verdict when nothing above says anything: no values of the symbols are allowed, or nothing ever happens."""
-    watch = Stopwatch()
-    if facts.model.search(Scene()).is_empty:
-        reason = "the assumptions on the symbols cannot all hold"
-        return Verdict(Status.VACUOUS, "the program runs", "isl", reason=reason, seconds=watch.seconds())
-    writes = [access for access in facts.program.accesses if access.kind is AccessKind.WRITE]
-    if facts.program.obstacles or any(not facts.model.search(access.scene).is_empty for access in writes):
-        return None
-    return Verdict(Status.VACUOUS, "the program runs", "isl", reason="no store of the program is ever executed", seconds=watch.seconds())

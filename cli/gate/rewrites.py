@@ -14,6 +14,7 @@ from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.certificate import StepRecord, certify
 from layoutproof.verify.certificate.expected import allowed_by
 from layoutproof.verify.certificate.obligations import text_of as text_of_rewrite
+from layoutproof.verify.identity import prove_identity
 from layoutproof.verify.values.licences import Licences
 from layoutproof.verify.verdict import Status, worst
 
@@ -27,6 +28,9 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
     litmus = parse_litmus(text_of(item.path), item.path)
     rewrite, where, licences = litmus.rewrite, litmus.header.where, allowed & allowed_by(litmus.header.strictness)
     verdicts = verdicts_of(rewrite, where, licences, True, "rewrite", {})
+    if any(verdict.status is not Status.PROVED for verdict in verdicts):
+        same = prove_identity(rewrite)
+        verdicts = verdicts if same is None else (same,)
     status = worst(verdict.status for verdict in verdicts)
     findings = []
     for verdict in verdicts:

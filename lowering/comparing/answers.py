@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.comparing.comparison import BufferLayout
 from layoutproof.lowering.comparing.contracts import Contract
@@ -23,7 +24,10 @@ REPLAY = "replay"
 
 def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> str:
     """What is asked: that callers see no difference, the layouts aside."""
-    before, after = asked.old.name, asked.after.name
+    return _claim(asked.old.name, asked.after.name, layouts)
+
+
+def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> str:
     names = (after, before) if before != after else (f"{after} after", f"{before} before")
     said = "".join(f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts))
     return f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
@@ -48,10 +52,14 @@ def proved(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
     return (said, *trial.verdicts)
 
 
-def vacuous(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
-    """The verdict where no witness was found, nor needed: nothing ever happens."""
-    said = next(v for v in trial.verdicts if v.status is Status.VACUOUS)
-    return (Verdict(Status.VACUOUS, claim_of(asked, layouts_of(asked, trial)), ENGINE, (), said.reason, seconds=said.seconds),)
+def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
+    """The verdict on a program that is compared with itself, up to names."""
+    return Verdict(Status.PROVED, _claim(before.name, after.name, ()), ENGINE)
+
+
+def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
+    """The verdict where no witness is needed: there is no input to speak of. `said` says why."""
+    return (Verdict(Status.VACUOUS, claim_of(asked, ()), ENGINE, (), said.reason, seconds=said.seconds),)
 
 
 def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None:

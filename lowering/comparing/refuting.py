@@ -77,9 +77,17 @@ def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
     return shown if shown is not None and _is_faultless(asked) else None
 
 
-def does_nothing(asked: Asked) -> bool:
-    """Whether nothing is asked: the assumptions cannot hold, or the old program never stores anything."""
-    return any(v.status is Status.VACUOUS for v in _verdicts_on_old(asked))
+def of_nothing(asked: Asked) -> Verdict | None:
+    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither stores anything
+    that callers see. None where that is not known.
+    """
+    from layoutproof.verify.vacuity import is_idle, prove_runs
+
+    found = prove_runs(asked.old, asked.where)
+    if found is None or found.status is not Status.VACUOUS:
+        return None
+    # Where only the old one stores nothing, the new one may do what it should not.
+    return found if not is_idle(asked.old, asked.where) or is_idle(asked.new, asked.where) else None
 
 
 def _is_faultless(asked: Asked) -> bool:

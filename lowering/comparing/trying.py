@@ -150,7 +150,12 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
 
 def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
     """The witness that each store is the one of its number, loops one for one; None where the programs are not written so."""
-    mine, theirs = loops_of_stores(asked.new.body), loops_of_stores(asked.old.body)
+    return store_by_store(asked.old, asked.new)
+
+
+def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | None:
+    """`in_order`, of two functions."""
+    mine, theirs = loops_of_stores(new.body), loops_of_stores(old.body)
     if [len(loops) for loops in mine] != [len(loops) for loops in theirs]:
         return None
     every = (tuple(loop.var for loop in loops) for loops in mine)

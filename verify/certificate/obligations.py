@@ -20,6 +20,7 @@ from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.evidence import Evidence, recording, taken
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
+from layoutproof.verify.identity import prove_identity
 from layoutproof.verify.instances import conjuncts
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.smt.query import SmtQuery
@@ -115,6 +116,9 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
         verdicts = check_rewrite(litmus.rewrite, where, allowed=allowed)
         # What was answered on the way to the last verdicts, which say themselves what they rest on.
         rest = taken()
+    if any(verdict.status is not Status.PROVED for verdict in verdicts):
+        same = prove_identity(litmus.rewrite)
+        verdicts, rest = ((same,), ()) if same is not None else (verdicts, rest)
     assumptions = tuple(dict.fromkeys(_assumptions(litmus.rewrite, where)))
     return Derived(litmus.rewrite, where, assumptions, tuple(_obligations(verdicts, rest)))
 

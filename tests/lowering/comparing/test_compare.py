@@ -51,6 +51,7 @@ def sized(symbol: str, body: str, shape: str = "(n,)") -> PrimFunc:
 
 SIZED = sized("n", "    for i in range(n):\n        B[i] = A[i]\n")
 SIZED_TILED = sized("m", "    for n in range(m):\n        B[n // 4, n % 4] = A[n]\n", "((n + 3) // 4, 4)")
+SIZED_TWICE = sized("n", "    for i in range(n):\n        B[i] = A[i] + A[i]\n")
 IN_FOURS = sized("n", "    for i, j in T.grid(n // 4, 4):\n        B[i * 4 + j] = A[i * 4 + j]\n")
 
 
@@ -244,9 +245,10 @@ def test_a_fault_that_only_the_new_program_has_is_a_difference(body: str) -> Non
 
 
 def test_a_fault_of_both_programs_refutes_nothing() -> None:
-    """A program that reads what nobody wrote is not refuted by being compared with itself."""
+    """A program that reads what nobody wrote is not refuted by being compared with one that does so too."""
     faulty = func(TWO, 'C = T.alloc_buffer((14,), "float32")\nfor i in range(14):\n    B[i] = C[i]')
-    found = lp.compare(faulty, faulty)
+    again = func(TWO, 'C = T.alloc_buffer((14,), "float32")\nfor i in range(14):\n    B[13 - i] = C[13 - i]')
+    found = lp.compare(faulty, again)
     assert found.status is Status.UNKNOWN
     reason = found.verdicts[0].reason
     assert reason is not None and "so may the one before" in reason
@@ -319,8 +321,8 @@ def test_what_no_witness_was_found_for_says_how_far_the_search_came() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "options"),
     [
-        (func(TWO, "T.evaluate(0)"), func(TWO, "T.evaluate(0)"), {}),
-        (SIZED, SIZED, {"where": "n < 0"}),
+        (func(TWO, "T.evaluate(0)"), func(TWO, "T.evaluate(1)"), {}),
+        (SIZED, SIZED_TWICE, {"where": "n < 0"}),
         (SIZED, SIZED_TILED, {"layouts": FOURS, "where": "n < 0"}),
     ],
     ids=["nothing", "no size", "no size, re-laid"],
