@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests import oracle
-from tests.oracle import Truth
+from tests.oracle.maps import Truth
 
 Symbols = Mapping[str, int]
 
