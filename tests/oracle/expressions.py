@@ -122,9 +122,15 @@ class Expressions:
     # ---- values
 
     def value(self, dtype: str, depth: int) -> str:
-        """A value of a type."""
-        if depth <= 0 or self.rng.random() < 0.15:
-            return self.leaf(dtype)
+        """A value of a type, which may be a constant."""
+        return self.leaf(dtype) if depth <= 0 or self.rng.random() < 0.15 else self.made(dtype, depth)
+
+    def solid(self, dtype: str, depth: int) -> str:
+        """A value of a type that is no constant."""
+        return self.named(dtype) if depth <= 0 or self.rng.random() < 0.15 else self.made(dtype, depth)
+
+    def made(self, dtype: str, depth: int) -> str:
+        """A value of a type by some operation."""
         if self.rng.random() < 0.15:
             return self.chosen(dtype, depth - 1)
         if self.rng.random() < 0.15:
@@ -134,25 +140,34 @@ class Expressions:
         return self.float_operation(dtype, depth - 1) if dtype in FLOATS else self.integer_operation(dtype, depth - 1)
 
     def leaf(self, dtype: str) -> str:
-        """A load, a let, a loop variable or a number."""
+        """A load, a let, a loop variable; seldom a number, since TVM folds what is made of numbers alone before it generates code."""
+        if self.rng.random() < 0.2:
+            limit = dtype != "bool" and self.rng.random() < 0.2
+            return f'T.{self.rng.choice(["min_value", "max_value"])}("{dtype}")' if limit else literal(dtype, self.rng)
+        return self.named(dtype)
+
+    def named(self, dtype: str) -> str:
+        """A value of a type that is no constant."""
         rng, scope = self.rng, self.scope
         cells = [c for c in scope.cells if c.dtype == dtype]
         lets = sorted(name for name, kind in scope.lets.items() if kind == dtype)
-        if cells and rng.random() < 0.7:
-            return self.load(rng.choice(cells))
-        if lets and rng.random() < 0.6:
+        if lets and rng.random() < 0.5:
             return rng.choice(lets)
-        if dtype == "int32" and scope.ranges and rng.random() < 0.4:
+        if dtype == "int32" and scope.ranges and rng.random() < 0.2:
             return rng.choice(sorted(scope.ranges))
-        if dtype == "bool" and scope.ranges and rng.random() < 0.5:
+        if dtype == "bool" and scope.ranges and rng.random() < 0.3:
             return f"({self.comparison()})"
-        if dtype != "bool" and rng.random() < 0.05:
-            return f'T.{rng.choice(["min_value", "max_value"])}("{dtype}")'
-        return literal(dtype, rng)
+        if cells:
+            return self.load(rng.choice(cells))
+        other = rng.choice(scope.cells)
+        text = self.load(other)
+        if other.dtype in FLOATS and dtype in INTEGERS:
+            text = self.clamped(text, other.dtype, dtype)
+        return f'T.Cast("{dtype}", {text})'
 
     def chosen(self, dtype: str, depth: int) -> str:
         """One of two values."""
-        a, b, condition = self.value(dtype, depth), self.value(dtype, depth), self.value("bool", min(depth, 1))
+        a, b, condition = self.solid(dtype, depth), self.value(dtype, depth), self.solid("bool", min(depth, 1))
         match self.rng.randrange(4):
             case 0:
                 return f"T.Select({condition}, {a}, {b})"
@@ -168,7 +183,7 @@ class Expressions:
     def converted(self, dtype: str, depth: int) -> str:
         """A value of another type, converted."""
         source = self.rng.choice([t for t in TYPES if t != dtype])
-        text = self.value(source, depth)
+        text = self.solid(source, depth)
         if source in FLOATS and dtype in INTEGERS:
             text = self.clamped(text, source, dtype)
         match self.rng.randrange(3):
@@ -192,13 +207,13 @@ class Expressions:
         """A truth value made by an operator."""
         rng = self.rng
         if rng.random() < 0.3:
-            a, b = self.value("bool", depth), self.value("bool", depth)
+            a, b = self.solid("bool", depth), self.value("bool", depth)
             self.used.add("and-or")
             if "and-or" in self.without and ("/" in b or "%" in b or "trunc" in b):
                 return a
             return rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
         dtype = rng.choice([*INTEGERS, *FLOATS])
-        a, b = self.value(dtype, depth), self.value(dtype, depth)
+        a, b = self.solid(dtype, depth), self.value(dtype, depth)
         relation = rng.choice(["<", "<=", ">", ">=", "==", "!="])
         if self.may("bare", 0.1):
             b = self.bare(dtype)
@@ -227,7 +242,7 @@ class Expressions:
     def arithmetic(self, dtype: str, depth: int) -> str:
         """Sums, differences and products."""
         rng = self.rng
-        a, b, operator = self.calm(self.value(dtype, depth), dtype), self.calm(self.value(dtype, depth), dtype), rng.choice("+-*")
+        a, b, operator = self.calm(self.solid(dtype, depth), dtype), self.calm(self.value(dtype, depth), dtype), rng.choice("+-*")
         if dtype in ("int32", "int64"):
             self.used.add("overflow")
         if self.may("bare", 0.15):
@@ -241,13 +256,13 @@ class Expressions:
 
     def bits(self, dtype: str, depth: int) -> str:
         """Bitwise operators."""
-        a, b, operator = self.value(dtype, depth), self.value(dtype, depth), self.rng.choice("&|^")
+        a, b, operator = self.solid(dtype, depth), self.value(dtype, depth), self.rng.choice("&|^")
         return f"({a} {operator} {b})" if self.rng.random() < 0.85 else f"(~{a})"
 
     def division(self, dtype: str, depth: int) -> str:
         """The four divisions, by something that is not zero and mostly not -1."""
         rng = self.rng
-        a, b = self.value(dtype, depth), self.value(dtype, depth)
+        a, b = self.solid(dtype, depth), self.solid(dtype, depth)
         match rng.randrange(4):
             case 0:
                 divisor = f"T.max({b}, T.{dtype}({rng.choice([1, 2, 5])}))"
@@ -266,8 +281,8 @@ class Expressions:
     def shift(self, dtype: str, depth: int) -> str:
         """Shifts by less than the width."""
         rng, bits = self.rng, bits_of(dtype)
-        a = self.value(dtype, depth)
-        by = f"T.{dtype}({rng.randrange(bits)})" if rng.random() < 0.5 else f"({self.value(dtype, depth)} & T.{dtype}({bits - 1}))"
+        a = self.solid(dtype, depth)
+        by = f"T.{dtype}({rng.randrange(bits)})" if rng.random() < 0.5 else f"({self.solid(dtype, depth)} & T.{dtype}({bits - 1}))"
         if self.may("bare", 0.1):
             return f'T.Cast("{dtype}", {a} {rng.choice(["<<", ">>"])} {rng.randrange(min(bits, 8))})'
         if rng.random() < 0.3:
@@ -276,7 +291,7 @@ class Expressions:
 
     def unary(self, dtype: str, depth: int) -> str:
         """Operators of one operand."""
-        a = self.value(dtype, depth)
+        a = self.solid(dtype, depth)
         if dtype in UNSIGNED:
             return f"(~{a})"
         a = self.calm(a, dtype)
@@ -285,7 +300,7 @@ class Expressions:
     def float_operation(self, dtype: str, depth: int) -> str:
         """An operator or a function over floats of one type."""
         rng = self.rng
-        a = self.value(dtype, depth)
+        a = self.solid(dtype, depth)
         if self.may("math", 0.15):
             return f"T.{rng.choice(MATH)}({a})"
         if rng.random() < 0.15:

@@ -245,7 +245,7 @@ class _Writer:
                 domains = [self.axis("spatial", v, i, e) for v, i, e in zip(axes, loops, extents, strict=True)]
             if rng.random() < 0.4:
                 self.put(f"T.where({self.expressions.condition()})")
-            self.scope.ranges |= {v: (0, e - 1) for v, e in zip(axes, domains, strict=True)}
+            self.scope.ranges = {v: (0, e - 1) for v, e in zip(axes, domains, strict=True)}
             self.body(0)
 
     @contextmanager
