@@ -17,9 +17,10 @@ MATH = (
     "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "atan",
 )  # fmt: skip
 
-FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow")
+FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16")
 """What a program may contain that is told apart: numbers without a type beside other types than their own, operands of two types,
-`T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, int32 and int64 near the ends of their ranges."""
+`T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, int32 and int64 near the ends of
+their ranges, arithmetic in bfloat16."""
 
 
 @dataclass
@@ -41,13 +42,15 @@ class Scope:
 
 
 class Expressions:
-    """Texts of expressions over a scope; `used` collects the features that they have, none of those in `without`."""
+    """Texts of expressions over a scope; `used` collects the features that they have, none of those in `without`. No value inside has a
+    type that is `barred`."""
 
     def __init__(self, rng: Random, without: frozenset[str] = frozenset()) -> None:
         self.rng = rng
         self.scope = Scope()
         self.without = without
         self.used: set[str] = set()
+        self.barred: frozenset[str] = frozenset()
 
     def may(self, feature: str, chance: float) -> bool:
         """Whether to use a feature now."""
@@ -131,6 +134,8 @@ class Expressions:
 
     def made(self, dtype: str, depth: int) -> str:
         """A value of a type by some operation."""
+        if dtype == "bfloat16" and not self.may("bfloat16", 1.0):
+            return self.named(dtype)
         if self.rng.random() < 0.15:
             return self.chosen(dtype, depth - 1)
         if self.rng.random() < 0.15:
@@ -159,7 +164,12 @@ class Expressions:
             return f"({self.comparison()})"
         if cells:
             return self.load(rng.choice(cells))
-        other = rng.choice(scope.cells)
+        if dtype == "bfloat16" and "bfloat16" in self.without:
+            return literal(dtype, rng)
+        others = [c for c in scope.cells if c.dtype not in self.barred]
+        if not others:
+            return literal(dtype, rng)
+        other = rng.choice(others)
         text = self.load(other)
         if other.dtype in FLOATS and dtype in INTEGERS:
             text = self.clamped(text, other.dtype, dtype)
@@ -182,7 +192,7 @@ class Expressions:
 
     def converted(self, dtype: str, depth: int) -> str:
         """A value of another type, converted."""
-        source = self.rng.choice([t for t in TYPES if t != dtype])
+        source = self.rng.choice([t for t in TYPES if t != dtype and t not in self.barred])
         text = self.solid(source, depth)
         if source in FLOATS and dtype in INTEGERS:
             text = self.clamped(text, source, dtype)
@@ -212,13 +222,13 @@ class Expressions:
             if "and-or" in self.without and ("/" in b or "%" in b or "trunc" in b):
                 return a
             return rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
-        dtype = rng.choice([*INTEGERS, *FLOATS])
+        dtype = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
         a, b = self.solid(dtype, depth), self.value(dtype, depth)
         relation = rng.choice(["<", "<=", ">", ">=", "==", "!="])
         if self.may("bare", 0.1):
             b = self.bare(dtype)
         elif self.may("mixed", 0.05):
-            b = self.value(rng.choice([*INTEGERS, *FLOATS]), depth)
+            b = self.value(rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred]), depth)
         return f"({a} {relation} {b})"
 
     def bare(self, dtype: str) -> str:
@@ -312,5 +322,7 @@ class Expressions:
         if self.may("bare", 0.15):
             return f'T.Cast("{dtype}", {a} {operator} {self.bare(dtype)})'
         if self.may("mixed", 0.08):
-            return f'T.Cast("{dtype}", {a} {operator} {self.value(rng.choice([*INTEGERS, *FLOATS]), depth)})'
+            return f'T.Cast("{dtype}", {a} {operator} {self.solid(rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred]), depth)})'
+        if operator == "/":  # TVM refuses a constant divisor that is zero
+            return f"({a} / {self.solid(dtype, depth) if rng.random() < 0.7 else f'T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})'})"
         return f"({a} {operator} {self.value(dtype, depth)})"

@@ -43,7 +43,7 @@ class _Writer:
         self.lines: list[str] = []
         self.indent = 1
         self.counter = 0
-        self.loops: list[tuple[str, int]] = []
+        self.blocks = 0
         self.types = [self.rng.choice(TYPES) for _ in range(self.rng.choice([1, 2, 2, 3]))]
         shapes = [(6,), (8,), (1,), (4, 5), (2, 3), (1, 4), (3, 2, 2)]
         kinds = [*(self.rng.choice(self.types) for _ in range(self.rng.choice([1, 2, 3]))), *self.types]
@@ -58,7 +58,7 @@ class _Writer:
             self.put('T.func_attr({"tirx.noalias": True})')
         if self.rng.random() < 0.3:
             self.temporary()
-        for _ in range(self.rng.choice([1, 1, 2, 3])):
+        for _ in range(self.rng.choice([1, 1, 1, 2])):
             self.statement(self.rng.choice([1, 2, 3]))
         text = f"{HEAD}def main({arguments}):\n" + "".join(f"{line}\n" for line in self.lines)
         runs = tuple(tuple(random_array(c.dtype, c.shape, self.rng, edges) for c in self.parameters) for edges in (0.0, 0.3, 0.8))
@@ -82,7 +82,9 @@ class _Writer:
         self.indent += 1
         kept, cells, lets = dict(self.scope.ranges), list(self.scope.cells), dict(self.scope.lets)
         self.scope.ranges |= ranges if ranges is not None else {}
+        self.blocks += "T.sblock" in head
         yield
+        self.blocks -= "T.sblock" in head
         self.scope.ranges, self.scope.cells, self.scope.lets = kept, cells, lets
         self.indent -= 1
 
@@ -126,10 +128,12 @@ class _Writer:
             self.put(f"{cell} = {self.expressions.bare(target.dtype)}")
             return
         value = self.expressions.value(target.dtype, depth)
+        if target.dtype == "bfloat16" and "bfloat16" in self.without and self.rng.random() < 0.5:
+            value = f'T.Cast("bfloat16", {self.expressions.solid("float32", depth)})'
         if numbers and self.rng.random() < 0.06 and self.expressions.may("mixed", 1.0):
             others = [*INTEGERS, *FLOATS] if target.dtype in FLOATS else list(INTEGERS)
             value = self.expressions.value(self.rng.choice(others), depth)
-        elif target.dtype in FLOATS and self.rng.random() < 0.1:
+        elif target.dtype in FLOATS and target.dtype != "bfloat16" and self.rng.random() < 0.1:
             self.put(f"{cell} {self.rng.choice('+-*')}= {value}")
             return
         self.put(f"{cell} = {value}")
@@ -181,9 +185,14 @@ class _Writer:
 
     def let(self, depth: int) -> None:
         """A name for a value, and statements with it."""
-        name, dtype = self.name("x"), self.rng.choice(self.types)
+        # TVM compiles no let with a bfloat16 in it.
+        name, dtype = self.name("x"), self.rng.choice([t for t in self.types if t != "bfloat16"] or ["int32"])
+        self.expressions.barred = frozenset({"bfloat16"})
         value = self.expressions.value(dtype, 2)
-        form = self.rng.choice([f"{name}: T.{dtype} = {value}", f"{name} = {value}", f"{name}: T.let[T.{dtype}] = {value}"])
+        self.expressions.barred = frozenset()
+        # A scalar that is declared in a block counts as a region that the block reads, and TVM finds it undeclared there.
+        scalars = [f"{name}: T.{dtype} = {value}", f"{name} = {value}"] if not self.blocks else []
+        form = self.rng.choice([*scalars, f"{name}: T.let[T.{dtype}] = {value}"])
         with self.deeper(self.loop_head(self.name("i"), 0, 1, ["serial"])):
             self.put(form)
             self.scope.lets[name] = dtype
@@ -217,7 +226,7 @@ class _Writer:
         a, b = (self.ramp(rng.choice(sources), lanes) for _ in range(2))
         scalar = self.expressions.value(target.dtype, 1)
         value = rng.choice([a, f"({a} + {b})", f"({a} * T.Broadcast({scalar}, {lanes}))", f"T.max({a}, {b})"])
-        if "overflow" in self.without and target.dtype in ("int32", "int64"):
+        if ("overflow" in self.without and target.dtype in ("int32", "int64")) or target.dtype == "bfloat16":
             value = f"T.max({a}, {b})"
         self.put(f"{self.ramp(target, lanes)} = {value}")
         return None
@@ -332,7 +341,7 @@ class _Writer:
         value = self.expressions.value(target.dtype, 2)
         if target.dtype == "bool":
             self.put(f"{cell} = {cell} {rng.choice(['and', 'or'])} {value}")
-        elif target.dtype in ("int32", "int64") and "overflow" in self.without:
+        elif (target.dtype in ("int32", "int64") and "overflow" in self.without) or (target.dtype == "bfloat16" and "bfloat16" in self.without):
             self.put(f"{cell} = T.{rng.choice(['max', 'min'])}({cell}, {value})")
         else:
             choices = [f"{cell} + {value}", f"{cell} * {value}", f"T.max({cell}, {value})", f"T.min({value}, {cell})", f"{value} - {cell}"]

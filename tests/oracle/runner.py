@@ -51,21 +51,32 @@ class Runner:
         self.process = self.pipes = None
 
     def run(self, jobs: Sequence[Job], library: str | None = None) -> dict[str, Outcome]:
-        """The outcome of each job, by its key. A job in which the child dies is left out of the next attempt."""
+        """The outcome of each job, by its key. Where the child dies in one it goes on with the others.
+
+        Where it dies before it runs any, the batch is halved until the job that kills it stands alone: that one is refused.
+        """
         found: dict[str, Outcome] = {}
-        left = list(jobs)
-        while left:
-            before = len(found)
-            running = self._attempt(Request(left, library), found)
-            if running is not None:
-                found[running.key] = Outcome(None, self._death(), died=True)
-            left = [job for job in left if job.key not in found]
-            if left and len(found) == before:
-                raise RuntimeError(f"the child process died before it ran anything: {self._death()}\n{self.said()}")
+        batches = [list(jobs)] if jobs else []
+        while batches:
+            batch = batches.pop()
+            ended, running = self._attempt(Request(batch, library), found)
+            if not ended:
+                how = self._death()
+                if running is not None:
+                    found[running.key] = Outcome(None, how, died=True)
+                elif len(batch) == 1:
+                    found[batch[0].key] = Outcome(None, f"compiling: {how}")
+                else:
+                    batches.append(batch[len(batch) // 2 :])
+                    batch = batch[: len(batch) // 2]
+            left = [job for job in batch if job.key not in found]
+            if left and ended:
+                raise RuntimeError(f"no outcome of {left[0].key}: {self.said()}")
+            batches += [left] if left else []
         return found
 
-    def _attempt(self, request: Request, found: dict[str, Outcome]) -> Reply | None:
-        """Send a request and note the outcomes; what was running when the child died, if it did."""
+    def _attempt(self, request: Request, found: dict[str, Outcome]) -> tuple[bool, Reply | None]:
+        """Send a request and note the outcomes; whether the child came to the end, and what it ran last."""
         requests, replies = self._started()
         running: Reply | None = None
         try:
@@ -74,7 +85,7 @@ class Runner:
                 reply: Reply = replies.recv()
                 match reply.state:
                     case "end":
-                        return None
+                        return True, running
                     case "running":
                         running = reply
                     case "refused":
@@ -85,7 +96,7 @@ class Runner:
             self.process.kill()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             pass  # the child is dead: what it was at is the outcome
-        return running
+        return False, running
 
     def _started(self) -> tuple[Connection, Connection]:
         if self.pipes is None:
