@@ -6,6 +6,7 @@ brought into an integer's range before it is converted. The rest is left to the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -17,10 +18,13 @@ MATH = (
     "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "atan",
 )  # fmt: skip
 
-FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16")
+FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16", "reversed")
 """What a program may contain that is told apart: numbers without a type beside other types than their own, operands of two types,
-`T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, int32 and int64 near the ends of
-their ranges, arithmetic in bfloat16."""
+`T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, integers of 32 and 64 bits whose
+operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an index that falls as its loop goes on."""
+
+WIDE = ("int32", "int64", "uint32", "uint64")
+_FALLS = re.compile(r"\d\)* - ")
 
 
 @dataclass
@@ -51,6 +55,7 @@ class Expressions:
         self.without = without
         self.used: set[str] = set()
         self.barred: frozenset[str] = frozenset()
+        self.turned: set[str] = set()
 
     def may(self, feature: str, chance: float) -> bool:
         """Whether to use a feature now."""
@@ -64,6 +69,8 @@ class Expressions:
     def index(self, extent: int) -> str:
         """An index of an axis, inside it."""
         text, low, high = self.whole(2)
+        if low <= high and self.falls(text):
+            return f"T.max(T.min({text}, {extent - 1}), 0)"
         if low > high or (low >= 0 and high < extent):
             return text
         if self.rng.random() < 0.2:
@@ -84,7 +91,7 @@ class Expressions:
             return str(value), value, value
         text, low, high = self.whole(depth - 1)
         k = rng.randint(1, 4)
-        match rng.randrange(9):
+        match rng.choice([0, 1, 4, 5, 6, 8]) if self.falls(text) else rng.randrange(9):
             case 0:
                 return f"({text} + {k})", low + k, high + k
             case 1:
@@ -105,6 +112,11 @@ class Expressions:
                 return f"T.truncmod({text}, {k})", 0, k - 1
             case _:
                 return f"({text} - {k})", low - k, high - k
+
+    def falls(self, text: str) -> bool:
+        """Whether an index may fall as its loop goes on, and must not be divided."""
+        known = "reversed" in self.without
+        return known and (_FALLS.search(text) is not None or any(re.search(rf"\b{name}\b", text) for name in self.turned))
 
     def load(self, cell: Cell) -> str:
         """A load of a cell inside a buffer."""
@@ -245,7 +257,7 @@ class Expressions:
 
     def calm(self, text: str, dtype: str) -> str:
         """An operand that cannot make int32 or int64 overflow, where that is to be left out: TVM takes it not to happen."""
-        if "overflow" not in self.without or dtype not in ("int32", "int64"):
+        if "overflow" not in self.without or dtype not in WIDE:
             return text
         return f"T.truncmod({text}, T.{dtype}({self.rng.choice([97, 1000])}))"
 
@@ -253,8 +265,10 @@ class Expressions:
         """Sums, differences and products."""
         rng = self.rng
         a, b, operator = self.calm(self.solid(dtype, depth), dtype), self.calm(self.value(dtype, depth), dtype), rng.choice("+-*")
-        if dtype in ("int32", "int64"):
+        if dtype in WIDE and "overflow" not in self.without:
             self.used.add("overflow")
+        elif dtype in ("uint32", "uint64") and operator == "-":
+            operator = "+"
         if self.may("bare", 0.15):
             return f'T.Cast("{dtype}", {a} {operator} {self.bare(dtype)})'
         if self.may("mixed", 0.08):

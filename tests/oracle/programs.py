@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.oracle.expressions import Cell, Expressions
+from tests.oracle.expressions import WIDE, Cell, Expressions
 from tests.oracle.numbers import FLOATS, INTEGERS, TYPES, Array, literal, random_array
 
 HEAD = "@T.prim_func(s_tir=True)\n"
@@ -226,7 +226,7 @@ class _Writer:
         a, b = (self.ramp(rng.choice(sources), lanes) for _ in range(2))
         scalar = self.expressions.value(target.dtype, 1)
         value = rng.choice([a, f"({a} + {b})", f"({a} * T.Broadcast({scalar}, {lanes}))", f"T.max({a}, {b})"])
-        if ("overflow" in self.without and target.dtype in ("int32", "int64")) or target.dtype == "bfloat16":
+        if ("overflow" in self.without and target.dtype in WIDE) or target.dtype == "bfloat16":
             value = f"T.max({a}, {b})"
         self.put(f"{self.ramp(target, lanes)} = {value}")
         return None
@@ -292,6 +292,8 @@ class _Writer:
         )
         if extent == 0:
             binding, domain = loop, 0
+        if self.expressions.falls(binding):
+            self.expressions.turned.add(axis)
         self.put(f"{axis} = T.axis.{kind}({domain}, {binding})")
         return domain
 
@@ -341,7 +343,7 @@ class _Writer:
         value = self.expressions.value(target.dtype, 2)
         if target.dtype == "bool":
             self.put(f"{cell} = {cell} {rng.choice(['and', 'or'])} {value}")
-        elif (target.dtype in ("int32", "int64") and "overflow" in self.without) or (target.dtype == "bfloat16" and "bfloat16" in self.without):
+        elif (target.dtype in WIDE and "overflow" in self.without) or (target.dtype == "bfloat16" and "bfloat16" in self.without):
             self.put(f"{cell} = T.{rng.choice(['max', 'min'])}({cell}, {value})")
         else:
             choices = [f"{cell} + {value}", f"{cell} * {value}", f"T.max({cell}, {value})", f"T.min({value}, {cell})", f"{value} - {cell}"]
