@@ -105,7 +105,7 @@ def judged(program: Program, ours: Interpreted, theirs: Outcome | None, compiled
         found += _against("C", program, expected, compiled, bound=0)
     assert theirs is not None
     if theirs.outputs is None and not theirs.died:
-        return f"refused by TVM: {_kind(theirs.reason)}", found
+        return f"refused by TVM: {failure_kind(theirs.reason)}", found
     if "math" in program.features and not theirs.died:
         return "compared without TVM", found
     found += _against("TVM", program, expected, theirs, bound=0)
@@ -114,7 +114,7 @@ def judged(program: Program, ours: Interpreted, theirs: Outcome | None, compiled
 
 def _against(who: str, program: Program, expected: Sequence[Sequence[Array]], outcome: Outcome, bound: int) -> list[Difference]:
     if outcome.outputs is None:
-        return [Difference(f"{who} {'died' if outcome.died else 'refuses'}: {_kind(outcome.reason)}", outcome.reason, program)]
+        return [Difference(f"{who} {'died' if outcome.died else 'refuses'}: {failure_kind(outcome.reason)}", outcome.reason, program)]
     for number, (arrays, others) in enumerate(zip(expected, outcome.outputs, strict=True)):
         for cell, array, other in zip(program.parameters, arrays, others, strict=True):
             wrong = ~(same_values(array, other) | _near(array, other, bound))
@@ -139,6 +139,6 @@ def _ordered(values: Array) -> Array:
     return np.where(bits < 0, -(bits + (1 << (8 * values.dtype.itemsize - 1))), bits)
 
 
-def _kind(reason: str) -> str:
+def failure_kind(reason: str) -> str:
     """A reason without the numbers and names that differ from program to program."""
     return "".join("#" if c.isdigit() else c for c in reason)[:90]

@@ -14,6 +14,9 @@ from random import Random
 from tests.oracle.expressions import WIDE, Cell, Expressions
 from tests.oracle.numbers import FLOATS, INTEGERS, TYPES, Array, literal, random_array
 
+DOCUMENTED = frozenset({"bfloat16", "overflow", "reversed"})
+"""Features by which TVM and we differ by choice: `docs/reference/programs.md` lists them. Programs of the campaign have none of them."""
+
 HEAD = "@T.prim_func(s_tir=True)\n"
 
 
