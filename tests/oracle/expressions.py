@@ -18,13 +18,14 @@ MATH = (
     "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "atan",
 )  # fmt: skip
 
-FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16", "reversed")
+FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16", "shifted", "folded")
 """What a program may contain that is told apart: numbers without a type beside other types than their own, operands of two types,
 `T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, integers of 32 and 64 bits whose
-operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an index that falls as its loop goes on."""
+operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an index that is shifted or reversed, and floats that TVM folds
+as it folds integers."""
 
 WIDE = ("int32", "int64", "uint32", "uint64")
-_FALLS = re.compile(r"\d\)* - ")
+_SHIFTS = re.compile(r" - |\+ \(*\d|\d\)* \+ ")
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Expressions:
     def index(self, extent: int) -> str:
         """An index of an axis, inside it."""
         text, low, high = self.whole(2)
-        if low <= high and self.falls(text):
+        if low <= high and self.shifted(text):
             return f"T.max(T.min({text}, {extent - 1}), 0)"
         if low > high or (low >= 0 and high < extent):
             return text
@@ -91,7 +92,7 @@ class Expressions:
             return str(value), value, value
         text, low, high = self.whole(depth - 1)
         k = rng.randint(1, 4)
-        match rng.choice([0, 1, 4, 5, 6, 8]) if self.falls(text) else rng.randrange(9):
+        match rng.choice([0, 1, 4, 5, 6, 8]) if self.shifted(text) else rng.randrange(9):
             case 0:
                 return f"({text} + {k})", low + k, high + k
             case 1:
@@ -113,10 +114,11 @@ class Expressions:
             case _:
                 return f"({text} - {k})", low - k, high - k
 
-    def falls(self, text: str) -> bool:
-        """Whether an index may fall as its loop goes on, and must not be divided."""
-        known = "reversed" in self.without
-        return known and (_FALLS.search(text) is not None or any(re.search(rf"\b{name}\b", text) for name in self.turned))
+    def shifted(self, text: str) -> bool:
+        """Whether an index has an offset, so that its remainders are to be left out."""
+        return "shifted" in self.without and (
+            _SHIFTS.search(text) is not None or any(re.search(rf"\b{name}\b", text) for name in self.turned)
+        )
 
     def load(self, cell: Cell) -> str:
         """A load of a cell inside a buffer."""

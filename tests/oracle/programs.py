@@ -14,7 +14,7 @@ from random import Random
 from tests.oracle.expressions import WIDE, Cell, Expressions
 from tests.oracle.numbers import FLOATS, INTEGERS, TYPES, Array, literal, random_array
 
-DOCUMENTED = frozenset({"bfloat16", "overflow", "reversed"})
+DOCUMENTED = frozenset({"bfloat16", "overflow", "shifted", "folded"})
 """Features by which TVM and we differ by choice: `docs/reference/programs.md` lists them. Programs of the campaign have none of them."""
 
 HEAD = "@T.prim_func(s_tir=True)\n"
@@ -295,7 +295,7 @@ class _Writer:
         )
         if extent == 0:
             binding, domain = loop, 0
-        if self.expressions.falls(binding):
+        if self.expressions.shifted(binding):
             self.expressions.turned.add(axis)
         self.put(f"{axis} = T.axis.{kind}({domain}, {binding})")
         return domain
@@ -369,5 +369,3 @@ def _names(names: list[str]) -> str:
 
 def _bounds(low: int, extent: int) -> str:
     return str(extent) if low == 0 else f"{low}, {low + extent}"
-
-

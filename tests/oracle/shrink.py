@@ -60,7 +60,9 @@ def _change(node: ast.AST, variant: int) -> bool:
                 setattr(node, name, ways[variant])
                 return True
             variant -= len(ways)
-        elif isinstance(value, ast.expr) and not isinstance(node, ast.Subscript | ast.Attribute | ast.FunctionDef | ast.AnnAssign | ast.withitem):
+        elif isinstance(value, ast.expr) and not isinstance(
+            node, ast.Subscript | ast.Attribute | ast.FunctionDef | ast.AnnAssign | ast.withitem
+        ):
             parts = _parts(value)
             if variant < len(parts):
                 setattr(node, name, parts[variant])
