@@ -334,11 +334,21 @@ class Expressions:
             return f"T.{rng.choice(names)}({a})"
         if rng.random() < 0.1:
             return f"(-{a})"
+        if "folded" in self.without:
+            return f"({a} {rng.choice('+-*/')} {self.apart_from(a, dtype)})"
         operator = rng.choice("+-*/")
         if self.may("bare", 0.15):
             return f'T.Cast("{dtype}", {a} {operator} {self.bare(dtype)})'
         if self.may("mixed", 0.08):
-            return f'T.Cast("{dtype}", {a} {operator} {self.solid(rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred]), depth)})'
+            other = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
+            return f'T.Cast("{dtype}", {a} {operator} {self.solid(other, depth)})'
         if operator == "/":  # TVM refuses a constant divisor that is zero
-            return f"({a} / {self.solid(dtype, depth) if rng.random() < 0.7 else f'T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})'})"
+            divisor = self.solid(dtype, depth) if rng.random() < 0.7 else f"T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})"
+            return f"({a} / {divisor})"
         return f"({a} {operator} {self.value(dtype, depth)})"
+
+    def apart_from(self, text: str, dtype: str) -> str:
+        """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, and folds products with zero."""
+        cells = [c for c in self.scope.cells if c.dtype == dtype and c.name not in text]
+        number = f"T.{dtype}({self.rng.choice([0.5, 3.0, -7.0, 0.25, 1.5])})"
+        return self.load(self.rng.choice(cells)) if cells and self.rng.random() < 0.8 else number

@@ -66,10 +66,11 @@ def literal(dtype: str, rng: Random) -> str:
     if dtype == "bool":
         return rng.choice(["T.bool(True)", "T.bool(False)"])
     if dtype in INTEGERS:
-        value = small_integer(dtype, rng) if rng.random() < 0.6 else edge_integer(dtype, rng)
+        whole = small_integer(dtype, rng) if rng.random() < 0.6 else edge_integer(dtype, rng)
         # TVM's script reads no literal above the largest int64.
-        return f"T.{dtype}({min(value, 2**63 - 1)})"
-    value = float(np.array(edge_float(dtype, rng)).astype(numpy_type(dtype)))
+        return f"T.{dtype}({min(whole, 2**63 - 1)})"
+    with np.errstate(over="ignore"):
+        value = float(np.array(edge_float(dtype, rng)).astype(numpy_type(dtype)))
     if value != value or value in (float("inf"), float("-inf")):
         return f'T.{dtype}("{value}")'
     # TVM's script reads no literal above the largest float32, whatever its type.

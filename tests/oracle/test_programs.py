@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from tests.oracle.campaign import compare_programs, scheduled
 from tests.oracle.comparing import Comparer
-from tests.oracle.expressions import Cell
-from tests.oracle.programs import DOCUMENTED, Array, Program
-from tests.oracle.shrink import shrunk
+from tests.oracle.programs import DOCUMENTED
 from tests.shares import some
 
 pytest.importorskip("tvm", reason="the extra `oracle` is not installed")
