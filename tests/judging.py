@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import oracle
+from tests.oracle import maps as oracle
 from tests.oracle.maps import Truth
 
 Symbols = Mapping[str, int]
