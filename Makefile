@@ -42,6 +42,7 @@ campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
 	@$(BIN)/python -m tests.campaign_maps
 	@$(BIN)/python -m tests.attack.campaign --fresh
+	@$(BIN)/python -m tests.oracle --fresh
 
 browser: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -m browser tests/browser

@@ -21,8 +21,8 @@ from typing import Any
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.verify.maps import check_map
-from tests import oracle
 from tests.judging import Complaint, judge, judge_refusal
+from tests.oracle import maps as oracle
 from tests.strategies import RandomMap, draw_map
 from tests.tree import ROOT
 

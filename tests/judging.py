@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tests import oracle
-from tests.oracle import Truth
+from tests.oracle import maps as oracle
+from tests.oracle.maps import Truth
 
 Symbols = Mapping[str, int]
 

@@ -14,7 +14,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from tests import oracle
+from tests.oracle import maps as oracle
 
 LETTERS = "ijkxyz"
 SMALL = 4096

@@ -16,8 +16,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.maps import check_map
-from tests import oracle
 from tests.judging import Complaint, is_counterexample, judge
+from tests.oracle import maps as oracle
 from tests.strategies import digits, factor, one_of, shifted
 
 EXTENTS = (*range(1, 21), 32, 45)

@@ -6,8 +6,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests import oracle
-from tests.oracle import Truth
+from tests.oracle import maps as oracle
+from tests.oracle.maps import Truth
 from tests.strategies import draw_map
 
 from layoutproof.ir.diagnostic import LayoutproofError

@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 from tests.judging import judge
-from tests.oracle import truth
+from tests.oracle.maps import truth
 from tests.shares import some
 from tests.strategies import draw_map
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import oracle
 from tests.judging import judge
+from tests.oracle import maps as oracle
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.maps import check_map

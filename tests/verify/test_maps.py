@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from tests import oracle
 from tests.judging import judge
+from tests.oracle import maps as oracle
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError

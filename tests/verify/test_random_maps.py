@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests import oracle
 from tests.campaign_maps import DEFAULT_RUN, examine, examine_map
 from tests.judging import judge
+from tests.oracle import maps as oracle
 from tests.shares import some
 from tests.strategies import RandomMap, draw_map, index_maps
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests import oracle
+from tests.oracle import maps as oracle
 from tests.strategies import CATEGORIES, draw_map
 
 KNOWN = [
