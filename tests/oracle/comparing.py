@@ -48,8 +48,9 @@ class Comparer:
 
     def close(self) -> None:
         """End the processes."""
-        self.tvm.close()
-        self.native.close()
+        for runner in (self.tvm, self.native):
+            runner.close()
+            runner.errors.close()
 
     def compare(self, programs: Sequence[Program], *, c: bool = True) -> Compared:
         """Run each program three ways, on those of its inputs on which it does not fault."""

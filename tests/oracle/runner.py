@@ -40,6 +40,7 @@ class Runner:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+        self.errors.close()
 
     def close(self) -> None:
         """End the child."""
