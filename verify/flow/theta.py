@@ -1,7 +1,7 @@
 """Which old instance each new instance computes: the witness's theta, said over the dims of the statements.
 
 A witness speaks of the loops around a store, outermost first, and of its lanes after them where it says so. A statement has a dim for
-each of them, except where a block's init stands outside the reduction's loops, and further ones (the cells of a scatter, large lets).
+each of them, and further ones (the cells of a scatter, large lets).
 Part of the trust base.
 """
 
@@ -64,7 +64,6 @@ def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: 
     values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}
     for variable, loop in zip(inputs, new_loops, strict=False):
         dim = _dim_of(new, loop)
-        # The init of a reduction has no dim for the reduction's loops: it happens at their start.
         values[variable] = dim.var if dim is not None else loop.start
     said: dict[str, Expr] = {dim.var.name: substitute(o, values) for dim, o in zip(theirs, outputs[len(old_loops) :], strict=True)}
     for loop, output in zip(old_loops, outputs, strict=False):

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -42,10 +43,9 @@ def _read(said: dict[str, Any]) -> Array:
 
 
 def _run(text: str, arguments: Sequence[Array]) -> list[Array]:
-    import tvm  # type: ignore[import-not-found, unused-ignore]
-    from tvm.script import tirx  # type: ignore[import-not-found, unused-ignore]
+    tvm, script = import_module("tvm"), import_module("tvm.script")
 
-    func = tvm.script.from_source(f"# from tvm.script import tirx as T\n{text}", {"T": tirx}).with_attr("global_symbol", "main")
+    func = script.from_source(f"# from tvm.script import tirx as T\n{text}", {"T": script.tirx}).with_attr("global_symbol", "main")
     compiled = tvm.compile(tvm.IRModule({"main": func}), target="llvm")
     tensors = [tvm.runtime.tensor(a) for a in arguments]
     compiled["main"](*tensors)
