@@ -15,7 +15,7 @@ from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import Content, told
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.fits import prove_index_fits
-from layoutproof.verify.instances import AccessKind, Binding, Program, Scene
+from layoutproof.verify.instances import Binding, Program
 from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.search import Search

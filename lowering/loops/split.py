@@ -23,7 +23,6 @@ from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fre
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.witness import rewrite_by_values
 
-
 MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new loops are
 
 
