@@ -93,6 +93,8 @@ def devices() -> tuple[Device, ...]:
 def find_device(name: str | None = None) -> Device:
     """The device whose name or platform contains `name`, else the one that `$LAYOUTPROOF_OPENCL_DEVICE` names, else pocl, else the first.
 
+    Of several devices of pocl, the first that compiles a kernel is taken.
+
     Raises LayoutproofError: LP440 where pyopencl is missing, LP441 where there is no device, LP442 where the name fits none or several.
     """
     found = devices()
@@ -107,7 +109,21 @@ def find_device(name: str | None = None) -> Device:
     wanted = os.environ.get(VARIABLE, "").strip()
     if wanted:
         return _named(wanted, found, f"the OpenCL device that the environment variable {VARIABLE} names, {wanted!r},")
-    return next((device for device in found if device.is_pocl), found[0])
+    return _first_that_builds([device for device in found if device.is_pocl] or [found[0]])
+
+
+def _first_that_builds(found: Sequence[Device]) -> Device:
+    """The first device that compiles a kernel, where there are several; else the first. (pocl of one version may not know the processor.)"""
+    return next((device for device in found if len(found) > 1 and _builds(device)), found[0])
+
+
+def _builds(device: Device) -> bool:
+    cl = _pyopencl()
+    try:
+        cl.Program(cl.Context([device.handle]), "__kernel void probe(__global float *a) { a[0] = 1.0f; }").build(cache_dir=False)
+    except cl.Error:
+        return False
+    return True
 
 
 def _named(name: str, found: Sequence[Device], what: str) -> Device:
@@ -117,7 +133,10 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
     fitting = exact if exact else [d for d in found if wanted and (wanted in d.title.casefold() or (wanted == "pocl" and d.is_pocl))]
     titles = list(dict.fromkeys(d.title for d in fitting))
     if len(titles) == 1:
-        return fitting[0]
+        return _first_that_builds(fitting)
+    working = [d for d in fitting if _builds(d)] if wanted == "pocl" else []
+    if working:
+        return working[0]
     there = "; ".join(dict.fromkeys(d.title for d in found))
     if titles:
         raise error(codes.WHICH_DEVICE, f"{what} could be any of {len(titles)}: {'; '.join(titles)}", help="say more of its name")
