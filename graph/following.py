@@ -21,6 +21,7 @@ from layoutproof.lowering.affine import expression_of
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
+from layoutproof.lowering.loops.decompose_reduction import hoisted_inits
 from layoutproof.lowering.schedule import Schedule
 
 LANES = (4, 8, 16)
@@ -47,6 +48,11 @@ def follow(schedule: Schedule) -> Schedule:
 
 def make_lanes(schedule: Schedule) -> None:
     """Make lanes of the loops that are innermost and as long as a vector. Raises IllegalTransform where there is none."""
+    for transform in hoisted_inits(schedule.func):
+        try:
+            schedule.attempt(transform)
+        except IllegalTransform:
+            continue  # the init stays where it is, under a branch
     schedule.lower_blocks()
     schedule.simplify()
     loops = [node for node in walk(schedule.func.body) if isinstance(node, For)]

@@ -9,10 +9,9 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
 from layoutproof.ir.kept import Kept
-from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, Seq, Stmt
-from layoutproof.ir.visit import children, replace_buffers
+from layoutproof.ir.stmt import Block, Stmt
+from layoutproof.ir.visit import replace_buffers, walk
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.verdict import Status, Verdict
@@ -31,13 +30,12 @@ def is_fresh(func: PrimFunc) -> bool:
 def prove_fresh(func: PrimFunc) -> Verdict:
     """Whether no result is read before it is written. Raises LayoutproofError for a function that a graph cannot call.
 
-    Where each load of a result stands in the body of a block whose init stores that very element, whatever holds, nothing needs to be
-    asked. Else the function is asked
-    about with memory of its own in place of the results.
+    Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of its own in place of
+    the results: also a reduction, whose init may come late, or be kept off by a guard.
     """
     claim = f"{func.name} reads no result before it is written"
     results = signature_of(func).results
-    if all(_is_started(load, block) for load, block in _loads(func.body, None, results)):
+    if not _may_read(func, results):
         return Verdict(Status.PROVED, claim, STRUCTURE)
     for verdict in check_facts(Facts.of(_with_own_memory(func, results))):
         if verdict.status not in (Status.PROVED, Status.VACUOUS):
@@ -45,21 +43,10 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     return Verdict(Status.PROVED, claim, "facts")
 
 
-def _loads(node: Node, block: Block | None, results: tuple[Buffer, ...]) -> list[tuple[BufferLoad, Block | None]]:
-    """The loads of results, each with the block in whose body it stands: what an init or a condition loads comes before any init."""
-    found = [(node, block)] if isinstance(node, BufferLoad) and node.buffer in results else []
-    for child in children(node):
-        inside = (node if child is node.body else None) if isinstance(node, Block) else block
-        found += _loads(child, inside, results)
-    return found
-
-
-def _is_started(load: BufferLoad, block: Block | None) -> bool:
-    if block is None or block.init is None:
-        return False
-    # A store under a guard, or in a loop, may never run.
-    stores = block.init.body if isinstance(block.init, Seq) else (block.init,)
-    return any(isinstance(s, BufferStore) and s.buffer == load.buffer and s.indices == load.indices for s in stores)
+def _may_read(func: PrimFunc, results: tuple[Buffer, ...]) -> bool:
+    """Whether a result is loaded, or its pointer goes where others load through it."""
+    data = {buffer.data for buffer in results}
+    return any((isinstance(node, BufferLoad) and node.buffer.data in data) or node in data for node in walk(func.body))
 
 
 def _with_own_memory(func: PrimFunc, results: tuple[Buffer, ...]) -> PrimFunc:

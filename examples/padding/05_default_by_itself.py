@@ -19,10 +19,10 @@ def {name}({a}: T.Buffer(({n},), "float32"), F: T.Buffer((3,), "float32"), {b}: 
     for o, f in T.grid({m}, 3):
         with T.sblock("conv"):
             vo, vf = T.axis.remap("SR", [o, f])
-            T.where(0 <= o - f and o - f < {n})
             with T.init():
                 {b}[vo] = T.float32(0)
-            {b}[vo] = {b}[vo] + F[vf] * {a}[vo - vf]
+            if 0 <= vo - vf and vo - vf < {n}:
+                {b}[vo] = {b}[vo] + F[vf] * {a}[vo - vf]
 """
 ROWS = "lambda i: [(i + 2)//8, (i + 2)%8]"
 

@@ -144,6 +144,9 @@ class _Guarding:
         for iter_var in block.iter_vars:
             inner = inner.with_value(iter_var.var, iter_var.binding)
         body, conditions = self.statement(block.body, inner.with_condition(block.where))
+        if block.init is not None:
+            # The block's own guard would keep the init off as well.
+            return replace(block, body=under(left_of(conditions, inner.with_condition(block.where)), body))
         values = {i.var: i.binding for i in block.iter_vars}
         over_loops = left_of([substitute(c, values) for c in conditions], scope.with_condition(block.where))
         own = replace(block, body=body)

@@ -9,6 +9,7 @@ from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.loops.decompose_reduction import hoisted_inits
 from layoutproof.lowering.schedule import Schedule
 
 
@@ -26,6 +27,8 @@ def keep_in_registers(schedule: Schedule, block: str, buffer: str, *, tile: Sequ
     """
     for loop in tile:
         schedule.merge_adjacent_loops(block, loop)
+    for transform in hoisted_inits(schedule.func):
+        schedule.apply(transform)
     schedule.lower_blocks()
     schedule.simplify()
     inner = places(schedule, tile[-1:])[0]

@@ -138,8 +138,8 @@ def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
     assert "program.py:5" in outcome.err
 
 
-def test_initialisation_that_upstream_skips_is_told(call: Caller, golden: Golden, tmp_path: Path) -> None:
-    """A block guarded at its first reduction step runs, with a warning on standard error that upstream would read it otherwise."""
+def test_an_init_that_the_guard_keeps_off_is_told(call: Caller, golden: Golden, tmp_path: Path) -> None:
+    """A block guarded at its first reduction step runs, with a warning on standard error that its result is not initialised."""
     (tmp_path / "program.py").write_text(GUARDED)
     outcome = call("run", str(tmp_path / "program.py"))
     assert outcome.code == 0

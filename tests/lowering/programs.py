@@ -79,8 +79,9 @@ def random_reduction(rng: Random) -> PrimFunc:
     guards = [part[2] for part in parts.values() if part[2] is not None]
     inside = [g for g in guards if rng.random() < 0.7]
     outside = [g for g in guards if g not in inside]
+    update = "B[vi, vj] = B[vi, vj] + A[vi, vj, vk, vl]"
     if rng.random() < 0.3:
-        inside.append(f"{loops[0][0]} + {loops[-1][0]} != 1")
+        update = f"if {loops[0][0]} + {loops[-1][0]} != 1:\n{'    ' * (len(loops) + bool(outside) + 3)}{update}"
     lines = [f"for {name} in range({extent}):" for name, extent in loops]
     lines += [f"if {' and '.join(outside)}:"] if outside else []
     text = "".join("    " * (depth + 1) + line + "\n" for depth, line in enumerate(lines))
@@ -89,7 +90,7 @@ def random_reduction(rng: Random) -> PrimFunc:
     body = ['with T.sblock("sum"):']
     body += [f"    v{name} = T.axis.{kinds[name]}({extents[name]}, {parts[name][1]})" for name in extents]
     body += [f"    T.where({' and '.join(inside)})"] if inside else []
-    body += ["    with T.init():", "        B[vi, vj] = T.float32(0.5)", "    B[vi, vj] = B[vi, vj] + A[vi, vj, vk, vl]"]
+    body += ["    with T.init():", "        B[vi, vj] = T.float32(0.5)", f"    {update}"]
     shape = ", ".join(str(e) for e in extents.values())
     head = f'def main(A: T.Buffer(({shape}), "float32"), B: T.Buffer(({extents["i"]}, {extents["j"]}), "float32")):\n'
     return program(head + text + "".join(f"{pad}{line}\n" for line in body))

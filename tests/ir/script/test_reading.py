@@ -377,6 +377,32 @@ def guarded(where: str, extent: str = "14") -> str:
         ("jo * 4 + ji < 14", "0", ["warning"]),
     ],
 )
-def test_initialisation_that_upstream_might_leave_out(where: str, extent: str, severities: list[str]) -> None:
+def test_an_init_that_may_not_run(where: str, extent: str, severities: list[str]) -> None:
     """A guard that may be off at the first reduction step, and a reduction that may be empty, are reported."""
     assert [d.severity.value for d in check_init(loads(guarded(where, extent)))] == severities
+
+
+@pytest.mark.parametrize(
+    ("domain", "loop", "binding", "late"),
+    [
+        ("14", "T.serial(0, 14)", "k", False),
+        ("14", "T.serial(0, 14)", "13 - k", True),
+        ("14", "T.serial(0, 14)", "(k + i) % 14", True),
+        ("14", "T.serial(1, 14)", "k", True),
+        ("14", "T.serial(1, 15)", "k - 1", False),
+        ("(2, 14)", "T.serial(2, 14)", "k", False),
+        ("(2, 14)", "T.serial(12)", "k", True),
+        ("(2, 14)", "T.serial(12)", "k + 2", False),
+        ("(i, 14)", "T.serial(i, 14)", "k", False),
+    ],
+)
+def test_an_init_that_may_come_late(domain: str, loop: str, binding: str, late: bool) -> None:
+    """A reduction whose loop does not begin at the start of the domain is reported: other steps come before its init."""
+    text = (
+        '@T.prim_func\ndef f(A: T.Buffer((14, 14), "float32"), B: T.Buffer((14,), "float32")):\n'
+        f"    for i in range(14):\n        for k in {loop}:\n            with T.block('B'):\n                vi = T.axis.spatial(14, i)\n"
+        f"                vk = T.axis.reduce({domain}, {binding})\n                with T.init():\n"
+        "                    B[vi] = T.float32(0)\n                B[vi] = B[vi] + A[vi, vk]\n"
+    )
+    found = [d for d in check_init(loads(text)) if d.severity.value == "warning"]
+    assert [("vk may begin elsewhere" in d.message) for d in found] == [True] * late

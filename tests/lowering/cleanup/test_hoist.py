@@ -227,7 +227,7 @@ HOISTED: dict[str, tuple[str, str, dict[str, Any]]] = {
 """,
         {},
     ),
-    "a guard around an init stays": (
+    "a guard around an init": (
         """    for i, k in T.grid(4, 4):
         if i < 2:
             with T.sblock("sum"):
@@ -238,15 +238,16 @@ HOISTED: dict[str, tuple[str, str, dict[str, Any]]] = {
                     B[vi] = 0
                 B[vi] = B[vi] + C[vi, vk]
 """,
-        """    for i, k in T.grid(4, 4):
+        """    for i in range(4):
         if i < 2:
-            with T.sblock("sum"):
-                vi, vk = T.axis.remap("SR", [i, k])
-                T.reads(C[vi, vk])
-                T.writes(B[vi])
-                with T.init():
-                    B[vi] = 0
-                B[vi] = B[vi] + C[vi, vk]
+            for k in range(4):
+                with T.sblock("sum"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    T.reads(C[vi, vk])
+                    T.writes(B[vi])
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] = B[vi] + C[vi, vk]
 """,
         {},
     ),

@@ -28,10 +28,10 @@ FINITE = '    for k in range(3):\n        T.evaluate(T.assume(T.abs({weights}[k]
 CONVOLUTION = """    for o, f in T.grid({m}, 3):
         with T.sblock("{block}"):
             vo, vf = T.axis.remap("SR", [o, f])
-            T.where(0 <= o - f and o - f < {n})
             with T.init():
                 {b}[vo] = T.float32(0)
-            {b}[vo] = {b}[vo] + {weights}[vf] * {a}[vo - vf]
+            if 0 <= vo - vf and vo - vf < {n}:
+                {b}[vo] = {b}[vo] + {weights}[vf] * {a}[vo - vf]
 """
 HEAD = '@T.prim_func(s_tir=True)\ndef main({parameters}):\n    T.func_attr({{"tirx.noalias": True}})\n'
 

@@ -169,7 +169,7 @@ def test_programs_compute_what_was_defined() -> None:
 def test_identities(dtype: str, least: float, greatest: float) -> None:
     """A reduction starts from what loses against every value of its type."""
     for reduce, start in ((te.max, least), (te.min, greatest), (te.sum, 0), (te.prod, 1)):
-        a, k = te.placeholder((2, 0), dtype, "A"), te.reduce_axis(0, "k")
+        a, k = te.placeholder((2, 1), dtype, "A"), te.reduce_axis(1, "k")
         func = te.create_prim_func([a, te.compute(2, lambda i, reduce=reduce, a=a, k=k: reduce(a[i, k], axis=k), name="B")])
-        arrays = {"A": np.zeros((2, 0), dtype), "B": np.full(2, 7, dtype)}
+        arrays = {"A": np.full((2, 1), start, dtype), "B": np.full(2, 7, dtype)}
         assert run(func, arrays).arrays["B"].tolist() == [start, start]
