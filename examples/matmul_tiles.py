@@ -37,9 +37,9 @@ def main() -> None:
     script = schedule.script()
     print(script[script.index("    for j_0") : script.index("    for p0_2")])
 
-    # Tiles in threads, columns in lanes.
+    # Tiles in threads, columns in lanes; where the tile is set to zero, too.
     run_tiles_in_threads(schedule, ["j_0", "i_0"])
-    make_vectors(schedule, lanes=("j_2", "ax3_1"), unrolled=("i_1", "j_1", "ax2", "ax3_0"))
+    make_vectors(schedule, lanes=("j_2", "j_2_init", "ax3_1"), unrolled=("i_1", "i_1_init", "j_1", "j_1_init", "ax2", "ax3_0"))
     claims = [verdict for step in schedule.steps for verdict in step.verdicts]
     proved = sum(verdict.status is Status.PROVED for verdict in claims)
     print(

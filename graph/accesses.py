@@ -12,7 +12,7 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, loads_in
+from layoutproof.ir.visit import children, loads_in, stores_in
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 
 Extents = Mapping[Var, int]
@@ -52,6 +52,16 @@ _FOUND: Kept[tuple[Statement, ...]] = Kept(1024)
 def statements_of(func: PrimFunc) -> tuple[Statement, ...]:
     """The stores of a function in program order."""
     return _FOUND.get(func, (), lambda: tuple(_below(func.body, (), {})))
+
+
+def update_of(func: PrimFunc, block: Block) -> Statement | None:
+    """The first store of a block's body with all that it reads; its init, which may store the same, is passed over. None without."""
+    store = next(stores_in(block.body), None)
+    if store is None:
+        return None
+    target = Access(store.buffer, store.indices)
+    begun = () if block.init is None else (each for each in stores_in(block.init) if Access(each.buffer, each.indices) == target)
+    return [statement for statement in statements_of(func) if statement.store == target][len(tuple(begun))]
 
 
 def _below(stmt: Stmt, guards: tuple[Expr, ...], extents: Mapping[Var, int]) -> Iterator[Statement]:

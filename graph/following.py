@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layoutproof.graph.accesses import Statement, normal, statements_of
+from layoutproof.graph.accesses import Statement, normal, update_of
 from layoutproof.graph.together import attempted
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
@@ -78,8 +78,9 @@ def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
     Parts of spatial variables come in the order of the stored indices, the finest ones innermost; reductions before these, whole where no
     access takes them apart, else in parts that stay next to one another.
     """
-    store = next(stores_in(block.body))
-    statement = next(s for s in statements_of(func) if s.store.buffer == store.buffer and s.store.indices == store.indices)
+    statement = update_of(func, block)
+    if statement is None:
+        return None
     variables = {each.var: each for each in block.iter_vars}
     spatial: list[tuple[Expr, frozenset[Var]]] = []
     for index in statement.store.indices:

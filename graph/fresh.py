@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutproof.graph.signature import signature_of
-from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
 from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, Stmt
+from layoutproof.ir.stmt import Block, Let, Stmt
 from layoutproof.ir.visit import replace_buffers, walk
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.program import check_facts
+from layoutproof.lowering.effects import data_read
+from layoutproof.verify.facts import Facts, obstacle_reason
+from layoutproof.verify.races import prove_race_free
+from layoutproof.verify.readable import prove_readable
 from layoutproof.verify.verdict import Status, Verdict
 
 STRUCTURE = "structure"
@@ -31,22 +33,26 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     """Whether no result is read before it is written. Raises LayoutproofError for a function that a graph cannot call.
 
     Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of its own in place of
-    the results: also a reduction, whose init may come late, or be kept off by a guard.
+    the results: also a reduction, whose init may come late, or be kept off by a guard. What is proved is said of calls without a fault.
     """
     claim = f"{func.name} reads no result before it is written"
     results = signature_of(func).results
     if not _may_read(func, results):
         return Verdict(Status.PROVED, claim, STRUCTURE)
-    for verdict in check_facts(Facts.of(_with_own_memory(func, results))):
+    facts = Facts.of(_with_own_memory(func, results))
+    problem = obstacle_reason(facts.program)
+    if problem is not None:
+        return Verdict(Status.UNKNOWN, claim, STRUCTURE, reason=problem)
+    for verdict in (*prove_readable(facts), *prove_race_free(facts)):
         if verdict.status not in (Status.PROVED, Status.VACUOUS):
             return replace(verdict, claim=f"{claim}: {verdict.claim}")
     return Verdict(Status.PROVED, claim, "facts")
 
 
 def _may_read(func: PrimFunc, results: tuple[Buffer, ...]) -> bool:
-    """Whether a result is loaded, or its pointer goes where others load through it."""
-    data = {buffer.data for buffer in results}
-    return any((isinstance(node, BufferLoad) and node.buffer.data in data) or node in data for node in walk(func.body))
+    """Whether a result is loaded, or a pointer goes where others load through it."""
+    named = any(isinstance(node, Let) and node.var.dtype == HANDLE for node in walk(func.body))
+    return named or not data_read(func.body).isdisjoint(buffer.data for buffer in results)
 
 
 def _with_own_memory(func: PrimFunc, results: tuple[Buffer, ...]) -> PrimFunc:

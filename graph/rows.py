@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layoutproof.graph.accesses import Access, statements_of
+from layoutproof.graph.accesses import Access, update_of
 from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, IterKind, IterVar
-from layoutproof.ir.visit import free_variables, stores_in, walk
+from layoutproof.ir.visit import free_variables, walk
 from layoutproof.lowering.reference.steps import keep_in_registers, make_vectors
 from layoutproof.lowering.schedule import Schedule
 
@@ -48,16 +48,15 @@ def rows_of(func: PrimFunc) -> Rows | None:
     (block,) = blocks
     spatial = [each for each in block.iter_vars if each.kind is IterKind.SPATIAL]
     summed = [each for each in block.iter_vars if each.kind is IterKind.REDUCE]
-    store = next(stores_in(block.body), None)
-    if store is None or not spatial or store.indices != tuple(each.var for each in spatial):
+    statement = update_of(func, block)
+    if statement is None or not spatial or statement.store.indices != tuple(each.var for each in spatial):
         return None
     loops = [tuple(each.binding.name for each in some if isinstance(each.binding, Var)) for some in (spatial, summed)]
     if [len(names) for names in loops] != [len(spatial), len(summed)]:
         return None
-    statement = next(s for s in statements_of(func) if s.store == Access(store.buffer, store.indices))
-    loads = [load for load in statement.loads if load.buffer != store.buffer]
+    loads = [load for load in statement.loads if load.buffer != statement.store.buffer]
     inner, unrolled = _inner(block.name, spatial, summed, loads)
-    return Rows(block.name, loops[0], loops[1], store.buffer.name, inner, unrolled) if inner else None
+    return Rows(block.name, loops[0], loops[1], statement.store.buffer.name, inner, unrolled) if inner else None
 
 
 def _inner(

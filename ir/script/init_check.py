@@ -46,7 +46,7 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
             yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.NOTE)
         first = substitute(v.binding, starts)
         if first != v.domain.start and not _holds(equal(first, v.domain.start)):
-            message = f"{name} may begin elsewhere than at the start of its domain: the init of block {block.name} may come after other steps"
+            message = f"{name} may not begin at the start of its domain: the init of block {block.name} may come after other steps"
             yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.WARNING, help=_LATE_HELP)
     bindings: dict[Var, Expr] = {v.var: v.binding for v in block.iter_vars}
     for term in _terms(block.where):

@@ -6,7 +6,9 @@ import ctypes
 from collections.abc import Mapping
 from dataclasses import replace
 
+from layoutproof.ir.expr import Cast
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen.c import CSource, emit_c
 from layoutproof.lowering.codegen.signature import Bounds
 from layoutproof.lowering.runtime.assumptions import Assumption, contract_of
@@ -71,7 +73,7 @@ def build_c(
     known = layouts if layouts is not None else {}
     source = emit_c(func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions))
     compiler = find_compiler()
-    flags = compiler.flags(openmp=source.uses_openmp, fast=fast)
+    flags = compiler.flags(openmp=source.uses_openmp, fast=fast, truncates=_truncates(func))
     built = build(source.text, source.entry, compiler, flags)
     notes = [note for note in (built.note,) if note is not None]
     if source.uses_openmp and not compiler.openmp:
@@ -97,3 +99,8 @@ def build_c(
     if check:
         kernel.report = replace(report, self_check=self_check(func, kernel))
     return kernel
+
+
+def _truncates(func: PrimFunc) -> bool:
+    """Whether a float becomes an integer somewhere."""
+    return any(isinstance(n, Cast) and n.dtype.is_integer and n.value.dtype.is_float for n in walk(func.body))

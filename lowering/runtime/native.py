@@ -25,7 +25,10 @@ _CANDIDATES = ("cc", "gcc", "clang")
 _SECONDS = 600  # a compiler that takes longer is taken to hang
 
 # None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
-_OPTIMISE = ("-O3", "-fno-math-errno", "-fno-trapping-math")
+_OPTIMISE = ("-O3", "-fno-math-errno")
+# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a truncated one, whose
+# zero may be negative: it is not for programs in which a float becomes an integer.
+_LANES = ("-fno-trapping-math",)
 # A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls too.
 _CALLED = tuple(f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split())
 _SHARED = ("-shared", "-fPIC")
@@ -49,9 +52,12 @@ class Compiler:
     native: bool
     openmp: bool
 
-    def flags(self, *, openmp: bool, fast: bool = False) -> tuple[str, ...]:
-        """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works."""
-        chosen = [*FLAGS, *_OPTIMISE, *_CALLED, *_SHARED]
+    def flags(self, *, openmp: bool, fast: bool = False, truncates: bool = True) -> tuple[str, ...]:
+        """The flags for a kernel: safe ones, unless `fast` asks for others; OpenMP where the text uses it and it works.
+
+        `truncates`: somewhere a float becomes an integer.
+        """
+        chosen = [*FLAGS, *_OPTIMISE, *(() if truncates else _LANES), *_CALLED, *_SHARED]
         chosen += ["-march=native"] if self.native else []
         chosen += ["-fopenmp"] if openmp and self.openmp else []
         chosen += _FAST if fast else ()

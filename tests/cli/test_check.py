@@ -206,7 +206,7 @@ def test_a_race_is_told(call: Caller, trace: Path) -> None:
     trace.write_text(json.dumps([["parallel", {"block": "A_red", "loop": 1}]]))
     outcome = call("check", ROW_SUM, "--trace", str(trace))
     assert outcome.code == 1 and "touch one cell" in outcome.out
-    assert any("├──> A_red[0], in no order" in line for line in outcome.out.splitlines())
+    assert any("├──> A_red[15], in no order" in line for line in outcome.out.splitlines())
     (found,) = json.loads(call("check", ROW_SUM, "--trace", str(trace), "--format", "json").out)["steps"]
     (race,) = [v for v in found["obligations"] if v["status"] == "refuted"]
-    assert race["counterexample"]["cell"] == [0]
+    assert race["counterexample"]["cell"] == [15]

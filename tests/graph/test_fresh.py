@@ -8,7 +8,9 @@ from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.fresh import prove_fresh
 from layoutproof.graph.operators.convolution import conv2d
+from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.normalise import softmax
+from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
@@ -21,11 +23,20 @@ def steps(body: str) -> PrimFunc:
     return loads(f'@T.prim_func\ndef f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n{body}\n', "f.py")
 
 
-@pytest.mark.parametrize("func", [conv2d((1, 2, 4, 4), (2, 2, 3, 3)), softmax((2, 4))], ids=lambda func: func.name)
-def test_operators_of_the_library_start_their_results(func: PrimFunc) -> None:
-    """Reductions begin with their init, so nothing needs to be asked."""
+@pytest.mark.parametrize(
+    ("func", "engine"),
+    [
+        (conv2d((1, 2, 4, 4), (2, 2, 3, 3)), "facts"),
+        (reduce("max", (2, 4), (1,)), "facts"),
+        (softmax((2, 4)), "structure"),
+        (unary("relu", (2, 4)), "structure"),
+    ],
+    ids=lambda value: value.name if isinstance(value, PrimFunc) else value,
+)
+def test_operators_of_the_library_start_their_results(func: PrimFunc, engine: str) -> None:
+    """That an init comes before what is added to it is asked of the checker; where no result is read, nothing needs to be asked."""
     verdict = prove_fresh(func)
-    assert (verdict.status, verdict.engine) == (Status.PROVED, "structure")
+    assert (verdict.status, verdict.engine) == (Status.PROVED, engine)
 
 
 def test_a_result_that_was_written_may_be_read() -> None:
@@ -75,6 +86,110 @@ def f(X: T.Buffer((4, 3), "float32"), Y: T.Buffer((4,), "float32")):
 def test_an_init_that_starts_nothing_is_seen_through(init: str) -> None:
     """An init counts only where it stores the element whatever holds, and what it reads itself comes before it."""
     assert prove_fresh(loads(REDUCTION.format(init), "f.py")).status is not Status.PROVED
+
+
+STARTED = """
+@T.prim_func
+def f(X: T.Buffer((4, 3), "float32"), Y: T.Buffer((4,), "float32")):
+    for {loops} in {ranges}:
+        with T.block("total"):
+            v = T.axis.spatial(4, {spatial})
+            r = T.axis.reduce({domain}, {reduce})
+            T.where({where})
+            with T.init():
+                Y[v] = T.float32(0)
+            Y[v] = Y[v] + X[v, {column}]
+"""
+
+
+def started(
+    loops: str = "i, j",
+    ranges: str = "T.grid(4, 3)",
+    spatial: str = "i",
+    domain: str = "3",
+    reduce: str = "j",
+    where: str = "i < 4",
+    column: str = "r",
+) -> PrimFunc:
+    """Sums of rows, something about them changed."""
+    given = {"loops": loops, "ranges": ranges, "spatial": spatial, "domain": domain, "reduce": reduce, "where": where, "column": column}
+    return loads(STARTED.format(**given), "f.py")
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        started(reduce="(j + 1) % 3"),
+        started(reduce="2 - j"),
+        started(where="j > 0"),
+        started(where="i + j > 0"),
+        started(domain="(0, 4)", reduce="j + 1", column="r - 1"),
+        started(ranges="T.grid(4, 2)", reduce="j + 1"),
+        started(spatial="(i + j) % 4"),
+        started(loops="j, i", ranges="T.grid(3, 2)", spatial="i + j"),
+    ],
+    ids=["rotated", "backwards", "guarded", "one guarded", "domain before", "loop behind", "skewed", "skewed, reduction outside"],
+)
+def test_an_init_that_comes_late_or_never_starts_nothing(func: PrimFunc) -> None:
+    """Where updates come before the instance at the reduction's start, or a guard keeps that off, they read what is not written."""
+    verdict = prove_fresh(func)
+    assert verdict.status is Status.REFUTED and "before it is written" in verdict.claim
+    g = GraphBuilder()
+    with pytest.raises(LayoutproofError, match=codes.FUNCTION_FORM):
+        g.build(*g.call(func, g.input("x", (4, 3))))
+
+
+def test_an_init_under_a_branch_starts_nothing() -> None:
+    """A branch between the loops and the block keeps the init off as a guard does."""
+    lines = REDUCTION.format("Y[v] = T.float32(0)").split("\n")
+    loop = next(number for number, line in enumerate(lines) if "T.grid" in line)
+    text = "\n".join([*lines[: loop + 1], "        if j > 0:", *("    " + line for line in lines[loop + 1 :])])
+    assert prove_fresh(loads(text.rstrip(), "f.py")).status is Status.REFUTED
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        started(),
+        started(where="i > 0"),
+        started(where="j < 2"),
+        started(domain="(1, 4)", reduce="j + 1", column="r - 1"),
+        started(loops="j, i", ranges="T.grid(3, 4)"),
+        started(loops="j, i", ranges="T.grid(3, 4)", spatial="(i + j) % 4"),
+    ],
+    ids=["plain", "rows left out", "the end left out", "another start", "reduction outside", "a turn in each step"],
+)
+def test_an_init_that_comes_first_starts_a_result(func: PrimFunc) -> None:
+    """However loops and bindings are written, and with what is written nowhere also read nowhere."""
+    assert prove_fresh(func).status is Status.PROVED
+
+
+def test_sums_of_rows_that_data_names_are_started() -> None:
+    """Whether an index from data is inside, and a cast has a result, is another question: what was started may be added to."""
+    text = """
+@T.prim_func
+def f(X: T.Buffer((8, 4), "float32"), K: T.Buffer((3,), "int32"), Y: T.Buffer((4,), "int32")):
+    for i, j in T.grid(4, 3):
+        with T.block("total"):
+            v, r = T.axis.remap("SR", [i, j])
+            with T.init():
+                Y[v] = 0
+            Y[v] = Y[v] + T.Cast("int32", X[K[r], v])
+"""
+    assert prove_fresh(loads(text, "f.py")).status is Status.PROVED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '    T.evaluate(T.call_extern("int32", "f", B.data))\n    for i in range(8):\n        B[i] = A[i]',
+        '    for i in range(8):\n        B[i] = A[i]\n    T.evaluate(T.call_extern("int32", "f", T.address_of(B[0])))',
+    ],
+    ids=["a pointer", "an address"],
+)
+def test_a_result_that_is_handed_out_is_not_fresh(body: str) -> None:
+    """Whoever has a pointer to a result may read it, and nobody looks into that."""
+    assert prove_fresh(steps(body)).status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize(

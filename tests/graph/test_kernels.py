@@ -9,12 +9,13 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled, running_example
 
 from layoutproof.graph.flow import flow
-from layoutproof.graph.following import follow
+from layoutproof.graph.following import blocks_of, follow, order_of
 from layoutproof.graph.kernels import Kernels
 from layoutproof.graph.operators.convolution import Halo, conv2d
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.moving import concat
 from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
+from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.planning.plan import plan
 from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import interpret, run_graph, transformed
@@ -26,6 +27,7 @@ from layoutproof.ir.expr import const
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For
+from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.layout import TransformLayout
@@ -93,6 +95,15 @@ def test_convolutions_keep_their_results_in_registers(
 def test_other_functions_have_no_tiling(func: PrimFunc) -> None:
     """A convolution of plain images, and an operator that is none, are no case for that schedule."""
     assert tiling_of(func) is None
+
+
+def test_reductions_over_blocks_are_taken_apart() -> None:
+    """The parts into which an update takes what it sums over become loops of their own: its init, which reads nothing, has none."""
+    schedule = blocked(reduce("max", (1, 8, 3, 3), (1,)), "X")
+    (block,) = blocks_of(schedule.func)
+    index_map = order_of(schedule.func, block)
+    assert index_map is not None and [expr_text(output) for output in index_map.outputs[-2:]] == ["v1 // 4", "v1 % 4"]
+    same(schedule, follow(schedule.fork()))
 
 
 def test_channels_that_fill_no_block_follow() -> None:

@@ -19,7 +19,7 @@ _TYPES: Mapping[str, str] = {
 }  # fmt: skip
 
 # OpenCL's functions take floats and doubles under one name.
-_FUNCTIONS: Mapping[str, str] = {f"{name}f": name for name in (*MATH_NAMES, "fabs") if f"{name}f" in RESERVED}
+_FUNCTIONS: Mapping[str, str] = {f"{name}f": name for name in (*MATH_NAMES, "fabs", "rint") if f"{name}f" in RESERVED}
 
 _WORDS: Mapping[str, str] = {**_TYPES, **_FUNCTIONS}
 _WORD = re.compile(r"\b(?:" + "|".join(_WORDS) + r")\b")

@@ -405,4 +405,4 @@ def test_an_init_that_may_come_late(domain: str, loop: str, binding: str, late: 
         "                    B[vi] = T.float32(0)\n                B[vi] = B[vi] + A[vi, vk]\n"
     )
     found = [d for d in check_init(loads(text)) if d.severity.value == "warning"]
-    assert [("vk may begin elsewhere" in d.message) for d in found] == [True] * late
+    assert [("vk may not begin" in d.message) for d in found] == [True] * late
