@@ -45,5 +45,5 @@ MEANINGS: Mapping[str, str] = {
     FUNCTIONS: "The text should hold one function decorated with T.prim_func, or a class of them decorated with I.ir_module.",
     BUFFER_USE: "A buffer is used in a way that does not fit it: without indices, with too many, or matched to no parameter.",
     ASSERTION: "An assertion about a type in the text is false.",
-    INIT_GUARDED: "A block's init may not run, since its guard excludes the first reduction step or the reduction is empty, or may come late.",
+    INIT_GUARDED: "A block's init may not run, as its guard excludes the first step or the reduction is empty, or may come late.",
 }

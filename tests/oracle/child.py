@@ -58,7 +58,7 @@ def run_tvm(jobs: Sequence[Job], send: Send) -> None:
         try:
             read[job.key] = _read(job)
         # Whatever TVM raises is its refusal of this text, and goes to the parent.
-        except Exception as problem:  # noqa: BLE001
+        except Exception as problem:  # noqa: BLE001  # whatever TVM raises is its refusal
             send(Reply("refused", job.key, f"reading: {_first_lines(problem)}"))
     functions = _compile(read, send)
     for job in jobs:
@@ -83,7 +83,7 @@ def _compile(read: Mapping[str, Any], send: Send) -> dict[str, Any]:
             compiled = tvm.compile(tvm.IRModule(dict(read)), target="llvm")
             module = compiled.jit()
         return {key: module[key] for key in read}
-    except Exception as problem:  # noqa: BLE001 (as above)
+    except Exception as problem:  # noqa: BLE001  # whatever TVM raises is its refusal
         if len(read) == 1:
             send(Reply("refused", next(iter(read)), f"compiling: {_first_lines(problem)}"))
             return {}
@@ -102,7 +102,7 @@ def _run(job: Job, function: Any, send: Send) -> None:
         tensors = [tvm.runtime.tensor(a) for a in arguments]
         try:
             function(*tensors)
-        except Exception as problem:  # noqa: BLE001 (as above)
+        except Exception as problem:  # noqa: BLE001  # whatever TVM raises is its refusal
             send(Reply("refused", job.key, f"running: {_first_lines(problem)}"))
             return
         outputs.append([t.numpy() for t in tensors])

@@ -12,6 +12,7 @@ import numpy as np
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.expr import IntImm
 from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
@@ -171,7 +172,7 @@ def _buffer(func: PrimFunc, name: str) -> Buffer:
 
 
 def _shape(buffer: Buffer) -> tuple[int, ...]:
-    return tuple(int(str(getattr(extent, "value"))) for extent in buffer.shape)  # noqa: B009
+    return tuple(extent.value for extent in buffer.shape if isinstance(extent, IntImm))
 
 
 def _places(node: Node, loops: tuple[For, ...] = ()) -> Iterator[tuple[Block, tuple[For, ...]]]:

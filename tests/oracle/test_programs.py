@@ -11,8 +11,6 @@ from tests.oracle.comparing import Comparer
 from tests.oracle.programs import DOCUMENTED, PENDING
 from tests.shares import some
 
-pytest.importorskip("tvm", reason="the extra `oracle` is not installed")
-
 
 @pytest.fixture(scope="module")
 def comparer() -> Iterator[Comparer]:

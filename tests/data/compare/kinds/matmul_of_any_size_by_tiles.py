@@ -6,6 +6,7 @@
 def before(A: T.Buffer(("n", "k"), "float32"), B: T.Buffer(("k", "m"), "float32"), C: T.Buffer(("n", "m"), "float32")):
     n, m, k = T.int32(), T.int32(), T.int32()
     T.func_attr({"tirx.noalias": True})
+    T.evaluate(T.assume(k >= 1))
     for i, j, r in T.grid(n, m, k):
         with T.sblock("C"):
             vi, vj, vr = T.axis.remap("SSR", [i, j, r])
@@ -18,6 +19,7 @@ def before(A: T.Buffer(("n", "k"), "float32"), B: T.Buffer(("k", "m"), "float32"
 def after(A: T.Buffer(("n", "k"), "float32"), B: T.Buffer(("k", "m"), "float32"), C: T.Buffer(("n", "m"), "float32")):
     n, m, k = T.int32(), T.int32(), T.int32()
     T.func_attr({"tirx.noalias": True})
+    T.evaluate(T.assume(k >= 1))
     for io, jo in T.grid((n + 7) // 8, (m + 7) // 8):
         for ii, ji in T.grid(8, 8):
             if io*8 + ii < n and jo*8 + ji < m:
