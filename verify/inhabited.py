@@ -6,6 +6,7 @@ mention, and what a solver thinks of; data is constant, repaired where an assump
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -21,6 +22,7 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
+from layoutproof.ir.stmt import Allocate, Block
 from layoutproof.ir.visit import walk
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, AccessKind, Scene
@@ -165,9 +167,12 @@ def find_run(facts: Facts, limit: int, most_runs: int, looking: Looking, hints: 
 
 
 def _cost(func: PrimFunc, numbers: Mapping[str, int | float]) -> int:
-    """About how large a run is, cells of parameters included."""
+    """About how large a run is, cells of parameters and of temporaries included."""
+    inner = (
+        b for n in walk(func.body) for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers if isinstance(n, Block) else ())
+    )
     try:
-        cells = sum(int(np.prod(_shape(buffer.shape, numbers), dtype=np.int64)) for buffer in func.buffers)
+        cells = sum(math.prod(_shape(buffer.shape, numbers)) for buffer in (*func.buffers, *inner))
         return count_instances(func, numbers) + cells // 64
     except (LayoutproofError, Trap, KeyError, TypeError):
         return 0

@@ -45,12 +45,12 @@ def run_tiles_in_threads(schedule: Schedule, tile: Sequence[str]) -> None:
 
 
 def make_vectors(schedule: Schedule, *, lanes: Collection[str], unrolled: Collection[str]) -> None:
-    """Make lanes of the loops of some names, and mark others for the compiler to write out."""
+    """Make lanes of the loops of some names, and mark others for the compiler to write out; inits that were split off likewise."""
     for name in unrolled:
-        for place in places(schedule, (name,)):
+        for place in places(schedule, (name, f"{name}_init")):
             schedule.unroll(ROOT, place)
     for name in lanes:
-        for place in places(schedule, (name,)):
+        for place in places(schedule, (name, f"{name}_init")):
             schedule.vectorize(ROOT, place)
     schedule.vectorize_loop()
     schedule.simplify()

@@ -26,8 +26,8 @@ _SECONDS = 600  # a compiler that takes longer is taken to hang
 
 # None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
 _OPTIMISE = ("-O3", "-fno-math-errno")
-# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a truncated one, whose
-# zero may be negative: it is not for programs in which a float becomes an integer.
+# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a truncated one,
+# whose zero may be negative: it is not for programs in which a float becomes an integer.
 _LANES = ("-fno-trapping-math",)
 # A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls too.
 _CALLED = tuple(f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split())

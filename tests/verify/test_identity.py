@@ -94,7 +94,9 @@ def mutants(function: PrimFunc) -> Iterator[PrimFunc]:
             if node is not target or done:
                 return node
             done = True
-            if isinstance(node, IntImm | FloatImm):
+            if isinstance(node, IntImm):
+                return replace(node, value=node.value + 1)
+            if isinstance(node, FloatImm):
                 return replace(node, value=node.value + 1)
             if isinstance(node, For):
                 return replace(node, annotations=Attributes({"pragma": 1}))

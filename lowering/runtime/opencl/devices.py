@@ -134,7 +134,7 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
     titles = list(dict.fromkeys(d.title for d in fitting))
     if len(titles) == 1:
         return _first_that_builds(fitting)
-    working = [d for d in fitting if _builds(d)] if wanted == "pocl" else []
+    working = [d for d in fitting if _builds(d)] if all(d.is_pocl for d in fitting) else []
     if working:
         return working[0]
     there = "; ".join(dict.fromkeys(d.title for d in found))

@@ -51,7 +51,8 @@ def read_by_tvm(expression: str, a: str, b: str) -> object | None:
     """What TVM makes of an expression over `A[0]` and `B[0]`, None where it refuses; its reader calls Python in the same way."""
     names = {"T": T, "A": BUFFERS["A", a], "B": BUFFERS["B", b], "c": CONDITION}
     try:
-        return eval(expression, names)
+        found: object = eval(expression, names)
+        return found
     except (tvm.error.InternalError, RuntimeError, ValueError, TypeError):
         return None
 
