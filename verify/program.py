@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutproof.ir.expr import TRUE, Expr, Not
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.expr import TRUE, Not
 from layoutproof.verify.bounds import prove_in_bounds
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import Content, told
@@ -20,20 +19,8 @@ from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.search import Search
 from layoutproof.verify.traps import prove_no_trap
-from layoutproof.verify.vacuity import prove_runs
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import Verdict
 from layoutproof.verify.views import prove_views
-
-
-def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:
-    """Every obligation of `function`, each with its own verdict, in the order of the text within each kind.
-
-    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record. A program
-    whose assumptions cannot all hold, that always faults, or that stores nothing observable, has one further verdict that is `vacuous`.
-    """
-    verdicts = check_facts(Facts.of(function, where))
-    runs = prove_runs(function, where)
-    return (*verdicts, runs) if runs is not None and runs.status is Status.VACUOUS else verdicts
 
 
 def check_facts(
@@ -44,7 +31,7 @@ def check_facts(
     contents: Sequence[Content] = (),
     before: Program | None = None,
 ) -> tuple[Verdict, ...]:
-    """`check_program` for a program that was read already. Tests leave clauses out.
+    """The obligations of a program that was read already. Tests leave clauses out.
 
     With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
     is known of inputs; `before` is the program of which this one is to do the same.

@@ -22,6 +22,7 @@ from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.impossible import why_impossible
 from layoutproof.verify.inhabited import Looking, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.instances import conjuncts
+from layoutproof.verify.program import check_facts
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.values.prove import prove_same
@@ -96,7 +97,6 @@ def _what_failed(looking: Looking) -> str:
 
 
 def _is_faultless(facts: Facts) -> bool:
-    from layoutproof.verify.program import check_facts
 
     return all(verdict.status is Status.PROVED for verdict in check_facts(facts, calls=False))
 
@@ -156,3 +156,14 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     if not isinstance(plain, Expr) or free_variables(plain):
         return False
     return prove_same(plain, const(True), allowed=IEEE, budget=QUICK).is_proved
+
+
+def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:
+    """Every obligation of `function`, each with its own verdict, in the order of the text within each kind.
+
+    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record. A program
+    whose assumptions cannot all hold, that always faults, or that stores nothing observable, has one further verdict that is `vacuous`.
+    """
+    verdicts = check_facts(Facts.of(function, where))
+    runs = prove_runs(function, where)
+    return (*verdicts, runs) if runs is not None and runs.status is Status.VACUOUS else verdicts

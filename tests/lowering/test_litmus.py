@@ -9,7 +9,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import loads
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.program import check_program
+from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status
 
 SPLIT = "lambda i: [i//4, i%4]"

@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp import Fault, FaultKind, run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.program import check_program
+from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status
 
 

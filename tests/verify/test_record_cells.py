@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.script import loads
-from layoutproof.verify.program import check_program
+from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status, worst
 
 STEP = '{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}'

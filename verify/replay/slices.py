@@ -23,7 +23,8 @@ from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in, walk
-from layoutproof.verify.program import check_program
+from layoutproof.verify.facts import Facts
+from layoutproof.verify.program import check_facts
 from layoutproof.verify.replay.assumptions import assumption_program, has_assumptions_of_data
 from layoutproof.verify.replay.choosing import Chooser, Chosen
 from layoutproof.verify.replay.magnitude import stays_finite
@@ -70,7 +71,7 @@ class SlicedPair(Pair):
         for position, place in enumerate(placement.places):
             if old.buffers[position].data.name in stored and prod(place.old_shape) > 0:
                 self.look_at(placement, place, chooser.chosen(place, position))
-        return bool(self.chosen) and all(v.status is Status.PROVED for v in check_program(old, where=self.where))
+        return bool(self.chosen) and all(v.status is Status.PROVED for v in check_facts(Facts.of(old, self.where)))
 
     def look_at(self, placement: Placement, place: Place, chosen: Chosen) -> None:
         """Look at these elements of a parameter, and at that padding among it of which one value is asked for."""

@@ -15,12 +15,12 @@ from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.evidence import Covered, Digits, NoInstance, OneToOne, Setting, Unsaid, Unwritten, is_recording, recording, taken
 from layoutproof.verify.instances import Dim, Guard, Scene
 from layoutproof.verify.isl.model import Model
-from layoutproof.verify.program import check_program
 from layoutproof.verify.search import Cover
 from layoutproof.verify.smt.claims import Writer, legal, queries_of
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer, Query
+from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status, Verdict
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
