@@ -8,8 +8,10 @@ import sys
 
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.visit import children
 
 MAX_SEQUENCE = 2500  # allocations, aliases and lets that follow one another in one function
+MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
 MAX_NESTING = 100  # loops, branches and blocks inside one another
 _USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone
 _FRAMES = 16  # calls that a walk makes for one statement inside another, with room to spare
@@ -47,8 +49,24 @@ def _inside(stmt: Stmt) -> tuple[Stmt, ...]:
             return _NONE
 
 
+def expression_depth(root: Node) -> int:
+    """How many operations stand inside one another in an expression of a tree, at most."""
+    deepest = 0
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, around = stack.pop()
+        depth = 0 if isinstance(node, Stmt) else around + 1
+        deepest = max(deepest, depth)
+        stack += [(child, depth) for child in children(node)]
+    return deepest
+
+
 def make_room(root: Stmt) -> None:
     """Let Python recurse as deep as walks over a program need. The limit is only ever raised, and stops at sequences of `MAX_SEQUENCE`."""
-    depth = min(statement_depth(root), 2 * MAX_SEQUENCE)
+    make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
+
+
+def make_room_for(depth: int) -> None:
+    """Let Python recurse into a tree of this depth."""
     if depth > _USUAL:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + _FRAMES * depth))

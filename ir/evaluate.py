@@ -34,7 +34,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import children, free_variables
 
 # On Python numbers, numpy arrays and whatever else has Python's comparisons.
 COMPARISONS: Mapping[CompareOp, Callable[[Any, Any], Any]] = {
@@ -223,8 +223,17 @@ _EVALUATORS: dict[type[Expr], Callable[[Any, Mapping[str, Value]], Value]] = {
 
 def foreign_part(expr: Expr) -> Node | None:
     """The first part of an expression that index arithmetic does not contain: an undefined value, a load, a float; None without one."""
-    parts = (node for node in walk(expr) if type(node) not in _EVALUATORS or (isinstance(node, Call) and node.function != "abs"))
-    return next(parts, None)
+    seen: set[int] = set()  # a map may use its own results again and again: few nodes that are very many written out
+    stack: list[Node] = [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if type(node) not in _EVALUATORS or (isinstance(node, Call) and node.function != "abs"):
+            return node
+        stack += reversed(list(children(node)))
+    return None
 
 
 def evaluate(expr: Expr, env: Mapping[str, Value]) -> Value:

@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from layoutproof.ir import interval
-from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_check import check_c
 from layoutproof.lowering.codegen.c_expr import Expressions
 from layoutproof.lowering.codegen.c_helpers import helper_text
@@ -82,17 +80,14 @@ def emit_c(
     Raises LayoutproofError (LP401 to LP403) for what C cannot express, LP404 for a program nested too deeply.
     """
     remarks = notes if notes is not None else {}
-    try:
-        memory = check_c(func)
-        limits = bounds if bounds is not None else {}
-        if index_bits is None:
-            first = _Emission(func, memory, limits, CType.I32, contract)
-            if not first.overflows:
-                return first.source(remarks, 32)
-            index_bits = 64
-        return _Emission(func, memory, limits, CType.I64 if index_bits == 64 else CType.I32, contract).source(remarks, index_bits)
-    except RecursionError as problem:
-        raise error(codes.TOO_DEEP, f"{func.name} is nested too deeply for code generation", func.span) from problem
+    memory = check_c(func)
+    limits = bounds if bounds is not None else {}
+    if index_bits is None:
+        first = _Emission(func, memory, limits, CType.I32, contract)
+        if not first.overflows:
+            return first.source(remarks, 32)
+        index_bits = 64
+    return _Emission(func, memory, limits, CType.I64 if index_bits == 64 else CType.I32, contract).source(remarks, index_bits)
 
 
 class _Emission:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.depth import MAX_EXPRESSION, expression_depth, make_room_for
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.expr import IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, StringImm, Undef
@@ -41,12 +42,20 @@ C = Target("the C target")
 
 
 def check_c(func: PrimFunc) -> MemoryMap:
-    """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP403) with everything that cannot."""
+    """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP404) with everything that cannot."""
     return check_target(func, C)
 
 
 def check_target(func: PrimFunc, target: Target) -> MemoryMap:
-    """The memory of a function that a target takes. Raises LayoutproofError (LP401 to LP403) with everything that it does not."""
+    """The memory of a function that a target takes.
+
+    Raises LayoutproofError: LP401 to LP403 with everything that it does not take, LP404 for an expression nested too deeply.
+    """
+    depth = expression_depth(func.body)
+    if depth > MAX_EXPRESSION:
+        message = f"an expression of {func.name} is nested too deeply: {depth} levels, of which generated code has at most {MAX_EXPRESSION}"
+        raise error(codes.TOO_DEEP, message, func.span)
+    make_room_for(depth)
     found = (d for node in walk(func.body) for d in _CHECKS.get(type(node), _nothing)(target, node))
     problems = [*_check_parameters(target, func), *found]
     if problems:

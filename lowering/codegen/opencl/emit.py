@@ -59,21 +59,18 @@ def emit_opencl(
     the target cannot express, LP404 for a program nested too deeply, LP405 for a store to part of a texel.
     """
     remarks = notes if notes is not None else {}
-    try:
-        memory = check_target(func, OPENCL)
-        images = find_images(func, memory)
-        limits = bounds if bounds is not None else {}
-        parameters = parameters_of(func, memory, limits)
-        plan = make_plan(func, memory, images, frozenset(p.name for p in parameters if p.buffer is None))
-        if index_bits is None:
-            first = _Emission(func, memory, images, parameters, plan, CType.I32)
-            if not first.overflows:
-                return first.source(remarks, contract, 32)
-            index_bits = 64
-        index_type = CType.I64 if index_bits == 64 else CType.I32
-        return _Emission(func, memory, images, parameters, plan, index_type).source(remarks, contract, index_bits)
-    except RecursionError as problem:
-        raise error(codes.TOO_DEEP, f"{func.name} is nested too deeply for code generation", func.span) from problem
+    memory = check_target(func, OPENCL)
+    images = find_images(func, memory)
+    limits = bounds if bounds is not None else {}
+    parameters = parameters_of(func, memory, limits)
+    plan = make_plan(func, memory, images, frozenset(p.name for p in parameters if p.buffer is None))
+    if index_bits is None:
+        first = _Emission(func, memory, images, parameters, plan, CType.I32)
+        if not first.overflows:
+            return first.source(remarks, contract, 32)
+        index_bits = 64
+    index_type = CType.I64 if index_bits == 64 else CType.I32
+    return _Emission(func, memory, images, parameters, plan, index_type).source(remarks, contract, index_bits)
 
 
 @dataclass(frozen=True, slots=True)
