@@ -17,7 +17,7 @@ from benchmarks.bench_kernels import tvm_of
 from numpy.typing import NDArray
 
 from layoutproof.ir.functions.definitions import DEFINITIONS
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule import Schedule
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.reference import conv2d, matmul, row_sum
 from layoutproof.lowering.reference.programs import row_sum_program
 from layoutproof.lowering.runtime.kernel import Kernel

@@ -16,7 +16,7 @@ import numpy as np
 
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import count_instances, run
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data" / "operators"

@@ -24,7 +24,7 @@ PROCESSES: Mapping[str, Sequence[str]] = {
     "`layoutproof --version`": ("-m", "layoutproof", "--version"),
     "a wrong call": ("-m", "layoutproof", "map"),
     "`import layoutproof`": ("-c", "import layoutproof"),
-    "reading programs: `layoutproof.ir.script`": ("-c", "import layoutproof.ir.script"),
+    "reading programs: `layoutproof.ir.script.reader`": ("-c", "import layoutproof.ir.script.reader"),
     "proving: `layoutproof.lowering.schedule`": ("-c", "import layoutproof.lowering.schedule"),
     "and the solvers": ("-c", "import layoutproof.lowering.schedule, islpy, z3"),
 }

@@ -20,7 +20,7 @@ from layoutproof.cli.report import BuildResult, Refusal, RunReport
 from layoutproof.cli.running import apply_and_lower, build_or_refuse, chosen_device
 from layoutproof.cli.values import choose_function
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.script import check_init
+from layoutproof.ir.script.init_check import check_init
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.codegen.opencl.emit import emit_opencl
 from layoutproof.lowering.conventions import runtime_layouts

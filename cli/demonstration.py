@@ -20,7 +20,8 @@ from layoutproof.cli.render.text import render_map
 from layoutproof.cli.trial import compare_kernel
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.maps import check_map
 from layoutproof.verify.verdict import Status, worst

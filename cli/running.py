@@ -19,7 +19,7 @@ from layoutproof.cli.trial import compare_kernel
 from layoutproof.cli.values import choose_function, read_sizes
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault
-from layoutproof.ir.script import check_init
+from layoutproof.ir.script.init_check import check_init
 from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.passes import Pass

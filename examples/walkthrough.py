@@ -14,7 +14,8 @@ import numpy as np
 import layoutproof as lp
 from layoutproof import IllegalTransform, IndexMap, Schedule
 from layoutproof.ir.interp import run
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.certificate.certificate import Certificate
 from layoutproof.verify.checker import check_rewrite
 

@@ -19,7 +19,7 @@ from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.wellformed import Stage, require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind, from_json

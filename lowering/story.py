@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.step import Step
 from layoutproof.verify.verdict import Verdict

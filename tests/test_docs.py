@@ -15,7 +15,7 @@ from referencing import Registry, Resource
 
 import layoutproof
 from layoutproof import te
-from layoutproof.ir.script import loads_module
+from layoutproof.ir.script.reader import loads_module
 from tests.cli.calling import Caller
 from tests.conftest import Golden
 from tests.pages import Block, Session, agrees, anchors, blocks, like_a_checkout, links, run_command, run_script, sessions, with_printed

@@ -209,7 +209,7 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
 
 def _obligation_of(compared: Comparison) -> str:
     """The hash of what was asked: both programs and what was given. What was found besides is no part of the question."""
-    from layoutproof.ir.script import print_func
+    from layoutproof.ir.script.printer import print_func
 
     given = [
         [layout.buffer, layout.index_map if layout.layout_given else None, layout.pad_value if layout.pad_given else None]

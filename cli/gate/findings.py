@@ -94,7 +94,7 @@ def of_verdict(verdict: Verdict, subject: str, place: Place | None, obligation: 
 
 def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -> Finding:
     """The finding of a schedule of a program without a step, made by a gate of that name, if by one."""
-    from layoutproof.ir.script import print_func
+    from layoutproof.ir.script.printer import print_func
 
     return Finding(
         codes.NOTHING_PROVED,
@@ -110,7 +110,7 @@ def obligation_of(claim: str, primitive: str, arguments: Mapping[str, Any], befo
 
     It stays the same where the program's file is edited elsewhere, and changes with the program.
     """
-    from layoutproof.ir.script import print_func
+    from layoutproof.ir.script.printer import print_func
 
     return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), _LINES.sub("", claim))
 

@@ -11,7 +11,7 @@ from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 

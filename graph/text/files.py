@@ -18,7 +18,7 @@ from layoutproof.graph.text.reader import parse_graph
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.numpy_types import numpy_dtype
-from layoutproof.ir.script import read_text
+from layoutproof.ir.script.reader import read_text
 from layoutproof.verify.whole_files import Content, write_whole_files
 
 ARRAYS = ".npz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering import codes
 
 ACCUMULATED = {False: "{sum} + {a} * {b}", True: "T.fma({a}, {b}, {sum})"}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.ir.script import load, loads
+    from layoutproof.ir.script.reader import load, loads
     from layoutproof.lowering.comparing.compare import compare
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.gates import gate
@@ -55,8 +55,8 @@ _HOME: dict[str, str] = {
     "check_map": "layoutproof.verify.maps",
     "compare": "layoutproof.lowering.comparing.compare",
     "gate": "layoutproof.lowering.gates",
-    "load": "layoutproof.ir.script",
-    "loads": "layoutproof.ir.script",
+    "load": "layoutproof.ir.script.reader",
+    "loads": "layoutproof.ir.script.reader",
     "relayout": "layoutproof.lowering.relayout.relayout",
     "undef": "layoutproof.ir.intrinsics",
 }

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 from layoutproof.ir.primfunc import IRModule, PrimFunc
-from layoutproof.ir.script import print_module
+from layoutproof.ir.script.printer import print_module
 from layoutproof.lowering.comparing.comparison import Comparison
 from layoutproof.verify.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference

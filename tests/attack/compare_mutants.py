@@ -29,7 +29,8 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, map_children, stores_in, walk

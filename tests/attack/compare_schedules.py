@@ -22,7 +22,7 @@ from random import Random
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import LAYOUT, IRModule, PrimFunc
-from layoutproof.ir.script import print_module
+from layoutproof.ir.script.printer import print_module
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.comparing.comparison import Comparison
 from layoutproof.lowering.schedule import Schedule

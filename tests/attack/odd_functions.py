@@ -13,7 +13,7 @@ import numpy as np
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Shape, Value
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 Odd = Callable[[GraphBuilder, Random, Value, Value], tuple[Value, ...]]
 """A call in a graph, on one or both of two values of one shape and type: what it makes."""

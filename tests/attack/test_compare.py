@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status
 from tests.attack.compare_campaign import Tally, attack, judged, laid_out, report
 from tests.attack.compare_judge import Laid, case_of, difference

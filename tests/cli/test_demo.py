@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.calling import Caller, files_below
 
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 
 
 def test_demo(call: Caller, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from layoutproof.graph.planning.cost_files import load_costs, save_costs
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.text.files import load_graph, save_graph
 from layoutproof.importers.onnx.peer import PeerRun
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 CONV = ("--layout", "conv=NCHW4c")
 

@@ -15,7 +15,7 @@ from tests.cli.schema import RUN
 from tests.conftest import Golden
 
 from layoutproof.cli import padding_trial, trial
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule import Schedule
 
 ROW_SUM = str(OPERATORS / "row_sum.py")
@@ -195,7 +195,7 @@ def test_what_a_run_wrote_runs_again(call: Caller, tmp_path: Path) -> None:
     """The transformed program and the lowered one are programs too: read back, they run on logical arrays and agree."""
     schedule = Schedule.replay(load(ROW_SUM), PADDED)
     (tmp_path / "after.py").write_text(schedule.script())
-    from layoutproof.ir.script import print_func
+    from layoutproof.ir.script.printer import print_func
 
     (tmp_path / "lowered.py").write_text(print_func(schedule.lower()))
     for name in ("after.py", "lowered.py"):

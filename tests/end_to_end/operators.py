@@ -17,7 +17,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.intrinsics import Undef, undef
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.lowering.runtime.kernel import Kernel

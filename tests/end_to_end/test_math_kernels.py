@@ -15,7 +15,7 @@ from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For
 from layoutproof.lowering.codegen.c_template import Helper
 from layoutproof.lowering.codegen.opencl import helpers

@@ -19,7 +19,8 @@ from tests.end_to_end.operators import (
 )
 from tests.shares import chosen
 
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import Status
 

@@ -10,8 +10,8 @@ from tests.end_to_end.operators import DATA, Reference, assert_equals_interprete
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load_module, loads, print_func, read_text
-from layoutproof.ir.script.reader import loads_module
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import load_module, loads, loads_module, read_text
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.verdict import Status
 

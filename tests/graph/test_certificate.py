@@ -20,7 +20,7 @@ from layoutproof.graph.certificate_reading import read_any
 from layoutproof.graph.planning.ends import FREE
 from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.text.files import pack
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.sealing import chained, digest, sealed, to_bytes
 from layoutproof.verify.verdict import Status

@@ -26,7 +26,7 @@ from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, with_record
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.certificate import StepRecord

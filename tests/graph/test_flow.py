@@ -18,7 +18,7 @@ from layoutproof.graph.relaid import relaid
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status
 
 PAIR = "lambda n, c: [n, c//4, c%4]"

@@ -14,7 +14,7 @@ from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status
 
 

@@ -19,7 +19,7 @@ from layoutproof.graph.wellformed import require_graph
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.verify.verdict import Status
 

@@ -21,7 +21,7 @@ from layoutproof.graph.run import interpret
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status
 
 

@@ -18,7 +18,7 @@ from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import is_frozen, shape_of
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load_module, loads
+from layoutproof.ir.script.reader import load_module, loads
 from layoutproof.verify.verdict import Status
 
 MODULE = load_module(ROOT / "tests" / "data" / "seeds" / "relax_layouts.py")

@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import const
 from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 F32 = DType.parse("float32")
 

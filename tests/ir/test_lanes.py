@@ -14,7 +14,8 @@ from layoutproof.ir.buffer import BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Broadcast, const
 from layoutproof.ir.node import Node
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block, Stmt
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.ir.wellformed import require_wellformed

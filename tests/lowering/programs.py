@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 HEADER = "@T.prim_func(s_tir=True)\n"
 

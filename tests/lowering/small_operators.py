@@ -19,7 +19,7 @@ from layoutproof.ir.layout_record import Extent, layout_records
 from layoutproof.ir.map_text import parse_index_map, parse_integer
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.scopes import shape_symbols
 from layoutproof.verify.replay.assumptions import repair_program
 

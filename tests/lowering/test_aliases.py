@@ -14,7 +14,8 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.layout import TransformLayout

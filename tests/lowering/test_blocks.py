@@ -14,7 +14,7 @@ from layoutproof.ir import stmt
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Block, Stmt
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.blocks import LowerBlocks

@@ -10,7 +10,8 @@ from tests.lowering.small_operators import assert_same_results
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Allocate
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.blocks import LowerBlocks

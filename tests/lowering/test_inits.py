@@ -9,7 +9,7 @@ from tests.random_programs import RandomProgram
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
 from layoutproof.lowering.schedule import Schedule

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.runtime.build import build_c
 from layoutproof.lowering.schedule import Schedule

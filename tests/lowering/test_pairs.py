@@ -13,7 +13,7 @@ from tests.lowering.small_operators import assert_same_results, inputs_of, physi
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.effects import data_read, data_written

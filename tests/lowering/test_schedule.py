@@ -21,7 +21,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.intrinsics import undef
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction

@@ -15,7 +15,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, Var, const, logical_and
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.map_text import parse_condition, parse_integer
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import loads_in
 from layoutproof.lowering.affine import affine_of, expression_of

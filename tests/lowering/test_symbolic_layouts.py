@@ -9,7 +9,7 @@ import pytest
 from tests.lowering.small_operators import assert_same_results
 from tests.shares import some
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.schedule import Schedule
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.verify.programs import OPERATORS, statuses
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.schedule import Schedule

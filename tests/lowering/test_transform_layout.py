@@ -17,7 +17,8 @@ from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block, For, Stmt
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.find import all_buffers

@@ -10,7 +10,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.visit import stores_in, walk
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.schedule import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.verdict import Status

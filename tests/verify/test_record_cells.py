@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status, worst
 

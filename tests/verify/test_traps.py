@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 from tests.verify.programs import facts, statuses
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.verify.traps import prove_no_trap
 from layoutproof.verify.verdict import Status

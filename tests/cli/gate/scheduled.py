@@ -13,7 +13,7 @@ from tests.tree import ROOT
 from layoutproof.cli.gate.detail import detail_of
 from layoutproof.cli.gate.outcome import Finding, Kind, Outcome, Place
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.trace import passes_of

@@ -19,7 +19,7 @@ from layoutproof.cli.gate.compared import findings_of, layouts_of
 from layoutproof.cli.gate.comparisons import Asked
 from layoutproof.cli.gate.outcome import Fate
 from layoutproof.cli.render.gate.text import finding_lines
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
 from layoutproof.lowering.pairing.question import Furthest
 from layoutproof.verify.verdict import Status, Verdict

@@ -22,7 +22,8 @@ from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.run import interpret
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ from layoutproof.graph.planning.layouts import PadNumber, pad_of
 from layoutproof.graph.planning.numbers import possible
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 
 SHAPE = (1, 6, 2, 2)
 

@@ -29,7 +29,8 @@ from layoutproof.graph.witness import GraphRewrite, Place
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}

@@ -7,7 +7,8 @@ from tests.conftest import Golden
 from tests.ir.script.bad_programs import BAD_PROGRAMS
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import codes, load, loads
+from layoutproof.ir.script import codes
+from layoutproof.ir.script.reader import load, loads
 
 
 @pytest.mark.parametrize("name", BAD_PROGRAMS)

@@ -12,7 +12,8 @@ from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
-from layoutproof.ir.script import loads, loads_module, print_func, print_module
+from layoutproof.ir.script.printer import print_func, print_module
+from layoutproof.ir.script.reader import loads, loads_module
 
 FILES = sorted(path for folder in ("operators", "seeds", "pairs") for path in (ROOT / "tests" / "data" / folder).glob("*.py"))
 

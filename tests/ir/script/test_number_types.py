@@ -3,7 +3,8 @@
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 
 NARROW = 'D: T.Buffer((4,), "int8"), H: T.Buffer((4,), "float16"), W: T.Buffer((4,), "int32"), n: T.int32'
 

@@ -12,7 +12,8 @@ from tvm.script import tirx as T
 from tvm_ffi import structural_equal
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -10,7 +10,8 @@ from tests.lowering.small_operators import CONCRETE, small
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.effects import data_read, data_written

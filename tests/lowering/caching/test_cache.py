@@ -12,7 +12,8 @@ from tests.lowering.small_operators import OPERATORS, assert_same_results, small
 from tests.shares import chosen
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.caching.cache import CacheRead, CacheWrite

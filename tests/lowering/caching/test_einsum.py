@@ -11,7 +11,7 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results, small
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.caching.einsum import PadEinsum
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import Status

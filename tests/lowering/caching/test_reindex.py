@@ -11,7 +11,8 @@ from tests.lowering.small_operators import OPERATORS, assert_same_results, small
 from tests.shares import chosen
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.caching.reindex import Reindex
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule

@@ -8,7 +8,7 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Allocate, For
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes

@@ -10,7 +10,8 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results, small
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.caching.compact import CompactBuffer
 from layoutproof.lowering.caching.double_buffer import InjectDoubleBuffer
 from layoutproof.lowering.find import find_buffer

@@ -7,7 +7,7 @@ from random import Random
 from tests.lowering.programs import program
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 
 HEAD = """def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32"), C: T.Buffer((4, 4), "int32")):
     T.func_attr({"tirx.noalias": True})

@@ -14,7 +14,8 @@ from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.hoist import ALL_BUT_THREADS, HoistExpression
 from layoutproof.lowering.cleanup.hoist_sources import Flag
 from layoutproof.lowering.schedule import IllegalTransform, Schedule

@@ -11,7 +11,8 @@ from tests.lowering.small_operators import assert_same_results
 from tests.shares import some
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.no_op import RemoveNoOp, without_stores
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import check_rewrite

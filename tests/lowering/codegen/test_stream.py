@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule import Schedule
 

@@ -24,7 +24,7 @@ from typing import Any
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load, load_module
+from layoutproof.ir.script.reader import load, load_module
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.comparing.comparison import Comparison

@@ -13,7 +13,8 @@ import layoutproof as lp
 from layoutproof.ir.expr import Var
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import APART, LAYOUT, PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate
 from layoutproof.lowering.proof_cache.store import ProofStore

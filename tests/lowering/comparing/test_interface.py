@@ -15,7 +15,8 @@ from layoutproof.ir.expr import Var
 from layoutproof.ir.interp import run
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.comparing.interface import aligned

@@ -11,7 +11,8 @@ from tests.shares import chosen
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.primfunc import LAYOUT
-from layoutproof.ir.script import load, loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import load, loads
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pad_value import read_pad_value
 from layoutproof.lowering.schedule import Schedule

@@ -14,7 +14,7 @@ from typing import Any
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.trace import passes_of
 

@@ -10,7 +10,8 @@ from tests.lowering.small_operators import inputs_of
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.reorder import Reorder

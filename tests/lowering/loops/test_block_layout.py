@@ -15,7 +15,8 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import check_rewrite

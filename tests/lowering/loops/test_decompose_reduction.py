@@ -11,7 +11,7 @@ from tests.lowering.programs import program
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import Status

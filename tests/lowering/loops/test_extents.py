@@ -14,7 +14,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.extents import ReduceLoopExtents
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import check_rewrite

@@ -14,7 +14,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.fuse import Fuse

@@ -12,7 +12,7 @@ from tests.lowering.programs import program, running_sum
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.kinds import Parallel, Vectorize

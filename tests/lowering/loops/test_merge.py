@@ -16,7 +16,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.broken import broken_order
 from layoutproof.lowering.loops.merge import MergeAdjacentLoops

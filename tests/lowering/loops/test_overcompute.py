@@ -13,7 +13,7 @@ from tests.lowering.programs import program
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk

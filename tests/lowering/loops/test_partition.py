@@ -8,7 +8,8 @@ from tests.lowering.loops.instances import check_theta
 from tests.lowering.programs import program
 
 from layoutproof.ir.interp import run
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.partition import Partition
 from layoutproof.lowering.loops.stream import STREAM, Stream, is_streamed

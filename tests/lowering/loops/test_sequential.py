@@ -17,7 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.visit import loops_of_stores, stores_in
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.layout import TransformLayout

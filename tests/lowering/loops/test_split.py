@@ -12,7 +12,8 @@ from tests.lowering.programs import copy, program, running_sum
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes

@@ -12,7 +12,8 @@ from tests.lowering.programs import program, running_sum
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Stmt
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed

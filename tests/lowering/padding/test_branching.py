@@ -19,7 +19,8 @@ from tests.lowering.small_operators import assert_same_results
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.padding.branching import MAX_CANDIDATES, RemoveOvercomputeThroughBranching, candidates

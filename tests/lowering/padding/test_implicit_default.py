@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.story import program_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.lowering.small_operators import assert_same_results
 
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.story import program_text
 from layoutproof.verify.verdict import Status

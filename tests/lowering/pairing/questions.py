@@ -8,7 +8,7 @@ from pathlib import Path
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.script import load_module, loads_module
+from layoutproof.ir.script.reader import load_module, loads_module
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.comparing.interface import aligned
 from layoutproof.lowering.pairing.question import Found, Question

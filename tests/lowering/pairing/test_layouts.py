@@ -14,7 +14,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pairing.layouts import find_witnesses, index_names
 from layoutproof.lowering.pairing.question import Found, Question

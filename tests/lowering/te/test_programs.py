@@ -12,7 +12,8 @@ from tests.conftest import Golden
 from layoutproof import te
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import load, loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import load, loads
 
 OPERATORS = Path(__file__).resolve().parents[2] / "data" / "operators"
 

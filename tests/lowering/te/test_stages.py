@@ -13,7 +13,7 @@ from tests.lowering.small_operators import assert_same_results
 from layoutproof import te
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
-from layoutproof.ir.script import print_func
+from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.verdict import Status

@@ -7,7 +7,8 @@ from tests.lowering.traces.generator import options_of
 from tests.lowering.traces.traces import LONGEST, random_schedule, replayed
 from tests.shares import some
 
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.registry import PASSES
 from layoutproof.verify.verdict import Status
 

@@ -13,7 +13,7 @@ from tests.lowering.traces.generator import random_pass, size_of
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 

@@ -11,7 +11,8 @@ from tests.lowering.vectors.random_loops import RandomLoops
 from tests.lowering.vectors.test_vectors_in_memory import COPY, function, lines_of, rewritten
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, DeclBuffer
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.flatten import FlattenBuffer

@@ -16,7 +16,8 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering.flatten import FlattenBuffer

@@ -12,7 +12,8 @@ from tests.lowering.vectors.random_loops import RandomLoops
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.flatten import FlattenBuffer

@@ -8,7 +8,7 @@ import pytest
 from tests.verify.programs import OPERATORS, program
 
 from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, Var, const, equal
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile

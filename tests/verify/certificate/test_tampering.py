@@ -20,7 +20,7 @@ from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.script import load
+from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate
 from layoutproof.verify.certificate.obligations import query_dict, query_id

@@ -7,7 +7,7 @@ import pytest
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 

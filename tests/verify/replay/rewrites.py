@@ -5,7 +5,8 @@ from __future__ import annotations
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.ir.script import loads, print_func
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.layout import relay
 from layoutproof.lowering.pad_value import PadText

@@ -6,7 +6,7 @@ import pyopencl as cl
 from tests.lowering.runtime.opencl.sources import default_device
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.codegen.opencl.emit import emit_opencl
 from layoutproof.lowering.codegen.opencl.source import READ_WRITE_IMAGES, KernelArgument, Launch, OpenCLSource

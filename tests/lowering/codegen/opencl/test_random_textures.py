@@ -8,7 +8,7 @@ from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import inputs_of
 
 from layoutproof.ir.interp import run
-from layoutproof.ir.script import loads
+from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.opencl.emit import emit_opencl
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.runtime.opencl.load import load_opencl
