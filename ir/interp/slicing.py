@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Var
 from layoutproof.ir.interp.arguments import Arguments, Array, elements_of, states_of
 from layoutproof.ir.interp.compiled import Compiled
 from layoutproof.ir.interp.facts import Place
@@ -31,11 +30,9 @@ from layoutproof.ir.interp.slice_cells import (
     distinct,
     elements_touched,
     enumerate_points,
-    open_boxes,
     start_boxes,
     unique_rows,
 )
-from layoutproof.ir.interp.slice_ranges import range_of
 from layoutproof.ir.interp.slice_units import Access, Unit, by_loop, find_controls, take_apart
 from layoutproof.ir.kept import Kept
 from layoutproof.ir.primfunc import PrimFunc
@@ -316,31 +313,3 @@ def _mark(prepared: Prepared, cells: Cells, name: str, chosen: Sequence[Sequence
         elements += rows[:, axis] * stride
     cells.need(buffer, elements)
     return elements
-
-
-def count_instances(func: PrimFunc, sizes: Mapping[str, object] | None = None) -> int:
-    """How many store instances a full run has at most: every loop in full, every branch taken.
-
-    `sizes` gives the names in shapes and integer parameters, or arrays by the names of buffers, whose shapes give them. Raises
-    LayoutproofError for a loop whose extent depends on data or on a name without a value.
-    """
-    symbols: dict[str, int] = {}
-    shapes = {b.name: b.shape for b in func.buffers}
-    for name, value in (sizes if sizes is not None else {}).items():
-        if isinstance(value, np.ndarray):
-            known = zip(shapes.get(name, ()), value.shape, strict=False)
-            symbols.update({extent.name: size for extent, size in known if isinstance(extent, Var)})
-        elif isinstance(value, int | np.integer):
-            symbols[name] = int(value)
-    return sum(_instances(access, symbols) for unit in take_apart(func.body) for access in unit.writes)
-
-
-def _instances(access: Access, symbols: Mapping[str, int]) -> int:
-    boxes = open_boxes(start_boxes(symbols), access, frozenset())
-    count = 1
-    for loop in access.loops:
-        extent = range_of(loop.stmt.extent, boxes)
-        if extent is None:
-            raise cannot_slice(f"the extent of loop {loop.name} is not known")
-        count *= max(int(extent[1][0]), 0)
-    return count

@@ -19,10 +19,10 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.interp.counting import count_instances
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN
 from layoutproof.ir.interp.run import Result, run
-from layoutproof.ir.interp.slicing import count_instances
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc

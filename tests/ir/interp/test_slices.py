@@ -181,7 +181,7 @@ def test_shapes_that_depend_on_loops_are_refused() -> None:
 
 
 def test_instances_are_counted() -> None:
-    """Stores times extents, every branch taken, an init's as well; symbols by name or by array."""
+    """Stores times extents, every branch taken; an init at the start of its reduction only; symbols by name or by array."""
     func = program("""
         def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n,), "float32")):
             n, m = T.int32(), T.int32()
@@ -192,10 +192,32 @@ def test_instances_are_counted() -> None:
                         B[vi] = T.float32(0)
                     B[vi] = B[vi] + A[vi, vk]
     """)
-    assert count_instances(func, {"n": 5, "m": 7}) == 2 * 5 * 7
-    assert count_instances(func, {"A": np.zeros((5, 7), np.float32)}) == 70
+    assert count_instances(func, {"n": 5, "m": 7}) == 5 * 7 + 5
+    assert count_instances(func, {"A": np.zeros((5, 7), np.float32)}) == 40
     with pytest.raises(LayoutproofError, match="extent of loop"):
         count_instances(func, {"n": 5})
+
+
+@pytest.mark.parametrize(
+    ("binding", "inits"),
+    [("ko * 4 + ki", 3), ("(2 - ko) * 4 + ki", 3), ("ki * 3 + ko", 3), ("4 * ko + (3 - ki)", 3), ("(ko * 4 + ki + 4) % 12", 36)],
+)
+def test_inits_of_split_reductions_are_counted(binding: str, inits: int) -> None:
+    """Loops that the init's guard pins count once, those of a split together; what is not told counts in full, and no run has more."""
+    func = program(f"""
+        def main(A: T.Buffer((3, 12), "int32"), B: T.Buffer((3,), "int32"), C: T.Buffer((1,), "int32")):
+            for i, ko, ki in T.grid(3, 3, 4):
+                with T.sblock("sum"):
+                    vi = T.axis.spatial(3, i)
+                    vk = T.axis.reduce(12, {binding})
+                    with T.init():
+                        B[vi] = 0
+                    B[vi] = B[vi] + A[vi, vk]
+            for i in range(5):
+                if i == 3:
+                    C[0] = i
+    """)
+    assert count_instances(func) == 36 + inits + 1
 
 
 def test_large_inputs_are_neither_copied_nor_changed() -> None:
