@@ -16,7 +16,7 @@ PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 TRUSTED = PAGE.partition("## What has to be right")[2].partition("Passes, printers")[0]
 # Whole folders, each named in the section as one.
 GRAPHS = PAGE.partition("### Claims about graphs")[2].partition("### What rechecking")[0]
-FOLDERS = {"ir/interp": "`ir/interp`", "ir/script": "`script`", "lockstep": "`lockstep/`", "flow": "`flow/`", "replay": "`verify/replay/`"}
+FOLDERS = {"ir/interp": "`ir/interp`", "lockstep": "`lockstep/`", "flow": "`flow/`", "replay": "`verify/replay/`"}
 
 
 def source_of(module: str) -> Path | None:
@@ -67,7 +67,7 @@ def test_nothing_is_listed_that_is_not_reached() -> None:
     """The names in the list are those of modules that the checker reaches, or of data that they read."""
     stems = {module.split(".")[-1] for module in reached("layoutproof.verify.checker")}
     named = {name for line in TRUSTED.split("* ")[1:] for name in re.findall(r"`([a-z_0-9]+)`", line)}
-    assert named <= stems | {"script"}
+    assert named <= stems
 
 
 def decided_in_graphs() -> set[str]:

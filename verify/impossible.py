@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from layoutproof.ir.assumed import is_identity
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Compare, Expr, IntImm, Not, Var, const
-from layoutproof.ir.interp.facts import is_identity
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt

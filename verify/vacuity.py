@@ -8,10 +8,10 @@ Where neither succeeds, the answer is unknown. Part of the trust base.
 
 from __future__ import annotations
 
+from layoutproof.ir.assumed import assumed_undef
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Compare, CompareOp, Expr, FloatImm, IntImm, Logical, LogicalOp, Var, const
-from layoutproof.ir.interp.facts import assumed_undef
 from layoutproof.ir.intrinsics import Assume, Limit
 from layoutproof.ir.kept import Kept
 from layoutproof.ir.node import Node

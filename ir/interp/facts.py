@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import gcd
 
+from layoutproof.ir.assumed import undef_loads
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, Var
+from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.intrinsics import Assume, PointerCast, Undef
 from layoutproof.ir.primfunc import PrimFunc
@@ -84,30 +85,6 @@ def _arbitrary(body: Stmt, root: Mapping[str, str], start: frozenset[str]) -> fr
                 found |= {root.get(load.buffer.data.name, load.buffer.data.name) for load in undef_loads(node.condition)}
         if len(found) + len(variables) == before:
             return frozenset(found)
-
-
-def undef_loads(condition: Expr) -> list[BufferLoad]:
-    """The loads that an assumption says to hold an arbitrary value: `A[...] == undef` in its top-level connectives."""
-    if isinstance(condition, Logical):
-        return undef_loads(condition.lhs) + undef_loads(condition.rhs)
-    load = assumed_undef(condition)
-    return [load] if load is not None else []
-
-
-def assumed_undef(condition: Expr) -> BufferLoad | None:
-    """The load of `A[...] == undef`, either way round."""
-    if isinstance(condition, Compare) and condition.op is CompareOp.EQ:
-        for one, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
-            if isinstance(one, BufferLoad) and isinstance(other, Undef):
-                return one
-    return None
-
-
-def is_identity(condition: Expr) -> bool:
-    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either side."""
-    if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ or not condition.lhs.dtype.is_float:
-        return False
-    return isinstance(condition.lhs, BufferLoad) or isinstance(condition.rhs, BufferLoad)
 
 
 def reads_memory(expr: Expr) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Compare, Expr, Logical, LogicalOp
 from layoutproof.ir.interp import runtime
-from layoutproof.ir.interp.facts import Place, assumed_undef, is_identity, place_of, pointee, reads_memory
+from layoutproof.ir.interp.facts import Place, place_of, pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over_limit
 from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import Storage, same_value

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.dtype import HANDLE, INT64
 from layoutproof.ir.expr import BinaryOp, Compare, Expr, Logical, LogicalOp
-from layoutproof.ir.interp.facts import assumed_undef, is_identity, pointee, reads_memory
+from layoutproof.ir.interp.facts import pointee, reads_memory
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Level, Operand, Site
 from layoutproof.ir.interp.write_access import allocate, python_name, write_store

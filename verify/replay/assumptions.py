@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import BinaryOp, Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.interp.facts import assumed_undef, is_identity
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (

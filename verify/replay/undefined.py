@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, Logical
 from layoutproof.ir.interp import Fill, Filling, all_fillings
-from layoutproof.ir.interp.facts import assumed_undef, is_identity
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import UNDEF_CONTRACT, layout_records
 from layoutproof.ir.primfunc import PrimFunc

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from layoutproof.ir.assumed import assumed_undef, undef_loads
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.dtype import FLOAT32, INT32, DType
 from layoutproof.ir.expr import (
@@ -39,7 +40,7 @@ from layoutproof.ir.expr import (
     logical_and,
     logical_or,
 )
-from layoutproof.ir.interp.facts import assumed_undef, find_memories, undef_loads
+from layoutproof.ir.interp.facts import find_memories
 from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef
 from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
