@@ -13,7 +13,7 @@ from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dialect import CURRENT, Dialect
-from layoutproof.ir.dtype import INT32, DType, Kind
+from layoutproof.ir.dtype import INT32, UINT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
     BinaryOp,
@@ -125,6 +125,11 @@ def _bare_number(e: Expr) -> int | None:
     return number if isinstance(number, int) and INT32.min_int <= number <= INT32.max_int else None
 
 
+def _is_wide_complement(e: Binary) -> bool:
+    """Whether `e` is what `~` of a uint64 is read as: TVM's script has no literal for those ones."""
+    return e.op is BinaryOp.BITXOR and isinstance(e.rhs, IntImm) and e.rhs.value == UINT64.max_int
+
+
 class _Writer:
     def __init__(self, style: Style, dialect: Dialect, handles: Mapping[str, str]) -> None:
         self.plain = style is Style.PLAIN
@@ -166,6 +171,8 @@ class _Writer:
             return self.call(f"{self.prefix}{e.op.value}", e.lhs, e.rhs)
         if self.plain and e.op is BinaryOp.MUL and isinstance(e.rhs, IntImm) and e.rhs.value == -1 and not isinstance(e.lhs, IntImm):
             return f"-{self.at(e.lhs, _UNARY)}", _UNARY
+        if not self.plain and _is_wide_complement(e):
+            return f"~{self.at(e.lhs, _UNARY)}", _UNARY
         tight = self.plain and precedence == _PRODUCT and e.op is not BinaryOp.DIV
         symbol = e.op.value if tight else f" {e.op.value} "
         # Python computes arithmetic on plain numbers, however large; where that is not what 32 bits make of it, the first has a type.

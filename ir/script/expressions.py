@@ -12,6 +12,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import (
+    Binary,
     BinaryOp,
     Compare,
     CompareOp,
@@ -257,14 +258,27 @@ def _unary(reader: ExpressionReader, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.UAdd):
         return value
     if isinstance(node.op, ast.USub):
-        if isinstance(value, Weak) and value.literal is not None and not isinstance(value.literal, bool):
-            return reader.literal(node, -value.literal)
-        return reader.binary(node, BinaryOp.MUL, value, reader.literal(node, -1))
+        return _negated(reader, node, value)
+    if isinstance(value, Weak) and isinstance(value.number, int):
+        return reader.literal(node, ~int(value.number))
     operand = reader.strong(value)
     if operand.dtype.is_bool:
         return reader.make(node, Not, operand)
     ones = operand.dtype.element.max_int if operand.dtype.kind is Kind.UINT else -1
-    return reader.binary(node, BinaryOp.BITXOR, operand, reader.literal(node, ones))
+    return reader.make(node, Binary, BinaryOp.BITXOR, operand, reader.constant(node, ones, operand.dtype))
+
+
+def _negated(reader: ExpressionReader, node: ast.UnaryOp, value: Value) -> Value:
+    """`-x`: the product with a -1 of the operand's own type, which unsigned integers and truth values have not."""
+    if isinstance(value, Weak):
+        if value.literal is not None and not isinstance(value.literal, bool):
+            return reader.literal(node, -value.literal)
+        return reader.binary(node, BinaryOp.MUL, value, reader.literal(node, -1))
+    dtype = value.dtype.element
+    if dtype.is_bool or dtype.kind is Kind.UINT:
+        help = 'write T.Cast("int32", ...)' if dtype.is_bool else f"write T.{dtype}(0) - ..."
+        raise reader.text.fail(codes.WRONG_TYPE, f"`-` of a {dtype}: TVM has no -1 of that type", node, help=help)
+    return reader.make(node, Binary, BinaryOp.MUL, value, reader.constant(node, -1, value.dtype))
 
 
 def _comparison(reader: ExpressionReader, node: ast.Compare) -> Value:

@@ -29,6 +29,7 @@ _SYMBOLS: Mapping[BinaryOp, tuple[str, Binding]] = {
 
 _WRAPPING = {BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul", BinaryOp.SHL: "shl"}
 _UNSIGNED = {CType.U32, CType.U64}
+_NARROW_SHIFTS = Interval(0, 31)
 
 
 def coerce(value: Fragment, ctype: CType) -> Fragment:
@@ -87,6 +88,8 @@ class Integers:
         """`a op b` of type `dtype`, wrapping; with `index`, over the integers in the index type."""
         if dtype.kind is Kind.UINT:
             return self._unsigned(op, a, b, dtype)
+        if op in (BinaryOp.SHL, BinaryOp.SHR) and dtype.bits == 64 and not b.range.within(_NARROW_SHIFTS) and a.ctype is not CType.I64:
+            a = convert(a, CType.I64)  # C shifts in the type of the left operand, however small its values
         exact = OPERATIONS[op](a.range, b.range)
         limits = RANGE[self.index_type] if index else interval.of_type(dtype)
         if index and not exact.within(interval.INT32):
@@ -123,7 +126,7 @@ class Integers:
         if op is BinaryOp.SHL and a.range.low < 0:
             return self._helper("lp_shl", wide, a, b, exact)
         if op in (BinaryOp.SHL, BinaryOp.SHR):
-            a = convert(a, wide) if a.ctype is not wide else a  # C shifts in the type of the left operand alone
+            a = convert(a, wide) if a.ctype is not wide else a
         return self._write(op, a, b, exact)
 
     def _write(self, op: BinaryOp, a: Fragment, b: Fragment, values: Interval) -> Fragment:

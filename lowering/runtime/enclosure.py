@@ -42,7 +42,7 @@ from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Eva
 from layoutproof.ir.subst import fresh, names_in
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.ends import Arithmetic, Ends, unit
+from layoutproof.lowering.runtime.ends import Arithmetic, Ends, open_end, unit
 from layoutproof.lowering.runtime.inexact import Inexact
 
 Cells = Mapping[str, Sequence[tuple[int, ...]]]
@@ -197,15 +197,20 @@ class _Writer:
         def both(x: Expr, y: Expr) -> Expr:
             return Logical(LogicalOp.AND, x, y)
 
+        if a.is_known and b.is_known:
+            known = Compare(op, a.low, b.low)
+            return known, known
+        unknown = self._bind(open_end(a, b))
         match op:
             case CompareOp.LT | CompareOp.LE:
-                return Compare(op, a.high, b.low), Compare(op, a.low, b.high)
+                return Compare(op, a.high, b.low), Logical(LogicalOp.OR, unknown, Compare(op, a.low, b.high))
             case CompareOp.GT | CompareOp.GE:
-                return Compare(op, a.low, b.high), Compare(op, a.high, b.low)
+                return Compare(op, a.low, b.high), Logical(LogicalOp.OR, unknown, Compare(op, a.high, b.low))
             case _:
-                known = both(Compare(CompareOp.EQ, a.low, a.high), Compare(CompareOp.EQ, b.low, b.high))
-                certain = both(known, Compare(CompareOp.EQ, a.low, b.low))
-                possible = both(Compare(CompareOp.LE, a.low, b.high), Compare(CompareOp.GE, a.high, b.low))
+                points = both(Compare(CompareOp.EQ, a.low, a.high), Compare(CompareOp.EQ, b.low, b.high))
+                certain = both(points, Compare(CompareOp.EQ, a.low, b.low))
+                meet = both(Compare(CompareOp.LE, a.low, b.high), Compare(CompareOp.GE, a.high, b.low))
+                possible = Logical(LogicalOp.OR, unknown, meet)
                 return (certain, possible) if op is CompareOp.EQ else (Not(possible), Not(certain))
 
     def _require_known(self, *exprs: Expr) -> None:

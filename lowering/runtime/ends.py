@@ -41,6 +41,11 @@ class Ends:
         """What is stored of it."""
         return (self.low, self.high) if self.size is None or self.count is None else (self.low, self.high, self.size, self.count)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is one number, NaN perhaps. An end of other values that is NaN says that they may be anything."""
+        return self.low is self.high
+
 
 def unit(dtype: DType) -> float:
     """The distance from 1 to the next number of a type."""
@@ -86,6 +91,15 @@ def _magnitude(value: Expr) -> Expr:
 
 def _is(op: CompareOp, a: Expr, value: float) -> Expr:
     return Compare(op, a, const(value, a.dtype))
+
+
+def open_end(*values: Ends) -> Expr:
+    """Whether one of the ends is NaN."""
+    first, *others = (Compare(CompareOp.NE, end, end) for value in values for end in (value.low, value.high))
+    found: Expr = first
+    for other in others:
+        found = Logical(LogicalOp.OR, found, other)
+    return found
 
 
 class Arithmetic:
@@ -152,7 +166,12 @@ class Arithmetic:
                 return self._quotient(self.settled(a), self.settled(b))
             case BinaryOp.MIN | BinaryOp.MAX:
                 a, b = self.settled(a), self.settled(b)
-                return self._hull(a.dtype, Binary(op, a.low, b.low), Binary(op, a.high, b.high), 0)
+                low: Expr = Binary(op, a.low, b.low)
+                high: Expr = Binary(op, a.high, b.high)
+                if not (a.is_known and b.is_known):
+                    unknown, anything = self._bind(open_end(a, b)), const(float("nan"), low.dtype)
+                    low, high = Select(unknown, anything, low), Select(unknown, anything, high)
+                return self._hull(a.dtype, low, high, 0)
             case _:
                 raise TypeError(f"{op} on {a.dtype}")
 
@@ -178,8 +197,8 @@ class Arithmetic:
         certain = Compare(CompareOp.EQ, b.low, b.high)
         around = Logical(LogicalOp.AND, _is(CompareOp.LE, b.low, 0.0), _is(CompareOp.GE, b.high, 0.0))
         pole = self._bind(Select(certain, const(False, around.dtype), around))
-        low = self._bind(Select(pole, const(-_INFINITY, corners[0].dtype), _least(*corners)))
-        high = self._bind(Select(pole, const(_INFINITY, corners[0].dtype), _most(*corners)))
+        anything = const(float("nan"), corners[0].dtype)  # 0 / 0 may be among the quotients
+        low, high = (self._bind(Select(pole, anything, end)) for end in (_least(*corners), _most(*corners)))
         if self._inexact.division and a.dtype.bits <= 32:
             low, high = self._widened(a.dtype, low, high, Bound(self._inexact.division), a)
         return self._hull(a.dtype, low, high, 4)
@@ -252,13 +271,14 @@ class Arithmetic:
         return self._at_points(name, arguments)
 
     def _at_points(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
-        """A function of which only its values at known arguments are told: anything elsewhere (`tan`, `pow`)."""
+        """A function of which only its values at known arguments are told: anything elsewhere, NaN included (`tan`, `pow`)."""
         value = self._bind(Call(name, tuple(a.low for a in arguments)))
         known: Expr = Compare(CompareOp.EQ, arguments[0].low, arguments[0].high)
         for other in arguments[1:]:
             known = Logical(LogicalOp.AND, known, Compare(CompareOp.EQ, other.low, other.high))
         known = self._bind(known)
-        return Select(known, value, const(-_INFINITY, value.dtype)), Select(known, value, const(_INFINITY, value.dtype))
+        found = Select(known, value, const(float("nan"), value.dtype))
+        return self._bind(found), self._bind(found)  # two names: it is not a number that is known
 
     def _widened(self, dtype: DType, low: Expr, high: Expr, bound: Bound, argument: Ends) -> tuple[Expr, Expr]:
         """Ends moved apart by a bound. One ulp more: the bound is one on the distance from the exact value, not from the nearest number."""

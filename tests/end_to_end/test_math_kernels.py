@@ -12,7 +12,7 @@ import pytest
 
 from layoutproof.cli.trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
-from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, const
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
@@ -129,6 +129,24 @@ def test_a_choice_that_is_not_certain_is_enclosed_by_both() -> None:
     lazy = pointwise(lambda a: IfThenElseExpr(a > const(0.0, FLOAT32), a, Call("exp", (a,))))
     with pytest.raises(NoEnclosureError, match="hangs on a float"):
         enclose(lazy, numbers(), FAST_C, limit=10_000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(lambda x: Call("tan", (x,)), id="a function of an unknown argument"),
+        pytest.param(lambda x: (x - x) / (x - x), id="a quotient of zeros"),
+        pytest.param(lambda x: Binary(BinaryOp.MAX, Call("tan", (x,)), const(1.0, FLOAT32)), id="the larger of anything and 1"),
+        pytest.param(lambda x: Select(Call("tan", (x,)) < const(1.0, FLOAT32), const(2.0, FLOAT32), const(1.0, FLOAT32)), id="a choice"),
+    ],
+)
+def test_what_may_be_anything_may_be_nan(value: Callable[[Expr], Expr]) -> None:
+    """Where a value may be NaN as well as a number, neither is outside, nor what a comparison makes of either."""
+    func = pointwise(lambda a: value(Call("exp", (a,))))
+    found = enclose(func, numbers(), Inexact({"exp": Bound(3.0)}), limit=10_000)["B"]
+    possible = (1.0, 2.0) if isinstance(value(const(1.0, FLOAT32)), Select) else (1.0, 2.0, float("nan"))
+    for result in possible:
+        assert not outside(np.full(64, result, np.float32), found).any()
 
 
 def test_chosen_cells_of_a_large_program_are_enclosed() -> None:

@@ -20,7 +20,7 @@ from functools import partial
 
 from tests.oracle.comparing import Comparer, Difference
 from tests.oracle.expressions import FEATURES
-from tests.oracle.programs import DOCUMENTED, PENDING, Program, random_program
+from tests.oracle.programs import DOCUMENTED, Program, random_program
 from tests.oracle.scheduling import compare_schedules
 from tests.oracle.shrink import shrunk
 
@@ -106,10 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each program takes one")
     parser.add_argument("--fresh", action="store_true", help="another first seed every time")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    known = ", ".join((*FEATURES, "init"))
-    parser.add_argument(
-        "--without", default=",".join(sorted(DOCUMENTED | PENDING)), help=f"features to leave out, of {known}; default: %(default)s"
-    )
+    known = ", ".join(FEATURES)
+    parser.add_argument("--without", default=",".join(sorted(DOCUMENTED)), help=f"features to leave out, of {known}; default: %(default)s")
     options = parser.parse_args(arguments)
     without = frozenset(options.without.split(",")) - {""}
     seed = time.time_ns() % (1 << 40) if options.fresh else options.seed

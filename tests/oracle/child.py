@@ -17,6 +17,9 @@ from tests.oracle.messages import Job, Reply, Request
 
 Send = Callable[[Reply], None]
 
+SIMPLIFIERS = ["tirx.StmtSimplify", "s_tir.StmtSimplify", "tirx.RemoveNoOp"]
+"""Passes that replace expressions by what TVM takes to be the same."""
+
 
 def serve(requests: Connection, replies: Connection) -> None:
     """Answer requests until there are no more."""
@@ -28,7 +31,7 @@ def serve(requests: Connection, replies: Connection) -> None:
         if request.library is not None:
             run_library(request.library, request.jobs, replies.send)
         else:
-            run_tvm(request.jobs, replies.send)
+            run_tvm(request.jobs, replies.send, request.plain)
         replies.send(Reply("end"))
 
 
@@ -51,7 +54,7 @@ def run_library(path: str, jobs: Sequence[Job], send: Send) -> None:
             send(Reply("done", job.key, outputs=outputs))
 
 
-def run_tvm(jobs: Sequence[Job], send: Send) -> None:
+def run_tvm(jobs: Sequence[Job], send: Send, plain: bool = False) -> None:
     """Read, compile and run functions by TVM; those that it refuses are told apart from the others."""
     read: dict[str, Any] = {}
     for job in jobs:
@@ -60,7 +63,7 @@ def run_tvm(jobs: Sequence[Job], send: Send) -> None:
         # Whatever TVM raises is its refusal of this text, and goes to the parent.
         except Exception as problem:  # noqa: BLE001  # whatever TVM raises is its refusal
             send(Reply("refused", job.key, f"reading: {_first_lines(problem)}"))
-    functions = _compile(read, send)
+    functions = _compile(read, send, plain)
     for job in jobs:
         if job.key in functions:
             _run(job, functions[job.key], send)
@@ -72,14 +75,14 @@ def _read(job: Job) -> Any:
     return tvm.script.from_source(job.function).with_attr("global_symbol", job.key)
 
 
-def _compile(read: Mapping[str, Any], send: Send) -> dict[str, Any]:
+def _compile(read: Mapping[str, Any], send: Send, plain: bool) -> dict[str, Any]:
     """All of them at once; where TVM refuses, in halves, until what it refuses stands alone."""
     import tvm
 
     if not read:
         return {}
     try:
-        with tvm.target.Target("llvm"):
+        with tvm.transform.PassContext(disabled_pass=SIMPLIFIERS if plain else []), tvm.target.Target("llvm"):
             compiled = tvm.compile(tvm.IRModule(dict(read)), target="llvm")
             module = compiled.jit()
         return {key: module[key] for key in read}
@@ -89,8 +92,8 @@ def _compile(read: Mapping[str, Any], send: Send) -> dict[str, Any]:
             return {}
         keys = list(read)
         middle = len(keys) // 2
-        first = _compile({k: read[k] for k in keys[:middle]}, send)
-        return first | _compile({k: read[k] for k in keys[middle:]}, send)
+        first = _compile({k: read[k] for k in keys[:middle]}, send, plain)
+        return first | _compile({k: read[k] for k in keys[middle:]}, send, plain)
 
 
 def _run(job: Job, function: Any, send: Send) -> None:

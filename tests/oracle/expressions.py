@@ -18,11 +18,11 @@ MATH = (
     "exp", "exp2", "log", "log2", "log10", "tanh", "sigmoid", "erf", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "atan",
 )  # fmt: skip
 
-FEATURES = ("bare", "mixed", "round", "math", "and-or", "overflow", "bfloat16", "shifted", "folded")
+FEATURES = ("bare", "mixed", "round", "math", "init", "lazy", "overflow", "bfloat16", "shifted", "folded")
 """What a program may contain that is told apart: numbers without a type beside other types than their own, operands of two types,
-`T.round`, functions that round by more than one operation, `and`/`or` with operands that can trap, integers of 32 and 64 bits whose
-operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an index that is shifted or reversed, and floats that TVM folds
-as it folds integers."""
+`T.round`, functions that round by more than one operation, reductions whose init may run late or not at all, a division on the right of
+`and`/`or` that can trap, integers of 32 and 64 bits whose operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an
+index that is shifted or reversed, and floats that TVM folds as it folds integers."""
 
 WIDE = ("int32", "int64", "uint32", "uint64")
 _SHIFTS = re.compile(r" - |\+ \(*\d|\d\)* \+ ")
@@ -57,6 +57,7 @@ class Expressions:
         self.used: set[str] = set()
         self.barred: frozenset[str] = frozenset()
         self.turned: set[str] = set()
+        self.guarded = False  # to the right of `and` or `or`, which TVM computes whatever stands on the left
 
     def may(self, feature: str, chance: float) -> bool:
         """Whether to use a feature now."""
@@ -161,7 +162,7 @@ class Expressions:
     def leaf(self, dtype: str) -> str:
         """A load, a let, a loop variable; seldom a number, since TVM folds what is made of numbers alone before it generates code."""
         if self.rng.random() < 0.2:
-            limit = dtype != "bool" and self.rng.random() < 0.2
+            limit = dtype != "bool" and self.rng.random() < 0.2 and (dtype != "bfloat16" or self.may("bfloat16", 1.0))
             return f'T.{self.rng.choice(["min_value", "max_value"])}("{dtype}")' if limit else literal(dtype, self.rng)
         return self.named(dtype)
 
@@ -189,6 +190,10 @@ class Expressions:
             text = self.clamped(text, other.dtype, dtype)
         return f'T.Cast("{dtype}", {text})'
 
+    def has_values(self, dtype: str) -> bool:
+        """Whether there is a value of a type that is no constant; TVM folds conversions of constants by rules of their own."""
+        return dtype != "bfloat16" or "bfloat16" not in self.without or any(c.dtype == dtype for c in self.scope.cells)
+
     def chosen(self, dtype: str, depth: int) -> str:
         """One of two values."""
         a, b, condition = self.solid(dtype, depth), self.value(dtype, depth), self.solid("bool", min(depth, 1))
@@ -206,7 +211,7 @@ class Expressions:
 
     def converted(self, dtype: str, depth: int) -> str:
         """A value of another type, converted."""
-        source = self.rng.choice([t for t in TYPES if t != dtype and t not in self.barred])
+        source = self.rng.choice([t for t in TYPES if t != dtype and t not in self.barred and self.has_values(t)])
         text = self.solid(source, depth)
         if source in FLOATS and dtype in INTEGERS:
             text = self.clamped(text, source, dtype)
@@ -231,10 +236,10 @@ class Expressions:
         """A truth value made by an operator."""
         rng = self.rng
         if rng.random() < 0.3:
-            a, b = self.solid("bool", depth), self.value("bool", depth)
-            self.used.add("and-or")
-            if "and-or" in self.without and ("/" in b or "%" in b or "trunc" in b):
-                return a
+            a, outside = self.solid("bool", depth), self.guarded
+            self.guarded = outside or not self.may("lazy", 1.0)
+            b = self.value("bool", depth)
+            self.guarded = outside
             return rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
         dtype = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
         a, b = self.solid(dtype, depth), self.value(dtype, depth)
@@ -249,7 +254,8 @@ class Expressions:
         """A number as Python writes it, to stand beside a value."""
         rng = self.rng
         if dtype in INTEGERS or rng.random() < 0.3:
-            return str(rng.choice([0, 1, 2, 3, 7, 100, 127, 128, 255, 300, 1000, 40000, 2**31 - 1]))
+            zero, large = ([] if dtype in FLOATS and "folded" in self.without else [0]), ([] if "overflow" in self.without else [2**31 - 1])
+            return str(rng.choice([*zero, 1, 2, 3, 7, 100, 127, 128, 255, 300, 1000, 40000, *large]))
         return repr(rng.choice([0.5, 1.5, 2.3, 0.1, 3.0, 1e-3, 1000.7]))
 
     def integer_operation(self, dtype: str, depth: int) -> str:
@@ -274,11 +280,18 @@ class Expressions:
         if self.may("bare", 0.15):
             return f'T.Cast("{dtype}", {a} {operator} {self.bare(dtype)})'
         if self.may("mixed", 0.08):
-            other = rng.choice(INTEGERS)
-            return f'T.Cast("{dtype}", {a} {operator} {self.value(other, depth)})'
+            return self.of_two_types(a, dtype, operator, depth)
         if rng.random() < 0.1:
             return f"T.{ {'+': 'Add', '-': 'Sub', '*': 'Mul'}[operator] }({a}, {b})"
         return f"({a} {operator} {b})"
+
+    def of_two_types(self, a: str, dtype: str, operator: str, depth: int) -> str:
+        """An operator over integers of two types."""
+        other = self.rng.choice(INTEGERS)
+        b = self.calm(self.value(other, depth), other)
+        if "overflow" in self.without and {dtype, other} & {"uint32", "uint64"}:
+            operator = "+" if {dtype, other} <= set(UNSIGNED) else self.rng.choice("&|^")
+        return f'T.Cast("{dtype}", {a} {operator} {b})'
 
     def bits(self, dtype: str, depth: int) -> str:
         """Bitwise operators."""
@@ -289,7 +302,7 @@ class Expressions:
         """The four divisions, by something that is not zero and mostly not -1."""
         rng = self.rng
         a, b = self.solid(dtype, depth), self.solid(dtype, depth)
-        match rng.randrange(4):
+        match 0 if self.guarded else rng.randrange(4):
             case 0:
                 divisor = f"T.max({b}, T.{dtype}({rng.choice([1, 2, 5])}))"
             case 1 if dtype in SIGNED:
@@ -334,14 +347,15 @@ class Expressions:
             return f"T.{rng.choice(names)}({a})"
         if rng.random() < 0.1:
             return f"(-{a})"
-        if "folded" in self.without:
-            return f"({a} {rng.choice('+-*/')} {self.apart_from(a, dtype)})"
         operator = rng.choice("+-*/")
         if self.may("bare", 0.15):
             return f'T.Cast("{dtype}", {a} {operator} {self.bare(dtype)})'
         if self.may("mixed", 0.08):
             other = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
-            return f'T.Cast("{dtype}", {a} {operator} {self.solid(other, depth)})'
+            b = self.apart_from(a, other) if "folded" in self.without else self.solid(other, depth)
+            return f'T.Cast("{dtype}", {a} {operator} {b})'
+        if "folded" in self.without:
+            return f"({a} {operator} {self.apart_from(a, dtype)})"
         if operator == "/":  # TVM refuses a constant divisor that is zero
             divisor = self.solid(dtype, depth) if rng.random() < 0.7 else f"T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})"
             return f"({a} / {divisor})"
@@ -350,5 +364,5 @@ class Expressions:
     def apart_from(self, text: str, dtype: str) -> str:
         """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, and folds products with zero."""
         cells = [c for c in self.scope.cells if c.dtype == dtype and c.name not in text]
-        number = f"T.{dtype}({self.rng.choice([0.5, 3.0, -7.0, 0.25, 1.5])})"
+        number = f"T.{dtype}({self.rng.choice([0.5, 3.0, -7.0, 0.25, 1.5] if dtype in FLOATS else [1, 2, 3, 7, 100])})"
         return self.load(self.rng.choice(cells)) if cells and self.rng.random() < 0.8 else number

@@ -23,10 +23,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """Jobs of one batch; without a library they are compiled by TVM."""
+    """Jobs of one batch; without a library they are compiled by TVM, without its simplifier where `plain` is set."""
 
     jobs: Sequence[Job]
     library: str | None = None
+    plain: bool = False
 
 
 @dataclass(frozen=True)

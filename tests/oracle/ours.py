@@ -15,7 +15,7 @@ from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.codegen.c import CSource, emit_c
+from layoutproof.lowering.codegen.c import CSource
 from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.runtime.native import compile_library, find_compiler
 
@@ -52,11 +52,11 @@ def interpret(text: str, runs: Runs, *, plain: bool = False) -> Interpreted:
     return Interpreted(func, tuple(outputs))
 
 
-def emitted(func: PrimFunc) -> CSource:
-    """The C of a function, lowered by the passes that every build takes; what they propose is compared here, not proved."""
+def lowered(func: PrimFunc) -> PrimFunc:
+    """A function after the passes that every build takes; what they propose is compared here, not proved."""
     for step in LOWERING:
         func = step.propose(func).new
-    return emit_c(func)
+    return func
 
 
 def build_library(sources: Mapping[str, CSource], folder: Path) -> Path:

@@ -51,8 +51,9 @@ class Runner:
             pipe.close()
         self.process = self.pipes = None
 
-    def run(self, jobs: Sequence[Job], library: str | None = None) -> dict[str, Outcome]:
+    def run(self, jobs: Sequence[Job], library: str | None = None, *, plain: bool = False) -> dict[str, Outcome]:
         """The outcome of each job, by its key. Where the child dies in one it goes on with the others.
+        `plain` has TVM compile without its simplifier.
 
         Where it dies before it runs any, the batch is halved until the job that kills it stands alone: that one is refused.
         """
@@ -60,7 +61,7 @@ class Runner:
         batches = [list(jobs)] if jobs else []
         while batches:
             batch = batches.pop()
-            ended, running = self._attempt(Request(batch, library), found)
+            ended, running = self._attempt(Request(batch, library, plain), found)
             if not ended:
                 how = self._death()
                 if running is not None:

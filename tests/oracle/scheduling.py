@@ -33,7 +33,7 @@ from tests.oracle.expressions import Cell
 from tests.oracle.messages import Job
 from tests.oracle.numbers import random_array
 from tests.oracle.ours import interpret
-from tests.oracle.programs import DOCUMENTED, PENDING, Program, random_program
+from tests.oracle.programs import DOCUMENTED, Program, random_program
 from tests.oracle.runner import Outcome, Runner
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +105,7 @@ def judged(scheduled: Scheduled, old: Outcome, new: Outcome) -> tuple[str, Diffe
 def try_schedule(seed: int) -> Scheduled | None:
     """A random program with random accepted steps; None where none was accepted, or the program faults on its inputs."""
     rng = Random(seed)
-    program = operator(rng, seed) if rng.random() < 0.4 else random_program(seed, DOCUMENTED | PENDING)
+    program = operator(rng, seed) if rng.random() < 0.4 else random_program(seed, DOCUMENTED)
     ours = interpret(program.text, program.runs)
     runs = tuple(run for run, output in zip(program.runs, ours.outputs, strict=False) if output is not None)
     if ours.func is None or not runs:

@@ -44,6 +44,7 @@ DIVISIONS = ("{} // {}", "{} % {}", "T.floordiv({}, {})", "T.floormod({}, {})", 
 BITS = ("{} & {}", "{} | {}", "{} ^ {}", "{} << {}", "{} >> {}", "T.bitwise_and({}, {})", "T.shift_left({}, {})", "T.shift_right({}, {})")
 SHIFTS = ("{} << {}", "{} >> {}", "T.shift_left({}, {})", "T.shift_right({}, {})")
 STRICT = ("T.Select(c > 0, {}, {})", "T.Add({}, {})", "T.Mul({}, {})", "T.Min({}, {})", "T.Div({}, {})")
+SIGNS = ("-{}", "-({} + A[1])", "-{} * B[0]")
 OTHERS = ("{} / {}", "T.pow({}, {})")
 OPERATORS = (*ARITHMETIC, *COMPARISONS, *DIVISIONS, *BITS, *STRICT, *OTHERS)
 
@@ -108,4 +109,23 @@ def test_numbers_beside_every_type(operator: str) -> None:
     if operator not in COMPARISONS:  # Python turns `1 < x` around before TVM sees it
         cases += [(n, "B[0]", a, a) for a, n in product(TYPES, numbers)]
     found = list(differences(operator, iter(cases)))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("operator", SIGNS)
+def test_signs_keep_the_type(operator: str) -> None:
+    """`-` has the type of its operand, however narrow, and is refused of what has no -1, as TVM refuses it."""
+    operands = ("A[0]", "2", "True", "(2 * 3)") if operator != "-({} + A[1])" else ("A[0]",)
+    found = list(differences(operator, ((operand, "", a, a) for operand, a in product(operands, TYPES))))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_complements_keep_the_type(dtype: str) -> None:
+    """`~` has its operand's type however wide, and is written as TVM reads it; of a number it is Python's."""
+    typed = read_here("~A[0]", dtype, dtype)
+    assert typed is not None
+    assert read_by_tvm(typed, dtype, dtype).expr_ty().dtype == dtype  # type: ignore[attr-defined]
+    numbers = ("(2 * 3)", "0", "True") if not dtype.startswith("uint") else ()
+    found = list(differences("~{} & A[1]", ((number, "", dtype, dtype) for number in numbers)))
     assert not found, "\n".join(found)
