@@ -125,7 +125,7 @@ def test_complements_keep_the_type(dtype: str) -> None:
     """`~` has its operand's type however wide, and is written as TVM reads it; of a number it is Python's."""
     typed = read_here("~A[0]", dtype, dtype)
     assert typed is not None
-    assert read_by_tvm(typed, dtype, dtype).expr_ty().dtype == dtype  # type: ignore[attr-defined]
+    assert read_by_tvm(typed, dtype, dtype).expr_ty().dtype == dtype  # type: ignore[attr-defined]  # TVM says PrimExpr; this one has a type
     numbers = ("(2 * 3)", "0", "True") if not dtype.startswith("uint") else ()
     found = list(differences("~{} & A[1]", ((number, "", dtype, dtype) for number in numbers)))
     assert not found, "\n".join(found)
