@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from layoutproof.cli import codes
+from layoutproof.cli.gate.loading import remarks_on
 from layoutproof.cli.output import check_writable, exit_code, show, write_files
 from layoutproof.cli.progress import stages
 from layoutproof.cli.render.build_report import build_to_dict, render_build
@@ -20,7 +21,6 @@ from layoutproof.cli.report import BuildResult, Refusal, RunReport
 from layoutproof.cli.running import apply_and_lower, build_or_refuse, chosen_device
 from layoutproof.cli.values import choose_function
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.script.init_check import check_init
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.codegen.opencl.emit import emit_opencl
 from layoutproof.lowering.conventions import runtime_layouts
@@ -71,7 +71,7 @@ def build_program(
     func = choose_function(program, function)
     schedule = Schedule(func)
     passes = passes_of(load_trace(trace_path) if trace_path is not None else [])
-    for diagnostic in check_init(func):
+    for diagnostic in remarks_on(func):
         click.echo(diagnostic.render(), err=True)
     name = f"{program}:{func.name}"
     with stages(len(passes) + 3) as advance:

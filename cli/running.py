@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from layoutproof.cli import codes
+from layoutproof.cli.gate.loading import remarks_on
 from layoutproof.cli.made_up import check_amount, logical_shapes
 from layoutproof.cli.output import check_writable, emit, exit_code, show, write_file
 from layoutproof.cli.progress import Advance, stages
@@ -19,7 +20,6 @@ from layoutproof.cli.trial import compare_kernel
 from layoutproof.cli.values import choose_function, read_sizes
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.interp import Fault
-from layoutproof.ir.script.init_check import check_init
 from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.passes import Pass
@@ -54,7 +54,7 @@ def run_program(
     passes = passes_of(load_trace(trace_path) if trace_path is not None else [])
     logical_shapes(func, runtime_layouts(func), numbers)
     check_amount(func, numbers)
-    for diagnostic in check_init(func):
+    for diagnostic in remarks_on(func):
         click.echo(diagnostic.render(), err=True)
     name = f"{program}:{func.name}"
     with stages(len(passes) + 3) as advance:

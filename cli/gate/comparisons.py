@@ -13,7 +13,7 @@ from layoutproof.cli.gate.compared import findings_of, kept_by, notes_of, step_o
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.known import remembered, store_of
 from layoutproof.cli.gate.loading import function_of, text_of
-from layoutproof.cli.gate.notes import details
+from layoutproof.cli.gate.notes import details, remarks_of
 from layoutproof.cli.gate.outcome import Kind, Outcome, Place
 from layoutproof.cli.gate.schedules import REPORT, timeless
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -131,7 +131,7 @@ def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: b
         compared.status.value,
         (step_of(compared),),
         findings_of(compared),
-        notes_of(compared),
+        (*notes_of(compared), *remarks_of(compared.before, compared.after)),
         compared.seconds,
         detail=details([compared]) if detail else None,
         compared=_keys(item, compared),

@@ -48,6 +48,14 @@ def function_of(path: str, text: str, name: str | None) -> PrimFunc:
     return next(iter(functions.values()))
 
 
+def remarks_on(func: PrimFunc) -> tuple[Diagnostic, ...]:
+    """What to know of a program that is right: where an init may not run, and what TVM computes otherwise. Warnings and notes."""
+    from layoutproof.ir.script.init_check import check_init
+    from layoutproof.ir.script.upstream_check import check_upstream
+
+    return (*check_init(func), *check_upstream(func))
+
+
 def text_of(path: str) -> str:
     """A file's text as it is now. Raises LayoutproofError."""
     path = place_of(path)

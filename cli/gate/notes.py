@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.cli.gate import compared
 from layoutproof.cli.gate.findings import digest, nothing_proved, of_verdict, of_verdicts
 from layoutproof.cli.gate.items import Options
-from layoutproof.cli.gate.outcome import Finding, Outcome
+from layoutproof.cli.gate.loading import remarks_on
+from layoutproof.cli.gate.outcome import Finding, Outcome, Place
 from layoutproof.cli.gate.paths import steady_path
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
+    from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.illegal import IllegalTransform
     from layoutproof.lowering.schedule import Schedule
@@ -55,6 +57,13 @@ def notes_of(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
     asked = dict.fromkeys(v.reason for v in verdicts if v.claim == FITS and v.status is Status.PROVED and v.reason is not None)
     return (f"all steps hold {needed}", *asked)
+
+
+def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
+    """What to know of how programs are read, a line each, with its place; once, where two say the same of one place."""
+    said = (remark for func in functions for remark in remarks_on(func))
+    places = ((remark, f"{Place.of(remark.span)}: " if remark.span is not None else "") for remark in said)
+    return tuple(dict.fromkeys(f"{remark.severity.value}[{remark.code}] {place}{remark.message}" for remark, place in places))
 
 
 def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:

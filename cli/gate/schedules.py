@@ -184,7 +184,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
         verdict=notes.worst_of(steps),
         steps=steps,
         findings=of_verdicts(schedule),
-        notes=notes.notes_of([verdict for step in schedule.steps for verdict in step.verdicts]),
+        notes=(*notes.notes_of([verdict for step in schedule.steps for verdict in step.verdicts]), *notes.remarks_of(func)),
         seconds=notes.seconds_of(steps),
         certificate=options.certificate,
         detail=notes.details([schedule]) if options.detail else None,

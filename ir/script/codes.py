@@ -24,6 +24,7 @@ FUNCTIONS = "LP126"
 BUFFER_USE = "LP127"
 ASSERTION = "LP128"
 INIT_GUARDED = "LP129"
+UPSTREAM_DIFFERS = "LP133"
 
 MEANINGS: Mapping[str, str] = {
     SYNTAX: "The text is not Python syntax. Programs and maps are read with Python's grammar; nothing in them is executed.",
@@ -46,4 +47,5 @@ MEANINGS: Mapping[str, str] = {
     BUFFER_USE: "A buffer is used in a way that does not fit it: without indices, with too many, or matched to no parameter.",
     ASSERTION: "An assertion about a type in the text is false.",
     INIT_GUARDED: "A block's init may not run, as its guard excludes the first step or the reduction is empty, or may come late.",
+    UPSTREAM_DIFFERS: "TVM 0.27 computes something else of this: it simplifies floats, keeps bfloat16 wide, or reads past a guard.",
 }

@@ -272,3 +272,19 @@ def test_the_baseline_names_the_pair(call: Caller, folder: Path) -> None:
     call("compare", "before.py", "wrong.py", *LAYOUT, "--write-baseline", "base.json")
     (entry,) = json.loads(Path("base.json").read_text())["entries"]
     assert (entry["file"], entry["name"], entry["status"]) == ("wrong.py", "before.py -> wrong.py", "refuted")
+
+
+def test_remarks_on_the_programs(call: Caller, tmp_path: Path) -> None:
+    """What TVM computes otherwise is told of programs that are compared, once, with its place; so is it of a schedule's program."""
+    program, trace = tmp_path / "sums.py", tmp_path / "sums.json"
+    program.write_text(
+        '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
+        '    for i in range(8):\n        with T.sblock("b"):\n            v = T.axis.spatial(8, i)\n'
+        "            B[v] = (A[v] + T.float32(100)) - A[v]\n"
+    )
+    trace.write_text('[["split", {"block": "b", "loop": "i", "factors": [2, 4]}]]')
+    for arguments in (("compare", str(program), str(program)), ("check", str(program), "--trace", str(trace))):
+        result = call(*arguments)
+        assert result.code == 0, result.err
+        assert result.out.count("warning[LP133]") == 1
+        assert f"{program.name}:6:20: a term with both signs" in result.out

@@ -1,0 +1,114 @@
+"""Where TVM 0.27 computes something else than a text says here, by choice of one of the two: the table in `docs/reference/programs.md`.
+
+Only forms that can be seen in the text are told: whether arithmetic overflows is in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.diagnostic import Diagnostic, Severity
+from layoutproof.ir.dtype import BFLOAT16
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IntImm, Logical
+from layoutproof.ir.intrinsics import Call, Limit
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script import codes
+from layoutproof.ir.visit import children, loads_in, walk
+
+_SUMS = (BinaryOp.ADD, BinaryOp.SUB)
+_EXACT = (BinaryOp.MIN, BinaryOp.MAX)
+
+
+def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
+    """One diagnostic for each kind of difference, at the first place that has it: warnings, and a note for what is read past a guard."""
+    expressions = [node for node in walk(f.body) if isinstance(node, Expr)]
+    return tuple(found for check in _CHECKS if (found := check(expressions)) is not None)
+
+
+def _warning(e: Expr, message: str, help: str | None = None, severity: Severity = Severity.WARNING) -> Diagnostic:
+    return Diagnostic(codes.UPSTREAM_DIFFERS, message, e.span, severity, help=help)
+
+
+def _narrow_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A value that is rounded to bfloat16 and computed with again."""
+    for e in expressions:
+        wide = isinstance(e, Cast) and e.dtype.is_float and e.value.dtype.element == BFLOAT16
+        if not wide and e.dtype.element != BFLOAT16:
+            continue
+        parts = (part for part in children(e) if isinstance(part, Expr) and part.dtype.element == BFLOAT16)
+        if (wide or _rounds(e)) and any(map(_rounds, parts)):
+            return _warning(e, "every operation on bfloat16 rounds; TVM computes in float32, and rounds what is stored")
+    return None
+
+
+def _rounds(e: Expr) -> bool:
+    """Whether a bfloat16 is the result of a rounding."""
+    return isinstance(e, Call | Cast) or (isinstance(e, Binary) and e.op not in _EXACT)
+
+
+def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """Floats that TVM simplifies as if they were exact."""
+    for e in expressions:
+        if not isinstance(e, Binary) or not e.dtype.is_float:
+            continue
+        if e.op in _SUMS:
+            terms = list(_terms(e, True))
+            if any((term, not positive) in terms for term, positive in terms if not isinstance(term, FloatImm)):
+                return _warning(e, "a term with both signs is added and taken away, with roundings between; TVM leaves both out")
+        if e.op is BinaryOp.MUL and any(isinstance(side, FloatImm) and side.value == 0 for side in (e.lhs, e.rhs)):
+            return _warning(e, "a product with zero may be NaN or a zero of either sign; TVM takes it for 0")
+    return None
+
+
+def _terms(e: Expr, positive: bool) -> Iterator[tuple[Expr, bool]]:
+    """The terms of a sum, with their signs."""
+    if isinstance(e, Binary) and e.op in _SUMS:
+        yield from _terms(e.lhs, positive)
+        yield from _terms(e.rhs, positive == (e.op is BinaryOp.ADD))
+    else:
+        yield e, positive
+
+
+def _truth_of_constant(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A constant between -1 and 1 that becomes a truth value."""
+    for e in expressions:
+        if isinstance(e, Cast) and e.dtype.is_bool and isinstance(e.value, FloatImm) and 0 < abs(e.value.value) < 1:
+            return _warning(e, f"{e.value.value} is not zero, so this is True; TVM makes it an integer first, and has False")
+    return None
+
+
+def _limit_of_bfloat16(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """The largest finite bfloat16, which TVM has not."""
+    for e in expressions:
+        if isinstance(e, Limit) and e.dtype.element == BFLOAT16 and e.kind.value != "infinity":
+            return _warning(e, f"T.{e.kind.value} of bfloat16 is finite; in TVM it becomes an infinity where it is stored")
+    return None
+
+
+def _behind_a_guard(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A load on the right of `and` or `or` at an index that is not constant: TVM reads it whatever the left side says."""
+    for e in expressions:
+        if not isinstance(e, Logical):
+            continue
+        for load in loads_in(e.rhs):
+            if not all(isinstance(index, IntImm) for index in load.indices) and not _is_loaded(load, e.lhs):
+                message = f"{load.buffer.name} is read where the left side leaves the answer open; TVM's code for LLVM reads it always"
+                help = "a branch inside a branch, or T.if_then_else, is lazy everywhere"
+                return _warning(load, message, help, Severity.NOTE)
+    return None
+
+
+def _is_loaded(load: BufferLoad, left: Node) -> bool:
+    """Whether the left side has the same load, which is then read in any case."""
+    return load in loads_in(left)
+
+
+_CHECKS: Sequence[Callable[[Sequence[Expr]], Diagnostic | None]] = (
+    _narrow_floats,
+    _folded_floats,
+    _truth_of_constant,
+    _limit_of_bfloat16,
+    _behind_a_guard,
+)

@@ -1,0 +1,57 @@
+"""Forms of which TVM makes something else are told, and forms beside them are not."""
+
+import pytest
+
+from layoutproof.ir.script.reader import loads
+from layoutproof.ir.script.upstream_check import check_upstream
+
+HEAD = (
+    '@T.prim_func\ndef f(A: T.Buffer((8,), "float32"), H: T.Buffer((8,), "bfloat16"),'
+    ' C: T.Buffer((8,), "bool"), N: T.Buffer((8,), "int32")):\n'
+    "    for i in range(8):\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "severities"),
+    [
+        ("A[i] = (A[i] + A[0]) - A[i]", ["warning"]),
+        ("A[i] = A[i] - (A[0] + A[i])", ["warning"]),
+        ("A[i] = A[i] - (A[0] - A[i])", []),
+        ("A[i] = (A[i] + A[0]) - A[1]", []),
+        ("A[i] = (A[i] + T.float32(1)) - T.float32(1)", []),
+        ("A[i] = A[i] * T.float32(0)", ["warning"]),
+        ("A[i] = A[i] * T.float32(2)", []),
+        ("N[i] = (N[i] + 3) - N[i]", []),
+        ("H[i] = H[i] * H[0] + H[1]", ["warning"]),
+        ("H[i] = H[i] * H[0]", []),
+        ("H[i] = T.max(H[i], H[0]) + H[1]", []),
+        ('A[i] = T.Cast("float32", T.Cast("bfloat16", A[i]))', ["warning"]),
+        ('A[i] = T.Cast("float32", H[i])', []),
+        ('H[i] = T.max_value("bfloat16")', ["warning"]),
+        ('H[i] = T.infinity("bfloat16")', []),
+        ('C[i] = T.Cast("bool", T.float32(0.5))', ["warning"]),
+        ("C[i] = 0.5", ["warning"]),
+        ('C[i] = T.Cast("bool", T.float32(1.5))', []),
+        ('C[i] = T.Cast("bool", A[i])', []),
+        ("C[i] = i < 4 and A[i + 4] > T.float32(0)", ["note"]),
+        ("C[i] = i >= 4 or A[i + 4] > T.float32(0)", ["note"]),
+        ("C[i] = A[i] > T.float32(0) and A[i] < T.float32(1)", []),
+        ("C[i] = i < 4 and A[0] > T.float32(0)", []),
+        ("C[i] = i < 4 and i > 1", []),
+        ("A[i] = T.if_then_else(i < 4, A[i + 4], T.float32(0))", []),
+    ],
+)
+def test_what_tvm_computes_otherwise_is_told(line: str, severities: list[str]) -> None:
+    """One diagnostic for each kind of difference, at a place in the text."""
+    found = check_upstream(loads(f"{HEAD}        {line}\n"))
+    assert [d.severity.value for d in found] == severities
+    assert all(d.code == "LP133" and d.span is not None for d in found)
+
+
+def test_each_kind_is_told_once() -> None:
+    """A program with many such forms has one message for each kind, at the first of them."""
+    lines = ("A[i] = (A[i] + A[0]) - A[i]", "A[i] = A[i] * T.float32(0)", 'H[i] = T.min_value("bfloat16")', "H[i] = H[i] * H[0] + H[1]")
+    text = HEAD + "".join(f"        {line}\n" for line in lines * 2)
+    found = check_upstream(loads(text))
+    assert sorted(d.span.line for d in found if d.span is not None) == [4, 6, 7]
