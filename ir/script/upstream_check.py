@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IntImm, Logical
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, FloatImm, IntImm, Logical
 from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
@@ -51,6 +51,8 @@ def _rounds(e: Expr) -> bool:
 def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
     """Floats that TVM simplifies as if they were exact."""
     for e in expressions:
+        if isinstance(e, Compare) and e.lhs.dtype.is_float and e.lhs == e.rhs:
+            return _warning(e, "a float is compared with itself, which tells whether it is NaN; TVM takes it to be none")
         if not isinstance(e, Binary) or not e.dtype.is_float:
             continue
         if e.op in _SUMS:

@@ -163,7 +163,7 @@ class _Writer:
 
     def _select(self, e: Select) -> Ends:
         then, otherwise = self.value(e.then), self.value(e.otherwise)
-        if not _reads_floats(e.condition, self._known):
+        if not self._reads_floats(e.condition):
             return self.arithmetic.choose(e.condition, then, otherwise)
         return self.arithmetic.either(*self._truth(e.condition), then, otherwise)
 
@@ -215,8 +215,17 @@ class _Writer:
 
     def _require_known(self, *exprs: Expr) -> None:
         for e in exprs:
-            if _reads_floats(e, self._known):
+            if self._reads_floats(e):
                 raise NoEnclosureError("a condition, an index or an integer hangs on a float")
+
+    def _reads_floats(self, e: Expr) -> bool:
+        """Whether an expression has a float of which only two ends may be known: from memory, named, or of an inexact function."""
+        return any(
+            (isinstance(n, BufferLoad) and n.dtype.is_float)
+            or (isinstance(n, Var) and n.name in self._known)
+            or (isinstance(n, Call) and self.arithmetic.is_inexact(n))
+            for n in walk(e)
+        )
 
     # --- statements
 
@@ -284,11 +293,6 @@ class _Writer:
                 mapped.append((handle, part))
         attrs = Attributes({APART: True}) if self.func.noalias else Attributes()
         return PrimFunc(self.func.name, tuple(params), tuple(mapped), self.statement(self.func.body), attrs)
-
-
-def _reads_floats(e: Expr, known: Mapping[str, Ends]) -> bool:
-    """Whether an expression reads a float from memory, or one that was named."""
-    return any((isinstance(n, BufferLoad) and n.dtype.is_float) or (isinstance(n, Var) and n.name in known) for n in walk(e))
 
 
 def enclose(

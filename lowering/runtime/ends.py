@@ -220,6 +220,10 @@ class Arithmetic:
         low, high = Cast(dtype, a.low), Cast(dtype, a.high)
         return self._hull(dtype, self._wide(low), self._wide(high), 0) if self.loose else self._hull(dtype, low, high, 0)
 
+    def is_inexact(self, call: Call) -> bool:
+        """Whether a kernel may compute a function a little off."""
+        return call.dtype.is_float and self._inexact.bound(call) is not None
+
     def call(self, call: Call, arguments: list[Ends]) -> Ends:
         """A math function."""
         arguments = [self.settled(a) for a in arguments]

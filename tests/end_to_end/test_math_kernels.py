@@ -175,3 +175,14 @@ def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.Mon
         name, "rsqrt 4"
     )
     assert bounds is None or any(f"in units in the last place: {bounds};" in note for note in kernel.report.notes)
+
+
+@pytest.mark.parametrize(
+    "line", ['N[i] = T.Cast("int32", T.exp(T.Cast("float32", N[i])))', "if T.exp(T.Cast('float32', N[i])) > T.float32(1): N[i] = 0"]
+)
+def test_an_integer_of_an_inexact_function(line: str) -> None:
+    """What a function of integers alone decides is as uncertain as what one of floats does."""
+    func = loads(f'@T.prim_func\ndef f(N: T.Buffer((4,), "int32")):\n    for i in range(4):\n        {line}\n')
+    with pytest.raises(NoEnclosureError):
+        enclose(func, {"N": np.zeros(4, np.int32)}, FAST_C, limit=1000)
+    assert enclose(func, {"N": np.zeros(4, np.int32)}, EXACT, limit=1000)["N"].low.shape == (4,)

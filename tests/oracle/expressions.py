@@ -242,7 +242,8 @@ class Expressions:
             self.guarded = outside
             return rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
         dtype = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
-        a, b = self.solid(dtype, depth), self.value(dtype, depth)
+        a = self.solid(dtype, depth)
+        b = self.apart_from(a, dtype) if dtype in FLOATS and "folded" in self.without else self.value(dtype, depth)
         relation = rng.choice(["<", "<=", ">", ">=", "==", "!="])
         if self.may("bare", 0.1):
             b = self.bare(dtype)
@@ -362,7 +363,8 @@ class Expressions:
         return f"({a} {operator} {self.value(dtype, depth)})"
 
     def apart_from(self, text: str, dtype: str) -> str:
-        """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, and folds products with zero."""
+        """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, folds products with zero, and takes
+        no float to be NaN."""
         cells = [c for c in self.scope.cells if c.dtype == dtype and c.name not in text]
         number = f"T.{dtype}({self.rng.choice([0.5, 3.0, -7.0, 0.25, 1.5] if dtype in FLOATS else [1, 2, 3, 7, 100])})"
         return self.load(self.rng.choice(cells)) if cells and self.rng.random() < 0.8 else number
