@@ -7,11 +7,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from layoutproof.ir.dtype import FLOAT32, HANDLE, DType, Kind
+from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType, Kind
 from layoutproof.ir.expr import (
     BinaryOp,
     Broadcast,
     Cast,
+    Compare,
     CompareOp,
     Expr,
     FloatImm,
@@ -21,6 +22,7 @@ from layoutproof.ir.expr import (
     Ramp,
     Select,
     Var,
+    const,
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
@@ -269,6 +271,21 @@ def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     return reader.binary(node, BinaryOp.FLOORDIV, most, b)
 
 
+def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
+    """The number of zeros before the first one in the bits of an integer: a choice by its size. Of 0 all bits; TVM leaves that open."""
+    value = reader.named(bind(reader.text, node, name, ("x",), 1)["x"])
+    dtype = value.dtype
+    if dtype.kind not in (Kind.INT, Kind.UINT) or dtype.bits not in (32, 64) or dtype.lanes != 1:
+        message = f"{name} takes an integer of 32 or 64 bits, not a {dtype}"
+        raise reader.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...) around the argument')
+    signed = dtype.kind is Kind.INT
+    digits = dtype.bits - signed
+    found: Expr = const(dtype.bits, INT32)
+    for digit in range(digits):
+        found = Select(Compare(CompareOp.LT, value, const(1 << digit, dtype)), found, const(dtype.bits - 1 - digit, INT32))
+    return Select(Compare(CompareOp.LT, value, const(0, dtype)), const(0, INT32), found) if signed else found
+
+
 def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     """`T.Let(body, where={x: value})`: the body with the value in the place of the name."""
     bound = bind(reader.text, node, name, ("body", "where"), 2)
@@ -389,6 +406,7 @@ _BASIC: Mapping[str, Handler] = {
     "assume": _assume,
     "likely": _likely,
     "ceildiv": _ceildiv,
+    "clz": _clz,
     "fabs": _math("abs"),
     "nearbyint": _math("round"),
     "power": _math("pow"),

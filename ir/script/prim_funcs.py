@@ -93,8 +93,13 @@ class PrimFuncReader:
             if isinstance(decorator, ast.Call):
                 bind(self.text, decorator, "T.prim_func", _DECORATOR_OPTIONS, 0)
         returns = self.node.returns
-        if returns is not None and not (isinstance(returns, ast.Constant) and returns.value is None):
+        if returns is None or (isinstance(returns, ast.Constant) and returns.value is None):
+            return
+        # TVM writes the type of a status there; what returns one is refused where it does.
+        path = dotted_name(returns)
+        if path is None or len(path) < 2 or not path[-1].startswith(("int", "uint")):
             raise self.text.fail(codes.UNSUPPORTED, "a program returns nothing: its results are buffers it writes", returns)
+        parse_dtype(self.text, returns, path[-1])
 
     def _declare_sizes(self) -> None:
         """Bind the symbolic sizes that the body declares, since the signature already uses them."""

@@ -240,7 +240,9 @@ class Arithmetic:
         if bound is not None:
             low, high = self._widened(dtype, low, high, bound, arguments[0])
             if name in _POSITIVE:
-                low = self._bind(Select(_is(CompareOp.LT, low, 0.0), const(0.0, low.dtype), low))
+                # The reciprocal root of -0 is an infinity.
+                below = Logical(LogicalOp.AND, _is(CompareOp.LT, low, 0.0), _is(CompareOp.GT, low, -_INFINITY))
+                low = self._bind(Select(below, const(0.0, low.dtype), low))
         return self._hull(dtype, low, high, 0 if name in _UNROUNDED else 1)
 
     def _image(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
@@ -255,8 +257,11 @@ class Arithmetic:
         if name in _PAIRWISE:
             last = arguments[1]
             return f(first.low, last.low), f(first.high, last.high)
-        if name == "rsqrt":
-            return f(first.high), f(first.low)
+        if name == "rsqrt" and first.is_known:
+            return f(first.low), f(first.low)
+        if name == "rsqrt":  # an end that is 0 may stand for both zeros
+            low, high, zero = f(first.high), f(first.low), _is(CompareOp.EQ, first.low, 0.0)
+            return Select(zero, const(-_INFINITY, low.dtype), low), Select(zero, const(_INFINITY, high.dtype), high)
         if name in ("abs", "cosh"):
             around = Logical(LogicalOp.AND, _is(CompareOp.LT, first.low, 0.0), _is(CompareOp.GT, first.high, 0.0))
             a, b = self._bind(f(first.low)), self._bind(f(first.high))

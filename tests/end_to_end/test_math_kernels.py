@@ -186,3 +186,12 @@ def test_an_integer_of_an_inexact_function(line: str) -> None:
     with pytest.raises(NoEnclosureError):
         enclose(func, {"N": np.zeros(4, np.int32)}, FAST_C, limit=1000)
     assert enclose(func, {"N": np.zeros(4, np.int32)}, EXACT, limit=1000)["N"].low.shape == (4,)
+
+
+@pytest.mark.parametrize("argument", ["A[i]", "-A[i]", "T.Cast('float32', A[i])"])
+def test_reciprocal_roots_of_zeros(argument: str) -> None:
+    """Of -0 and 0 they are infinities of both signs; of 4 no kernel may give one."""
+    text = f'@T.prim_func\ndef f(A: T.Buffer((3,), "float32")):\n    for i in range(3):\n        A[i] = T.rsqrt(T.abs({argument}) * A[i])\n'
+    found = enclose(loads(text), {"A": np.array([-0.0, 0.0, 2.0], np.float32)}, FAST_C, limit=1000)["A"]
+    assert not outside(np.array([-np.inf, np.inf, 0.5], np.float32), found).any()
+    assert outside(np.array([-np.inf, np.inf, np.inf], np.float32), found).tolist() == [False, False, True]

@@ -331,6 +331,9 @@ class Expressions:
 
     def unary(self, dtype: str, depth: int) -> str:
         """Operators of one operand."""
+        if dtype == "int32" and self.rng.random() < 0.3:
+            wide = self.rng.choice([t for t in WIDE if t not in self.barred])
+            return f"T.clz({self.solid(wide, depth)} | T.{wide}(1))"  # TVM leaves open what it is of 0
         a = self.solid(dtype, depth)
         if dtype in UNSIGNED:
             return f"(~{a})"

@@ -1,8 +1,10 @@
 """What type a number has, and other forms that are read as what they mean."""
 
+import numpy as np
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.interp.run import run
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 
@@ -91,3 +93,37 @@ def test_names_for_expressions_stay_small() -> None:
     lines = [f"x{k} = T.meta_var({f'x{k - 1} + x{k - 1}' if k else 'n + n'})" for k in range(12)]
     with pytest.raises(LayoutproofError, match="too large to stand for a name"):
         shown(*lines, "W[0] = x11")
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_leading_zeros(dtype: str) -> None:
+    """`T.clz` counts the zeros before the first one: of 0 all, of a negative number none."""
+    bits = int(dtype.removeprefix("u").removeprefix("int"))
+    values = [0, 1, *(v for k in range(1, bits) for v in ((1 << k) - 1, 1 << k)), (1 << bits) - 1]
+    given = np.array(values, np.uint64).astype(f"uint{bits}").view(dtype)
+    func = loads(
+        f'@T.prim_func\ndef f(A: T.Buffer(({len(values)},), "{dtype}"), B: T.Buffer(({len(values)},), "int32")):\n'
+        f"    for i in range({len(values)}):\n        B[i] = T.clz(A[i])\n"
+    )
+    found = run(func, {"A": given, "B": np.zeros(len(values), np.int32)}).arrays["B"]
+    assert found.tolist() == [bits - v.bit_length() for v in values]
+
+
+@pytest.mark.parametrize("value", ["D[0]", "H[0]", "True"])
+def test_leading_zeros_of_32_or_64_bits(value: str) -> None:
+    """As in TVM, narrower integers are converted first, by a cast that stands there."""
+    with pytest.raises(LayoutproofError, match="an integer of 32 or 64 bits"):
+        shown(f"W[0] = T.clz({value})")
+
+
+def test_the_type_of_a_status() -> None:
+    """`-> T.int32` is read where nothing is returned."""
+    assert loads('@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) -> T.int32:\n    A[0] = 1\n').name == "f"
+    for text in (
+        "-> T.float32:\n    A[0] = 1",
+        "-> int:\n    A[0] = 1",
+        "-> T.int33:\n    A[0] = 1",
+        "-> T.int32:\n    A[0] = 1\n    return 0",
+    ):
+        with pytest.raises(LayoutproofError):
+            loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) {text}\n')
