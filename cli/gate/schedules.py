@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate import notes
-from layoutproof.cli.gate.findings import nothing_proved, of_refusal, of_verdicts
+from layoutproof.cli.gate.findings import digest, nothing_proved, of_refusal, of_verdicts
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.known import remembered, store_of
 from layoutproof.cli.gate.loading import function_of, text_of
@@ -162,7 +162,8 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
     blank = Outcome(Kind.TRACE, item.name, name, None, None)
     if not passes:
         return replace(blank, verdict="vacuous", findings=(nothing_proved(func),))
-    schedule, done = _begun(func, options, trace)
+    keys = _prefix_keys(func, options, trace)
+    schedule, done = _begun(func, options, keys)
     for number, transform in enumerate(passes[done:], start=done + 1):
         try:
             schedule.apply(transform)
@@ -175,7 +176,7 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
             seconds = notes.seconds_of(steps)
             return replace(blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail)
         if not clock.struck:
-            _keep_prefix(func, options, trace[:number], schedule)
+            _keep_prefix(keys[number], schedule)
     if options.certificate is not None:
         schedule.certificate.save(options.certificate)
     steps = notes.steps_of(schedule)
@@ -194,24 +195,27 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
 _prefixes: OrderedDict[str, Schedule] = OrderedDict()
 
 
-def _prefix_key(func: PrimFunc, options: Options, trace: Sequence[Any]) -> str:
+def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list[str]:
+    """The keys of the beginnings of a trace: that of no step, of one, and so on. Each is a hash of the one before and of a step."""
     # Who uses another cache wants what is proved to be kept there.
-    return json.dumps([id(func), options.licences, options.effort, options.cache, trace], sort_keys=True)
+    keys = [digest(str(id(func)), *options.licences, str(options.effort), str(options.cache))]
+    for step in trace:
+        keys.append(digest(keys[-1], json.dumps(step, sort_keys=True)))
+    return keys
 
 
-def _begun(func: PrimFunc, options: Options, trace: Sequence[Any]) -> tuple[Schedule, int]:
-    """A schedule of the longest beginning of a trace that this process knows, and how many steps that has."""
+def _begun(func: PrimFunc, options: Options, keys: Sequence[str]) -> tuple[Schedule, int]:
+    """A schedule of the longest beginning that this process knows, and how many steps that has."""
     from layoutproof.lowering.schedule import Schedule
 
-    for done in range(len(trace), 0, -1):
-        known = _prefixes.get(_prefix_key(func, options, trace[:done]))
+    for done in range(len(keys) - 1, 0, -1):
+        known = _prefixes.get(keys[done])
         if known is not None and known.original is func:
             return known.fork(), done
     return Schedule(func, allowed=frozenset(Licence(word) for word in options.licences)), 0
 
 
-def _keep_prefix(func: PrimFunc, options: Options, trace: Sequence[Any], schedule: Schedule) -> None:
-    key = _prefix_key(func, options, trace)
+def _keep_prefix(key: str, schedule: Schedule) -> None:
     _prefixes[key] = schedule.fork()
     _prefixes.move_to_end(key)
     while len(_prefixes) > _PREFIXES:
