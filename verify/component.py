@@ -222,7 +222,7 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
     padding, reason, hole, count = _image_of(part, offsets)
     answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
     if twice is not None:
-        first, second = (dict(zip(part.inputs, table.point(position), strict=False)) for position in twice)
+        first, second = (dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice)
         return replace(answer, status=Status.REFUTED, collision=Collision(first, second))
     try:
         inverse = _table_inverse(part, table, offsets)

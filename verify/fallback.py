@@ -70,7 +70,7 @@ def _collision(part: Part, outputs: list[Expr], extents: tuple[int, ...], symbol
         return None
     if twice is None:
         return None
-    first, second = (dict(zip(part.inputs, table.point(position), strict=False)) for position in twice)
+    first, second = (dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice)
     return Collision(first, second, symbols)
 
 
@@ -132,7 +132,7 @@ def _with_inverse(part: Part, answer: Answer) -> Answer:
         return replace(answer, inverse_reason=f"no expression was found: {reason}")
     if found is None:
         return replace(answer, inverse_reason="no single expression inverts it")
-    return replace(answer, inverse=_retyped(part, dict(zip([*part.inputs], found, strict=False))))
+    return replace(answer, inverse=_retyped(part, dict(zip(part.inputs, found[: len(part.inputs)], strict=True))))
 
 
 def _retyped(part: Part, inverse: dict[int, Expr]) -> dict[int, Expr]:

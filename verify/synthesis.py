@@ -96,15 +96,15 @@ def _affine(coordinates: Sequence[Ints], values: Ints, cells: Sequence[Expr]) ->
     columns = np.stack([*coordinates, np.ones(len(values), dtype=np.int64)], axis=1).astype(np.float64)
     sample = np.linspace(0, len(values) - 1, min(len(values), 64)).astype(np.int64)
     solution = np.linalg.lstsq(columns[sample], values[sample].astype(np.float64), rcond=None)[0]
-    factors = np.rint(solution).astype(np.int64)
-    if sum(abs(int(f)) * int(c.max()) for f, c in zip(factors, coordinates, strict=False)) + abs(int(factors[-1])) >= _SAFE:
+    *factors, constant = (int(f) for f in np.rint(solution))
+    if sum(abs(f) * int(c.max()) for f, c in zip(factors, coordinates, strict=True)) + abs(constant) >= _SAFE:
         return None  # the products would wrap
-    total = sum((int(f) * c for f, c in zip(factors, coordinates, strict=False)), np.full(len(values), int(factors[-1])))
+    total = sum((f * c for f, c in zip(factors, coordinates, strict=True)), np.full(len(values), constant))
     if not (total == values).all():
         return None
-    terms: list[tuple[int, Expr | None]] = [(int(f), c) for f, c in zip(factors, cells, strict=False) if f]
-    if factors[-1]:
-        terms.append((int(factors[-1]), None))
+    terms: list[tuple[int, Expr | None]] = [(f, c) for f, c in zip(factors, cells, strict=True) if f]
+    if constant:
+        terms.append((constant, None))
     return join(terms)
 
 

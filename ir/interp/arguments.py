@@ -121,9 +121,9 @@ def _bind_shapes(func: PrimFunc, bound: Bound) -> None:
     symbols = bound.symbols
     for buffer in func.buffers:
         array = bound.arrays[buffer.name]
-        if array is None:
+        if array is None or array.ndim < buffer.rank:
             continue
-        for extent, size in zip(buffer.shape, array.shape, strict=False):
+        for extent, size in zip(buffer.shape, array.shape[: buffer.rank], strict=True):  # lanes come after
             if isinstance(extent, Var):
                 if symbols.setdefault(extent.name, size) != size:
                     raise bad_argument(f"{func.name}: {extent.name} is {symbols[extent.name]}, but {buffer.name} says {size}")

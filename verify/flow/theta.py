@@ -62,11 +62,11 @@ def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: 
             f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}", None
         )
     values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}
-    for variable, loop in zip(inputs, new_loops, strict=False):
+    for variable, loop in zip(inputs[: len(new_loops)], new_loops, strict=True):
         dim = _dim_of(new, loop)
         values[variable] = dim.var if dim is not None else loop.start
     said: dict[str, Expr] = {dim.var.name: substitute(o, values) for dim, o in zip(theirs, outputs[len(old_loops) :], strict=True)}
-    for loop, output in zip(old_loops, outputs, strict=False):
+    for loop, output in zip(old_loops, outputs[: len(old_loops)], strict=True):
         dim = _dim_of(old, loop)
         if dim is not None:
             said[dim.var.name] = substitute(output, values)
