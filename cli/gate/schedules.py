@@ -198,7 +198,7 @@ _prefixes: OrderedDict[str, Schedule] = OrderedDict()
 def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list[str]:
     """The keys of the beginnings of a trace: that of no step, of one, and so on. Each is a hash of the one before and of a step."""
     # Who uses another cache wants what is proved to be kept there.
-    keys = [digest(str(id(func)), *options.licences, str(options.effort), str(options.cache))]
+    keys = [digest(json.dumps([id(func), options.licences, options.effort, options.cache]))]
     for step in trace:
         keys.append(digest(keys[-1], json.dumps(step, sort_keys=True)))
     return keys

@@ -23,6 +23,7 @@ from layoutproof.ir.expr import (
     Not,
     Ramp,
 )
+from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.arguments import did_you_mean, read_integer
@@ -76,10 +77,21 @@ class ExpressionReader(OperandReader):
         return self.strong(self.read(node), dtype)
 
     def named(self, node: ast.expr) -> Expr:
-        """A value that a name or a variable of `T.Let` stands for: used as often as the name is, and so of a bounded size."""
+        """A value that a name of `T.meta_var` stands for: written as often as the name is, and so of a bounded size."""
         value = self.expr(node)
         if len(list(islice(walk(value), _LARGEST_NAMED + 1))) > _LARGEST_NAMED:
-            raise self.text.fail(codes.TOO_DEEP, "this expression is too large to stand for a name", node, help="bind it by T.bind(...)")
+            message = "this expression is too large to be written more than once"
+            raise self.text.fail(codes.TOO_DEEP, message, node, help="bind it by a statement, x = T.bind(...)")
+        return value
+
+    def repeated(self, node: ast.expr) -> Expr:
+        """A value that is evaluated once, and written more than once here: one that is the same each time, and of a bounded size."""
+        value = self.named(node)
+        for part in walk(value):
+            if isinstance(part, OpaqueCall | Undef):
+                what = "an undefined value" if isinstance(part, Undef) else f"a call of {part.function}"
+                message = f"{what} is evaluated once here, and may differ each time it is written"
+                raise self.text.fail(codes.UNSUPPORTED, message, node, help="bind it by a statement, x = T.bind(...)")
         return value
 
     def condition(self, node: ast.expr, as_c: bool = False) -> Expr:

@@ -273,11 +273,12 @@ def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
 
 def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     """The number of zeros before the first one in the bits of an integer: a choice by its size. Of 0 all bits; TVM leaves that open."""
-    value = reader.named(bind(reader.text, node, name, ("x",), 1)["x"])
+    value = reader.repeated(bind(reader.text, node, name, ("x",), 1)["x"])
     dtype = value.dtype
     if dtype.kind not in (Kind.INT, Kind.UINT) or dtype.bits not in (32, 64) or dtype.lanes != 1:
         message = f"{name} takes an integer of 32 or 64 bits, not a {dtype}"
-        raise reader.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...) around the argument')
+        help = 'write T.Cast("int32", ...) around the argument' if dtype.lanes == 1 else None
+        raise reader.text.fail(codes.WRONG_TYPE, message, node, help=help)
     signed = dtype.kind is Kind.INT
     digits = dtype.bits - signed
     found: Expr = const(dtype.bits, INT32)
@@ -300,7 +301,7 @@ def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
             raise reader.text.fail(
                 codes.WRONG_ARGUMENTS, f"{name} gives values to names declared before", key if key is not None else entry
             )
-        value = reader.named(entry)
+        value = reader.repeated(entry)
         if value.dtype != var.dtype:
             raise reader.text.fail(codes.WRONG_TYPE, f"`{var.name}` is declared {var.dtype}, its value has type {value.dtype}", entry)
         if not always_evaluates(body, var):

@@ -71,7 +71,9 @@ class StatementReader:
     def _statement(self, node: ast.stmt, following: ast.stmt | None) -> Stmt | Scoped:
         handler = _STATEMENTS.get(type(node))
         if handler is None:
-            raise self.text.fail(codes.UNSUPPORTED, f"{_STATEMENT_NAMES.get(type(node), syntax_name(node))} is not supported", node)
+            help = "a program's results are the buffers that it writes" if isinstance(node, ast.Return) else None
+            message = f"{_STATEMENT_NAMES.get(type(node), syntax_name(node))} is not supported"
+            raise self.text.fail(codes.UNSUPPORTED, message, node, help=help)
         return handler(self, node, following)
 
     def nested(self, nodes: Sequence[ast.stmt], owner: ast.AST) -> Stmt:

@@ -52,7 +52,7 @@ def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
     """Floats that TVM simplifies as if they were exact."""
     for e in expressions:
         if isinstance(e, Compare) and e.lhs.dtype.is_float and e.lhs == e.rhs:
-            return _warning(e, "a float is compared with itself, which tells whether it is NaN; TVM takes it to be none")
+            return _warning(e, "a float compared with itself differs where it is NaN; TVM assumes that no float is NaN")
         if not isinstance(e, Binary) or not e.dtype.is_float:
             continue
         if e.op in _SUMS:

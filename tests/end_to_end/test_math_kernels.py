@@ -195,3 +195,12 @@ def test_reciprocal_roots_of_zeros(argument: str) -> None:
     found = enclose(loads(text), {"A": np.array([-0.0, 0.0, 2.0], np.float32)}, FAST_C, limit=1000)["A"]
     assert not outside(np.array([-np.inf, np.inf, 0.5], np.float32), found).any()
     assert outside(np.array([-np.inf, np.inf, np.inf], np.float32), found).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(("zero", "wanted"), [("0.0", np.inf), ("-0.0", -np.inf)])
+def test_the_reciprocal_root_of_a_zero_that_is_known(zero: str, wanted: float) -> None:
+    """A zero that is written out has one sign, and its reciprocal root one infinity."""
+    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    A[0] = T.rsqrt(T.float32({zero}))\n')
+    found = enclose(func, {"A": np.zeros(1, np.float32)}, Inexact({"rsqrt": Bound(4.0)}), limit=1000)["A"]
+    assert outside(np.array([-wanted], np.float32), found).tolist() == [True]
+    assert outside(np.array([wanted], np.float32), found).tolist() == [False]

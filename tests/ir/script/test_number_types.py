@@ -91,7 +91,7 @@ def test_what_versions_or_rules_leave_open_is_refused(line: str) -> None:
 def test_names_for_expressions_stay_small() -> None:
     """A name that stands for an expression is refused where it would double the program again and again."""
     lines = [f"x{k} = T.meta_var({f'x{k - 1} + x{k - 1}' if k else 'n + n'})" for k in range(12)]
-    with pytest.raises(LayoutproofError, match="too large to stand for a name"):
+    with pytest.raises(LayoutproofError, match="too large to be written more than once"):
         shown(*lines, "W[0] = x11")
 
 
@@ -127,3 +127,17 @@ def test_the_type_of_a_status() -> None:
     ):
         with pytest.raises(LayoutproofError):
             loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "int32")) {text}\n')
+
+
+@pytest.mark.parametrize("value", ['T.undef(dtype="int32")', 'T.call_extern("int32", "rand") + 1'])
+@pytest.mark.parametrize("expression", ["T.Let(v - v, where={{v: {}}})", "T.clz({})"])
+def test_what_is_written_more_than_once_is_the_same_each_time(expression: str, value: str) -> None:
+    """TVM evaluates it once: `v - v` of an undefined value is 0, and not the difference of two."""
+    with pytest.raises(LayoutproofError, match="is evaluated once here, and may differ each time it is written"):
+        shown("v = T.int32()", f"W[0] = {expression.format(value)}")
+
+
+def test_functions_of_functions_stay_small() -> None:
+    """An operand that is written 32 times is bounded."""
+    with pytest.raises(LayoutproofError, match="too large to be written more than once"):
+        shown(f"W[0] = {'T.clz(' * 6}n{')' * 6}")

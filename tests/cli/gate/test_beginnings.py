@@ -1,0 +1,53 @@
+"""Schedules that begin alike: what is known of a beginning is found by keys, whose cost grows with the steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from layoutproof.cli.gate import schedules
+from layoutproof.cli.gate.findings import digest
+from layoutproof.cli.gate.items import Options
+from layoutproof.ir.script.reader import loads
+
+FUNC = loads('@T.prim_func\ndef f(A: T.Buffer((4, 4), "int32")):\n    for i, j in T.grid(4, 4):\n        A[i, j] = 0\n')
+OPTIONS = Options(licences=("nnan",))
+
+
+def steps(count: int) -> list[Any]:
+    """Two loops that change places again and again."""
+    return [["reorder", {"block": "b", "loops": ["j", "i"] if k % 2 == 0 else ["i", "j"]}] for k in range(count)]
+
+
+def test_beginnings_that_are_alike_have_one_key() -> None:
+    """Up to the first step that differs, and from there on never again."""
+    mine, theirs = steps(6), [*steps(3), ["simplify", {}], *steps(2)]
+    pairs = list(zip(*(schedules._prefix_keys(FUNC, OPTIONS, trace) for trace in (mine, theirs)), strict=True))
+    assert [a == b for a, b in pairs] == [True] * 4 + [False] * 3
+    assert len({key for pair in pairs for key in pair}) == 10
+
+
+@pytest.mark.parametrize("change", [{"licences": ()}, {"licences": ("ninf",)}, {"effort": 2.0}, {"cache": None}, {"cache": "None"}])
+def test_other_options_have_other_keys(change: dict[str, Any]) -> None:
+    """What is proved under some licences or budgets, or kept in some cache, is not taken for what others ask for."""
+    keys = [set(schedules._prefix_keys(FUNC, options, steps(3))) for options in (OPTIONS, replace(OPTIONS, **change))]
+    assert not keys[0] & keys[1]
+
+
+def test_the_cost_of_keys_grows_with_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many steps: twice as much to hash, and not four times."""
+    hashed: list[int] = []
+
+    def counting(*parts: str) -> str:
+        hashed.append(sum(map(len, parts)))
+        return digest(*parts)
+
+    monkeypatch.setattr("layoutproof.cli.gate.schedules.digest", counting)
+    sizes = []
+    for count in (200, 400):
+        hashed.clear()
+        schedules._prefix_keys(FUNC, OPTIONS, steps(count))
+        sizes.append(sum(hashed))
+    assert 0 < sizes[1] < 2.1 * sizes[0]
