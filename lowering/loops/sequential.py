@@ -163,16 +163,17 @@ class _Following:
         by_axis = {axis: t for t in turned for axis in t.component.axes}
         result: dict[int, For] = {}
         for axis in sorted(by_axis):
-            result[axis] = self.cell_loop(axis, by_axis[axis], taken)
+            result[axis] = self.cell_loop(axis, by_axis[axis], taken, [loop.var for loop in result.values()])
         return result
 
-    def cell_loop(self, axis: int, turned: Turned, taken: set[str]) -> For:
+    def cell_loop(self, axis: int, turned: Turned, taken: set[str], before: Sequence[Var]) -> For:
         index, extent = self.touch.index[axis], self.buffer.shape[axis]
         zero = const(0, extent.dtype)
         gone = [loop for loop in turned.component.loops if loop.var in turned.values]
         used = [loop for loop in gone if depends(index, (loop.var,))]
         same = next((loop for loop in used if loop.var == index and loop.var.dtype == extent.dtype), None)
-        if same is not None:
+        # Of the axes of a diagonal, `A[i, i]`, one is walked by the loop itself.
+        if same is not None and same.var not in before:
             return replace(same, start=zero, extent=extent)
         parallel = bool(used) and all(loop.kind is ForKind.PARALLEL for loop in turned.component.loops)
         kind = ForKind.PARALLEL if parallel else ForKind.SERIAL

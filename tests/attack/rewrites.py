@@ -13,7 +13,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, logical_and
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import ForKind
-from layoutproof.ir.visit import loads_in, map_children
+from layoutproof.ir.visit import free_variables, loads_in, map_children
 from tests.attack.nests import Loop, Nest, Program, init_as_nest
 
 Rewriter = Callable[[Program, Random], Program | None]
@@ -142,13 +142,22 @@ def fuse(program: Program, rng: Random) -> Program | None:
     return _changed(program, number, replace(changed, loops=(*nest.loops[:at], loop, *nest.loops[at + 2 :])))
 
 
+def _keeps_init(nest: Nest, loop: Loop) -> bool:
+    """Whether the init of a block still happens where a loop runs backwards: it belongs to the first iteration, which a guard may forbid."""
+    return nest.init is None or not loop.reduce or not any(loop.var in free_variables(guard) for guard in nest.guards)
+
+
 def reverse(program: Program, rng: Random) -> Program | None:
     """A loop whose iterations are free runs backwards."""
-    number = _pick(program, rng, lambda n: not n.ordered and any(n.free or not x.reduce or _integers(n) for x in n.loops))
+
+    def fits(nest: Nest) -> list[int]:
+        return [k for k, x in enumerate(nest.loops) if (nest.free or not x.reduce or _integers(nest)) and _keeps_init(nest, x)]
+
+    number = _pick(program, rng, lambda n: not n.ordered and bool(fits(n)))
     if number is None:
         return None
     nest = program.nests[number]
-    at = rng.choice([k for k, x in enumerate(nest.loops) if nest.free or not x.reduce or _integers(nest)])
+    at = rng.choice(fits(nest))
     loop = nest.loops[at]
     back = Names(program).fresh(f"{loop.var.name}r")
     return _changed(program, number, _with_loop(nest, at, [replace(loop, var=back)], loop.extent - 1 - back))
@@ -156,11 +165,15 @@ def reverse(program: Program, rng: Random) -> Program | None:
 
 def reverse_sum(program: Program, rng: Random) -> Program | None:
     """A reduction runs backwards: for floats that takes licences."""
-    number = _pick(program, rng, lambda n: not n.ordered and n.init is not None and any(x.reduce for x in n.loops))
+
+    def fits(nest: Nest) -> list[int]:
+        return [k for k, x in enumerate(nest.loops) if x.reduce and _keeps_init(nest, x)]
+
+    number = _pick(program, rng, lambda n: not n.ordered and n.init is not None and bool(fits(n)))
     if number is None:
         return None
     nest = program.nests[number]
-    at = rng.choice([k for k, x in enumerate(nest.loops) if x.reduce])
+    at = rng.choice(fits(nest))
     loop = nest.loops[at]
     back = Names(program).fresh(f"{loop.var.name}r")
     return _changed(program, number, _with_loop(nest, at, [replace(loop, var=back)], loop.extent - 1 - back))

@@ -206,6 +206,19 @@ def test_guards_on_the_way_are_kept() -> None:
     assert_same_results(running_sum(), new)
 
 
+@pytest.mark.parametrize("index", ["i, i", "i, j, i", "i, i, i"])
+def test_a_diagonal_is_followed(index: str) -> None:
+    """Where several axes are one loop, one of them keeps it, and a guard keeps the others to it."""
+    func = program(f"""def main(A: T.Buffer(({"4, " * (index.count(",") + 1)}), "int32"), B: T.Buffer((4,), "int32")):
+    for i, j in T.grid(4, 4):
+        with T.sblock("b"):
+            A[{index}] = B[i] + j
+""")
+    new = follow(func, "b", "A")
+    assert in_order(visits(new, "b", "A"))
+    assert_same_results(func, new)
+
+
 def test_short_loops_are_taken_as_long_ones() -> None:
     """One channel in a block of four is channel `k_1`, not channel 0 whatever `k_1` is: without its guard it is computed once."""
     func = program("""def main(A: T.Buffer((5, 1), "int32"), B: T.Buffer((5, 1), "int32")):
