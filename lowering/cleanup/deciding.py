@@ -98,10 +98,10 @@ class Deciding:
         ).is_empty
 
     def _unknowns(self, dims: tuple[Dim, ...], here: Here, conditions: tuple[Expr, ...]) -> Iterator[Unknown]:
-        """Variables that nothing is known of."""
+        """The numbers that nothing is known of; a condition on a float or a truth value is one that no search can use."""
         assert self._facts is not None
         known = {dim.var for dim in dims} | set(self._facts.program.symbols)
         said = (*conditions, *(g.condition for g in here.guards), *(e for d in dims for e in (d.start, d.extent)))
         for variable in dict.fromkeys(v for e in said for v in free_variables(e)):
-            if variable not in known:
+            if variable.dtype.is_integer and variable not in known:
                 yield Unknown(variable, variable)

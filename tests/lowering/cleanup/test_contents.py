@@ -287,6 +287,20 @@ def test_assumptions_on_other_parameters_die_with_a_store_that_may_overlap() -> 
     assert Simplify().propose(func).new == func
 
 
+@pytest.mark.parametrize("variable", ["x: T.let[T.bool] = C[0]", "x: T.let[T.float32] = A[0]"])
+def test_conditions_on_variables_that_are_no_numbers_decide_nothing(variable: str) -> None:
+    """A bound truth value or float in a condition around a load leaves the load as it is."""
+    test = "x" if "bool" in variable else "x < A[1]"
+    func = program(f"""def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1, 4), "float32"), C: T.Buffer((1,), "bool")):
+    T.func_attr({{"tirx.noalias": True}})
+    B[0, 1] = T.float32(2.5)
+    {variable}
+    for i in range(5):
+        C[0] = T.And({test}, B[0, i % 4] < A[i])
+""")
+    assert "B[0, i % 4] < A[i]" in text_of(Simplify().propose(func).new)
+
+
 def test_a_call_may_change_anything() -> None:
     """Nothing is known after a call that nobody looks into."""
     func = stated("""    A[0] = 7
