@@ -143,7 +143,7 @@ def fuse(program: Program, rng: Random) -> Program | None:
 
 
 def _keeps_init(nest: Nest, loop: Loop) -> bool:
-    """Whether the init of a block still happens where a loop runs backwards: it belongs to the first iteration, which a guard may forbid."""
+    """Whether the init of a block still happens where a loop runs backwards: a guard may forbid the iteration that it belongs to."""
     return nest.init is None or not loop.reduce or not any(loop.var in free_variables(guard) for guard in nest.guards)
 
 

@@ -42,7 +42,7 @@ from layoutproof.verify.values.knowledge import always_computed
 from layoutproof.verify.values.laws import TRANSPARENT, satisfies_by_laws, simplified
 from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences, names_of, smallest_first
 from layoutproof.verify.values.numbers import Mask, NotEvaluated, Values
-from layoutproof.verify.values.properties import Given, Identical, substitute_in_property
+from layoutproof.verify.values.properties import Given, Identical, operand_of, substitute_in_property
 from layoutproof.verify.values.question import Question
 from layoutproof.verify.values.reals import differ_as_reals, equal_as_reals
 from layoutproof.verify.values.shared import without_shared_parts
@@ -246,12 +246,18 @@ class Search:
     def _enumerated(self) -> Claim | None:
         """The question at every value of its one variable, of 16 bits at most; None for others."""
         variables = self.question.variables
-        sides = (self.question.new, self.question.old)
-        library = any(isinstance(n, Call) and n.function not in INTERPRETED for side in sides for n in walk(side))
-        if len(variables) != 1 or variables[0].dtype.bits > 16 or library:
+        if len(variables) != 1 or variables[0].dtype.bits > 16 or self._calls_library:
             return None
         values = every_value(variables[0])
         return _evaluated(self.question, {variables[0].name: values}, len(values))
+
+    @property
+    def _calls_library(self) -> bool:
+        """Whether a function that has no exact meaning is called anywhere: what it computes at a point proves nothing."""
+        asked = self.question
+        known = [*(g.property for g in asked.given), *([asked.goal] if asked.goal is not None else [])]
+        parts = (asked.new, asked.old, *asked.conditions, *map(operand_of, known))
+        return any(isinstance(n, Call) and n.function not in INTERPRETED for part in parts if part is not None for n in walk(part))
 
     def _take(self, decision: Decision, licences: Licences) -> ValueAnswer | None:
         self.clock = self.clock or decision.clock

@@ -33,9 +33,11 @@ from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, Limit, LimitKind, Un
 from layoutproof.ir.semantics import float_format, round_float
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.lemmas import value_of
+from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.values import classes
 from layoutproof.verify.values.axioms import POINTS, known_value
 from layoutproof.verify.values.classes import KINDS, kind_of, kinds_after, tabled_operations
+from layoutproof.verify.values.functions import exact_function
 from layoutproof.verify.values.kind_claims import OPERATIONS
 from layoutproof.verify.values.make_tables import tables
 from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of
@@ -180,3 +182,35 @@ def test_every_value_of_a_type() -> None:
     """All 65,536 halves, and all 256 bytes."""
     assert len(every_value(Var("x", FLOAT16))) == 1 << 16 and len(set(every_value(Var("n", UINT8)).tolist())) == 256
     assert FloatImm(0.0, FLOAT16).value in every_value(Var("x", FLOAT16))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_fused_multiply_add(dtype: DType) -> None:
+    """Rounded once, as the interpreter has it: special values in all combinations, random bits, and sums near a tie."""
+    rng = Random(f"fma {dtype}")
+    rows = list(product(pool_of(dtype)[:24], repeat=3))
+    rows += [tuple(float(number(rng, dtype)) for _ in range(3)) for _ in range(4_000)]
+    for _ in range(4_000):  # a product whose last bits are cut off by what is added
+        a, b = (round_float(rng.uniform(1.0, 2.0), dtype) for _ in range(2))
+        rows.append((a, b, round_float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.randint(-60, 60) * rng.uniform(1.0, 2.0), dtype)))
+    found = exact_function("fma", dtype)
+    assert found is not None
+    results = found(*(np.array(column) for column in zip(*rows, strict=True)))
+    for row, result in zip(rows, results.tolist(), strict=True):
+        assert identical(result, call_math("fma", row, dtype)), row
+
+
+@pytest.mark.parametrize("name", sorted(INTERPRETED - {"fma"}))
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_exact_functions(dtype: DType, name: str) -> None:
+    """At special values and random bits each exact function is the interpreter's; and every function that solvers know is exact."""
+    rng = Random(f"{name} {dtype}")
+    arity = 2 if name in ("fmax", "fmin", "maximum", "minimum") else 1
+    rows = list(product(pool_of(dtype), repeat=arity))
+    rows += [tuple(float(number(rng, dtype)) for _ in range(arity)) for _ in range(2_000)]
+    found = exact_function(name, dtype)
+    assert found is not None
+    with np.errstate(all="ignore"):
+        results = found(*(np.array(column) for column in zip(*rows, strict=True)))
+    for row, result in zip(rows, results.tolist(), strict=True):
+        assert identical(result, call_math(name, row, dtype)), row
