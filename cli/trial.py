@@ -27,7 +27,7 @@ from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.runtime.enclosure import Enclosed, NoEnclosureError, outside
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.runtime.layouts import Layout, Packer
-from layoutproof.verify.replay.assumptions import assumption_program, repair_program, repaired
+from layoutproof.verify.repair import assumption_program, repair_program, repaired
 
 FULL_RUN_INSTANCES = 2_000_000
 Array = NDArray[Any]

@@ -36,7 +36,7 @@ def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = No
     if target is None:
         raise error(codes.FOLD_INTO, f"no call makes {call}")
     schedule = rewrite.schedules.get(target.function.name)
-    if schedule is None:
+    if not isinstance(schedule, Schedule):
         raise error(codes.FOLD_INTO, f"{call} is made by a function that was given for its operator; no layout is folded into that")
     positions, moved, maps = _beside(graph, target, arrays)
     if not maps:

@@ -19,10 +19,9 @@ from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.text.files import pack
 from layoutproof.graph.text.printer import print_graph
-from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, records_of
+from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface, Place
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.map_text import index_map_text
-from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify import codes as verify_codes
 from layoutproof.verify.certificate.certificate import certify, versions
 from layoutproof.verify.certificate.obligations import query_dict, query_id
@@ -64,7 +63,6 @@ def save_graph_certificate(path: str | Path, rewrite: GraphRewrite, interface: I
 
 def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Document:
     called = {func.name for func in rewrite.new.functions()}
-    functions: dict[str, Schedule | Chain] = {**rewrite.chains, **rewrite.schedules}
     with noting() as facts:
         prove_graph_rewrite(rewrite, interface)
     claims = claims_of(facts)
@@ -82,8 +80,8 @@ def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Docum
             "places": {name: _place(rewrite.places[name]) for name in sorted(rewrite.places)},
             "interface": _interface(interface),
             "functions": {
-                name: certify(records_of(schedule), schedule.original.name).document
-                for name, schedule in sorted(functions.items())
+                name: certify(schedule.records, schedule.original.name).document
+                for name, schedule in sorted(rewrite.schedules.items())
                 if name in called
             },
             "maps": chained([claim_entry(claim) for claim in claims]),

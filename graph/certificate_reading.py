@@ -25,11 +25,9 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import const
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.lowering.proving import GOOD
 from layoutproof.verify import codes
 from layoutproof.verify.certificate.certificate import (
     Certificate,
-    StepRecord,
     check_form,
     check_table,
     licences_of,
@@ -40,8 +38,9 @@ from layoutproof.verify.certificate.files import read_whole
 from layoutproof.verify.certificate.obligations import Derived, query_id
 from layoutproof.verify.certificate.processes import in_processes
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, made_here, read_certificate, read_file
+from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.certificate.sealing import Document, chained, check_chain, from_bytes
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError)
 
@@ -121,7 +120,7 @@ def _claimed(path: str, document: Document) -> _Claim:
         {name: parse_index_map(text) for name, text in inputs.items()},
         None if outputs is None else tuple((name, parse_index_map(text)) for name, text in outputs),
     )
-    return _Claim(GraphRewrite(old, new, places, {}, chains), interface)
+    return _Claim(GraphRewrite(old, new, places, chains), interface)
 
 
 def _graph(path: str, document: Document, which: str) -> Graph:

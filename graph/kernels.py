@@ -13,6 +13,7 @@ from layoutproof.graph.model import Array, Shape
 from layoutproof.graph.relaid import NAME
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.tuned import arranged
+from layoutproof.graph.witness import Steps
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.numpy_types import numpy_dtype
@@ -47,7 +48,7 @@ class Kernels:
     out. `check` compares each kernel with the reference interpreter on a small instance.
     """
 
-    def __init__(self, schedules: Mapping[str, Schedule] | None = None, *, check: bool = False) -> None:
+    def __init__(self, schedules: Mapping[str, Steps] | None = None, *, check: bool = False) -> None:
         self._schedules = dict(schedules) if schedules is not None else {}
         self._check = check
         self._built: dict[PrimFunc, CKernel] = {}
@@ -76,7 +77,7 @@ class Kernels:
             ready.kernel.raw(**arrays)
         return made
 
-    def also(self, schedules: Mapping[str, Schedule]) -> Kernels:
+    def also(self, schedules: Mapping[str, Steps]) -> Kernels:
         """A runner for a graph with other schedules; both take kernels from each other."""
         twin = Kernels(schedules, check=self._check)
         twin._built, twin._movers = self._built, self._movers
@@ -87,7 +88,7 @@ class Kernels:
         key = replace(func, name=NAME)
         if key not in self._built:
             schedule = self._schedules.get(func.name)
-            known = schedule.fork() if schedule is not None and schedule.func == key else Schedule(key, allowed=frozenset())
+            known = schedule.fork() if isinstance(schedule, Schedule) and schedule.func == key else Schedule(key, allowed=frozenset())
             self._built[key] = arranged(known).build("c", check=self._check)
         return self._built[key]
 

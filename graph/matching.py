@@ -31,9 +31,8 @@ from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.licensed import allowing
-from layoutproof.lowering.proving import GOOD
-from layoutproof.verify.certificate.certificate import StepRecord
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 ENGINE = "pairing"
 
@@ -72,7 +71,7 @@ def matched(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> GraphRe
     missing = next((value.name for value in new.values() if value.name not in search.places), None)
     if missing is not None:
         return _unpaired(missing, "no call takes it, and nothing says which constant it is")
-    return GraphRewrite(old, new, search.places, {}, search.chains)
+    return GraphRewrite(old, new, search.places, search.chains)
 
 
 def _unpaired(name: str, why: str) -> Verdict:

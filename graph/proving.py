@@ -27,7 +27,7 @@ from layoutproof.graph.roots import rooted, roots_of
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.signature import Signature, signature_of
 from layoutproof.graph.wellformed import require_graph
-from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, records_of
+from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface, Place, Steps
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import BinaryOp, Expr, IntImm, binary, const
 from layoutproof.ir.index_map import IndexMap
@@ -39,10 +39,8 @@ from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.proving import GOOD
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 ENGINE = "structure"
 
@@ -235,7 +233,7 @@ class _Proof:
     def function(self, step: Call, call: Call, places: list[Place]) -> str | None:
         """Why a function is not proved to be that of an old call, its arrays in these places; None where it is."""
         new, old = step.function, call.function
-        schedule = self.rewrite.schedules.get(new.name, self.rewrite.chains.get(new.name))
+        schedule = self.rewrite.schedules.get(new.name)
         if schedule is None:
             return f"nothing says how {new.name} came about"
         key = (new.name, old)
@@ -346,7 +344,7 @@ def _shifted(place: IndexMap, distances: list[int]) -> IndexMap:
     return IndexMap(place.inputs, tuple(outputs))
 
 
-def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None) -> str | None:
+def chain_problem(schedule: Steps, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None) -> str | None:
     """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they do.
 
     `said` is what the checker said of each step, where it was asked already.
@@ -355,7 +353,7 @@ def chain_problem(schedule: Schedule | Chain, old: PrimFunc, new: PrimFunc, said
     if _unasked(start) != _unasked(replace(old, name=start.name)):
         return f"the steps do not start with {old.name}"
     current = start
-    for number, step in enumerate(records_of(schedule), start=1):
+    for number, step in enumerate(schedule.records, start=1):
         if step.rewrite.old != current:
             return f"step {number} does not start where the one before it ends"
         # The checker takes it that programs are well-formed, also those that are only passed through.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from layoutproof.graph.model import Array, Graph
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.certificate.certificate import StepRecord
+from layoutproof.verify.certificate.record import StepRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,25 @@ class Interface:
 AS_IT_WAS = Interface()
 
 
+class Steps(Protocol):
+    """How a function came about: steps from `original` to `func`, each from the program that the one before leads to. A schedule is one."""
+
+    @property
+    def original(self) -> PrimFunc:
+        """The program of the first step."""
+
+    @property
+    def func(self) -> PrimFunc:
+        """The program that the last step leads to."""
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """The steps, as certificates have them."""
+
+
 @dataclass(frozen=True)
 class Chain:
-    """The steps of a schedule as somebody wrote them down: from `original`, each to the program of the next."""
+    """Steps that were read from a file, or lead to a function that a user gave."""
 
     original: PrimFunc
     records: tuple[StepRecord, ...]
@@ -62,17 +78,9 @@ class Chain:
         return self.records[-1].rewrite.new if self.records else self.original
 
 
-def records_of(schedule: Schedule | Chain) -> tuple[StepRecord, ...]:
-    """The steps, as certificates have them."""
-    if isinstance(schedule, Chain):
-        return schedule.records
-    return tuple(StepRecord(s.transform.primitive, s.transform.arguments(), s.rewrite, s.where, s.allowed) for s in schedule.steps)
-
-
 @dataclass(frozen=True)
 class GraphRewrite:
-    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them from old ones;
-    `chains` do so where steps were read from a file, or lead to a function that a user gave.
+    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them from old ones.
 
     It is a claim: `prove_graph_rewrite` says whether it holds.
     """
@@ -80,5 +88,4 @@ class GraphRewrite:
     old: Graph
     new: Graph
     places: Mapping[str, Place]
-    schedules: Mapping[str, Schedule]
-    chains: Mapping[str, Chain] = field(default_factory=lambda: dict[str, Chain]())
+    schedules: Mapping[str, Steps]

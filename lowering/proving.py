@@ -21,9 +21,8 @@ from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify import codes as claims
 from layoutproof.verify.claim_kinds import code_of
 from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import GOOD, Status, Verdict
 
-GOOD: frozenset[Status] = frozenset({Status.PROVED})
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 
 

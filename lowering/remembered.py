@@ -122,9 +122,10 @@ def verdict_from(entry: Mapping[str, Any]) -> Verdict:
 
 
 def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:
-    from layoutproof.verify.checker import check_rewrite
+    from layoutproof.verify.checker import prove_rewrite
+    from layoutproof.verify.replay.checked import check_rewrite
 
-    return check_rewrite(rewrite, where, allowed=allowed, search=search)
+    return check_rewrite(rewrite, where, allowed=allowed) if search else prove_rewrite(rewrite, where, allowed=allowed).verdicts
 
 
 def _places(func: PrimFunc) -> list[str]:

@@ -40,7 +40,7 @@ from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercom
 from layoutproof.lowering.pad_value import pad_text
 from layoutproof.lowering.padding.methods import PaddingMethods
 from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.proving import GOOD, GOOD_OR_EMPTY
+from layoutproof.lowering.proving import GOOD_OR_EMPTY
 from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
 from layoutproof.lowering.separators import SetAxisSeparators
@@ -50,7 +50,7 @@ from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace,
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.vectors.methods import VectorMethods
 from layoutproof.verify.values.licences import Licences
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.assumptions import Assumption
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.runtime.opencl.devices import Device
     from layoutproof.verify.certificate.certificate import Certificate
+    from layoutproof.verify.certificate.record import StepRecord
 
 __all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
 
@@ -280,11 +281,15 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
         Each step is checked anew, on its text, with the questions to solvers written down.
         """
-        from layoutproof.verify.certificate.certificate import StepRecord, certify
+        from layoutproof.verify.certificate.certificate import certify
 
-        steps = (*self._steps, *(self._lowered[1] if self._lowered is not None else ()))
-        records = [StepRecord(s.transform.primitive, s.transform.arguments(), s.rewrite, s.where, s.allowed) for s in steps]
-        return certify(records, self.original.name)
+        later = self._lowered[1] if self._lowered is not None else ()
+        return certify((*self.records, *(step.record for step in later)), self.original.name)
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """The steps that are kept, as certificates have them."""
+        return tuple(step.record for step in self._steps)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:

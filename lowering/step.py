@@ -12,9 +12,10 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering import codes
 from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.proving import GOOD, check_step
+from layoutproof.lowering.proving import check_step
+from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict import GOOD, Status, Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class Step:
     verdicts: tuple[Verdict, ...]
     where: Expr | None = None
     allowed: Licences = ALL
+
+    @property
+    def record(self) -> StepRecord:
+        """The step as certificates have it."""
+        return StepRecord(self.transform.primitive, self.transform.arguments(), self.rewrite, self.where, self.allowed)
 
     @property
     def status(self) -> Status:

@@ -13,10 +13,9 @@ from layoutproof.verify.clauses import Clause
 from tests.tree import ROOT
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-TRUSTED = PAGE.partition("## What has to be right")[2].partition("Passes, printers")[0]
-# Whole folders, each named in the section as one.
+RIGHT = PAGE.partition("## What has to be right")[2].partition("### Claims about graphs")[0]
 GRAPHS = PAGE.partition("### Claims about graphs")[2].partition("### What rechecking")[0]
-FOLDERS = {"ir/interp": "`ir/interp`", "lockstep": "`lockstep/`", "flow": "`flow/`", "replay": "`verify/replay/`"}
+CHECKER, PLANNED = "layoutproof.verify.checker", "layoutproof.graph.proving"
 
 
 def source_of(module: str) -> Path | None:
@@ -33,7 +32,8 @@ def imported_by(module: str) -> frozenset[str]:
     named = set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
-            named |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            parts = [f"{node.module}.{alias.name}" for alias in node.names]
+            named |= {part if source_of(part) else node.module for part in parts}
     return frozenset(name for name in named if source_of(name))
 
 
@@ -47,58 +47,43 @@ def reached(start: str) -> set[str]:
     return found
 
 
-def folder_of(module: str) -> str:
-    """The folder of a module, as the page calls it."""
-    parts = module.split(".")[1:-1]
-    return "/".join(parts) if parts[:1] == ["ir"] else "/".join(parts[1:])
+def modules_of(start: str) -> set[str]:
+    """What a module reaches and itself, packages' faces aside, which hold no code."""
+    return {module for module in reached(start) if (path := source_of(module)) is not None and path.name != "__init__.py"}
+
+
+def in_table(text: str) -> list[str]:
+    """The modules that a table names, by folder."""
+    rows = re.findall(r"^\| `([\w/]+/)` \| ([^|]*) \|", text, re.MULTILINE)
+    return [f"layoutproof.{folder.replace('/', '.')}{name}" for folder, names in rows for name in re.findall(r"`(\w+)`", names)]
+
+
+def listed(section: str) -> list[str]:
+    """The modules in a section's two tables, those that are trusted and those that are reached only; both have some."""
+    trusted, _, others = section.partition("Reached from there, and not trusted")
+    assert in_table(trusted) and in_table(others)
+    return sorted(in_table(section))
 
 
 def test_the_trust_base_is_listed() -> None:
-    """Every module that the checker reaches is named, as trusted or as not, by itself or by its folder."""
-    missing = []
-    for module in sorted(reached("layoutproof.verify.checker")):
-        path = source_of(module)
-        if path is not None and path.name != "__init__.py" and FOLDERS.get(folder_of(module), f"`{path.stem}`") not in TRUSTED:
-            missing.append(module)
-    assert missing == []
-
-
-def test_nothing_is_listed_that_is_not_reached() -> None:
-    """The names in the list are those of modules that the checker reaches, or of data that they read."""
-    stems = {module.split(".")[-1] for module in reached("layoutproof.verify.checker")}
-    named = {name for line in TRUSTED.split("* ")[1:] for name in re.findall(r"`([a-z_0-9]+)`", line)}
-    assert named <= stems
-
-
-def decided_in_graphs() -> set[str]:
-    """The modules of graphs that the proof of a planned graph reaches; not by way of the room's face, whose names load when asked for."""
-    found, todo = set[str](), ["layoutproof.graph.proving"]
-    while todo:
-        module = todo.pop()
-        found.add(module)
-        todo += {name for name in imported_by(module) if name.startswith("layoutproof.graph.")} - found
-    return found
+    """The two tables have every module that the checker reaches, once, and no other one."""
+    assert listed(RIGHT) == sorted(modules_of(CHECKER))
 
 
 def test_the_trust_base_of_graphs_is_listed() -> None:
-    """Every module of graphs that the proof of a planned graph reaches is named, and no other one is."""
-    stems = {module.split(".")[-1] for module in decided_in_graphs()}
-    assert [stem for stem in sorted(stems) if f"`{stem}`" not in GRAPHS] == []
-    named = {name for line in GRAPHS.split("* ")[1:3] for name in re.findall(r"`([a-z_]+)`", line)}
-    assert named <= stems
-    lowered = {module.split(".")[-1] for module in reached("layoutproof.graph.proving") if module.startswith("layoutproof.lowering.")}
-    assert set(re.findall(r"`([a-z_]+)`", GRAPHS.split("* ")[3].partition("`codes`")[0])) <= lowered
+    """The two tables on graphs have every further module that the proof of a planned graph reaches, once, and no other one."""
+    assert listed(GRAPHS) == sorted(modules_of(PLANNED) - modules_of(CHECKER))
 
 
 def test_the_proof_of_a_graph_knows_no_plan() -> None:
     """What decides of a graph shares no code with what proposes layouts for it."""
     proposing = ("planning", "flow", "fold", "hoist", "relaid", "following", "tuned", "kernels")
-    assert not any(module.startswith(f"layoutproof.graph.{name}") for module in decided_in_graphs() for name in proposing)
+    assert not any(module.startswith(f"layoutproof.graph.{name}") for module in modules_of(PLANNED) for name in proposing)
 
 
 def test_the_checker_reaches_no_pass_and_no_certificate() -> None:
-    """What decides shares no code with what proposes, and does not ask what was written down."""
-    assert not any(".lowering." in module or ".certificate." in module for module in reached("layoutproof.verify.checker"))
+    """What decides shares no code with what proposes or with the search for counterexamples, and does not ask what was written down."""
+    assert not any(f".{room}." in module for module in modules_of(CHECKER) for room in ("lowering", "certificate", "replay"))
 
 
 @pytest.mark.parametrize("clause", Clause)

@@ -10,7 +10,7 @@ the old program does not fault:
 7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
 8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.vacuity`).
 
-What is not proved is run: where two runs differ, the rewrite is refuted with the input (`verify.replay`).
+What is not proved may be run: where two runs differ, the rewrite is refuted with the input (`verify.replay.checked`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
-from layoutproof.verify.replay.search import find_counterexample
 from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.vacuity import CLAIM as RUNS
 from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
@@ -54,13 +53,13 @@ from layoutproof.verify.values.prove import ValueProver
 from layoutproof.verify.verdict import Status, Verdict
 
 STRUCTURE = "structure"
-REPLAY = "replay"
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """What a run should look at first: values by variable name, and cells."""
+class Checked:
+    """The verdicts on a rewrite, cells first, and what a run should look at first where one is open: values by variable name, and cells."""
 
+    verdicts: tuple[Verdict, ...]
     hints: Sequence[Mapping[str, float | int]] = ()
     suspects: Sequence[Suspect] = ()
 
@@ -73,64 +72,54 @@ def prover_at(allowed: Licences, factor: float) -> ValueProver:
     return ValueProver(allowed)
 
 
-def check_rewrite(
-    rewrite: Rewrite,
-    where: Expr | None = None,
-    *,
-    allowed: Licences = ALL,
-    without: frozenset[Clause] = frozenset(),
-    search: bool = True,
-) -> tuple[Verdict, ...]:
-    """The verdicts on a rewrite, cells first; it may be kept when all are proved. `where` is a condition on symbols that callers
-    vouch for.
+def prove_rewrite(
+    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, without: frozenset[Clause] = frozenset()
+) -> Checked:
+    """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. With `search` false, nothing
-    is run where a proof fails. Tests leave clauses out with `without`.
+    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Tests leave clauses out with
+    `without`. Nothing is run where a proof fails: `verify.replay.checked` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     # The new program is called as the old one was: it may not state sizes of its own.
     old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
     contents = contents_of(rewrite, old, without)
-    verdicts = [
+    verdicts = (
         *_prove_cell_maps(rewrite, old, new, where, without),
         *_prove_interface(rewrite, where, without),
         *_prove_records(rewrite, where, without),
         *_prove_assumptions(old, new, without),
         _prove_witness_speaks_of_stores(rewrite),
         *(faults := check_facts(new, without, calls=False, contents=contents, before=old.program)),
-    ]
+    )
     if not without and not contents and all(v.status is Status.PROVED for v in faults):
         note_faultless(rewrite.new, where)  # which is the old one of the next step
-    looking = Looking()
+    checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same, looking = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
-        verdicts += same
-    if Clause.VACUITY not in without:
-        verdicts += _prove_runs(rewrite, where, verdicts)
-    if search and not without:
-        verdicts = _run(rewrite, where, verdicts, looking, allowed)
-    return tuple(verdicts)
+        same = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
+        checked = replace(same, verdicts=(*verdicts, *same.verdicts))
+    if Clause.VACUITY in without:
+        return checked
+    return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 
 
-def _prove_same_program(
-    rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]
-) -> tuple[tuple[Verdict, ...], Looking]:
+def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> Checked:
     """Lockstep where it goes, else dataflow, with what a run should look at where that failed."""
     # Each way has a budget of its own: what one spends leaves the other what it has.
     checking = values.for_check(QUICK)
     lockstep = prove_lockstep(rewrite, old, new, checking, without)
     if lockstep.reason is None:
         first, *others = lockstep.verdicts
-        return (replace(first, queries=(*first.queries, *checking.queries)), *others), Looking()
+        return Checked((replace(first, queries=(*first.queries, *checking.queries)), *others))
     taken()  # What was asked on the way to a proof that failed is evidence of nothing.
     found = simulate(rewrite, old, new, checking.for_check(values.budget), without)
     if all(v.status is Status.PROVED for v in found.verdicts):
-        return found.verdicts, Looking()
+        return Checked(found.verdicts)
     note = f" (and not in lockstep: {lockstep.reason})"
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
-    return (*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), Looking(found.hints, found.suspects)
+    return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspects)
 
 
 def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -145,21 +134,6 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
     if found is None and rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
         found = prove_runs(rewrite.new, where)
     return () if found is None else (found,)
-
-
-def _run(rewrite: Rewrite, where: Expr | None, verdicts: list[Verdict], looking: Looking, allowed: Licences) -> list[Verdict]:
-    """The verdicts, the first that is not decided refuted where a run shows a difference."""
-    statuses = {v.status for v in verdicts}
-    if Status.UNKNOWN not in statuses or Status.REFUTED in statuses:
-        return verdicts
-    # Under a licence that may be used, a difference that it would allow refutes nothing.
-    found = find_counterexample(rewrite, where=where, hints=looking.hints, licences=allowed, suspects=looking.suspects)
-    if found is None:
-        return verdicts
-    position = next(k for k, v in enumerate(verdicts) if v.status is Status.UNKNOWN)
-    open_one = verdicts[position]
-    refuted = Verdict(Status.REFUTED, open_one.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=open_one.seconds)
-    return [*verdicts[:position], refuted, *verdicts[position + 1 :]]
 
 
 def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:

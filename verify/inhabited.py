@@ -27,10 +27,10 @@ from layoutproof.ir.visit import walk
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, AccessKind, Scene
 from layoutproof.verify.integers import same
-from layoutproof.verify.replay.assumptions import repair_program, repaired
-from layoutproof.verify.replay.inputs import SEED, symbols_of
+from layoutproof.verify.repair import repair_program, repaired, symbols_and_scalars
 
 Numbers = dict[str, int | float]
+_SEED = 20_240_229
 _SMALL = (1, 2, 3, 4, 5, 7, 8, 16, 0)
 _MENTIONED = 12  # constants of conditions that are tried, each with its neighbours
 _COMBINATIONS = 4_000
@@ -51,7 +51,7 @@ class Looking:
 
 def numbers_of(facts: Facts) -> Iterator[Numbers]:
     """Values of symbols and scalars under which all conditions on them hold and some parameter may be stored to, small ones first."""
-    symbols = symbols_of(facts.program.function)
+    symbols = symbols_and_scalars(facts.program.function)
     seen: set[tuple[int | float, ...]] = set()
     for values in _combinations(facts, symbols):
         if values in seen:
@@ -94,7 +94,7 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
             yield typed([point.get(s.name, 1) for s in symbols])
     each = candidates if len(symbols) <= 3 else candidates[: max(2, int(_COMBINATIONS ** (1 / len(symbols))))]
     yield from (typed(values) for values in islice(product(each, repeat=len(symbols)), _COMBINATIONS))
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(_SEED)
     for _ in range(_COMBINATIONS // 4 if len(symbols) > 2 else 0):
         yield typed([int(generator.choice(candidates)) for _ in symbols])
 
@@ -204,7 +204,7 @@ def _data(
 
 
 def _plain(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequence[Mapping[str, float | int]]) -> Iterator[dict[str, Array]]:
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(_SEED)
     yield {name: np.ones(shape) for name, shape in shapes.items()}
     for hint in hints:
         yield {name: np.full(shape, hint.get(name, 1)) for name, shape in shapes.items()}

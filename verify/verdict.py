@@ -21,6 +21,8 @@ class Status(StrEnum):
 
 
 _WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
+GOOD: frozenset[Status] = frozenset({Status.PROVED})
+"""What lets a step be kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from layoutproof.cli.gate.outcome import Kind, Outcome, Place
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proving import place_of_claim
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify.certificate.certificate import StepRecord, certify
+from layoutproof.verify.certificate.certificate import certify
 from layoutproof.verify.certificate.expected import allowed_by
 from layoutproof.verify.certificate.obligations import text_of as text_of_rewrite
+from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.identity import prove_identity
 from layoutproof.verify.values.licences import Licences
 from layoutproof.verify.verdict import Status, worst

@@ -20,13 +20,12 @@ from layoutproof.graph.planning.contracted import schedule_of
 from layoutproof.graph.planning.layouts import Layout, bare, between, implies, map_of_layout, pad_of, physical, plain
 from layoutproof.graph.planning.problem import Choice, PlannedCall, Problem, Variant, rewrites_of
 from layoutproof.graph.scalars import scalar
-from layoutproof.graph.witness import Chain, GraphRewrite, Place
+from layoutproof.graph.witness import GraphRewrite, Place, Steps
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.schedule import Schedule
 
 
 def planned(graph: Graph, problem: Problem, choice: Choice) -> GraphRewrite:
@@ -79,8 +78,7 @@ class _Planned:
     places: dict[str, Place] = field(init=False, default_factory=dict)
     constants: list[Constant] = field(init=False, default_factory=list)
     steps: list[Step] = field(init=False, default_factory=list)
-    schedules: dict[str, Schedule] = field(init=False, default_factory=dict)
-    chains: dict[str, Chain] = field(init=False, default_factory=dict)
+    schedules: dict[str, Steps] = field(init=False, default_factory=dict)
     functions: dict[tuple[PrimFunc, Variant], PrimFunc] = field(init=False, default_factory=dict)
     names: dict[str, PrimFunc] = field(init=False, default_factory=dict)
 
@@ -179,10 +177,7 @@ class _Planned:
             name = func.name if made is None else unused(func.name, set(self.names))
             new = replace(schedule.func, name=name)
             self.names[name] = new
-            if isinstance(schedule, Chain):
-                self.chains[name] = schedule
-            else:
-                self.schedules[name] = schedule
+            self.schedules[name] = schedule
             self.functions[key] = new
         return self.functions[key]
 
@@ -191,7 +186,7 @@ class _Planned:
         outputs = tuple(self.value(name, layout).name for name, layout in asked)
         inputs = tuple(self.stored[value.name, self.home[value.name]] for value in self.graph.inputs)
         new = Graph(self.graph.name, inputs, tuple(self.constants), tuple(self.steps), outputs)
-        return GraphRewrite(self.graph, new, self.places, self.schedules, self.chains)
+        return GraphRewrite(self.graph, new, self.places, self.schedules)
 
 
 def held(value: Value, layout: Layout) -> Expr | None:

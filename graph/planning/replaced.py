@@ -16,8 +16,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.licensed import allowing
 from layoutproof.lowering.pad_value import PadText
-from layoutproof.lowering.proving import GOOD
-from layoutproof.verify.certificate.certificate import StepRecord
+from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.verdict import GOOD
 
 PRIMITIVE = "compare"
 

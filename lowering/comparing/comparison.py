@@ -86,7 +86,8 @@ class Comparison:
     @property
     def certificate(self) -> Certificate:
         """What was proved, for others to check again. Raises ValueError where not all is proved."""
-        from layoutproof.verify.certificate.certificate import StepRecord, certify
+        from layoutproof.verify.certificate.certificate import certify
+        from layoutproof.verify.certificate.record import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
             raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")

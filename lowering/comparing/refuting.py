@@ -56,7 +56,7 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
     That the new program faults does not, where the old one may fault itself: then a run has to show that only the new one does.
     """
-    from layoutproof.verify.checker import REPLAY
+    from layoutproof.verify.replay.checked import REPLAY
     from layoutproof.verify.replay.search import find_counterexample
 
     shown = next((v for v in trial.verdicts if v.status is Status.REFUTED), None)

@@ -112,7 +112,8 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
     Raises LayoutproofError for an entry of another form, or whose text is no rewrite.
     """
     from layoutproof.ir.rewrite_text import parse_litmus
-    from layoutproof.verify.certificate.certificate import StepRecord, certify
+    from layoutproof.verify.certificate.certificate import certify
+    from layoutproof.verify.certificate.record import StepRecord
     from layoutproof.verify.values.licences import Licence
 
     proof = ProofEntry.of(entry)

@@ -25,7 +25,8 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.rewrite_text import LitmusHeader, rewrite_text
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, Verdict, worst
 from tests.attack.judge import judge
 from tests.attack.mutants import mutant
@@ -111,7 +112,8 @@ def assumed_of(rewrite: Rewrite) -> Expr | None:
 def verdicts_on(rewrite: Rewrite, search: bool) -> tuple[Verdict, ...] | None:
     """What the checker says; None where it refuses a malformed witness outright."""
     try:
-        return check_rewrite(rewrite, assumed_of(rewrite), search=search)
+        where = assumed_of(rewrite)
+        return check_rewrite(rewrite, where) if search else prove_rewrite(rewrite, where).verdicts
     except LayoutproofError:
         return None
 

@@ -12,7 +12,7 @@ import numpy as np
 from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
 from layoutproof.graph.proving import moved_by
 from layoutproof.graph.roots import rooted, roots_of
-from layoutproof.graph.witness import Chain, GraphRewrite, Interface, Place, records_of
+from layoutproof.graph.witness import Chain, GraphRewrite, Interface, Place
 from layoutproof.ir.expr import const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import LayoutRecord, layout_records, with_record
@@ -276,7 +276,7 @@ def _call(rewrite: GraphRewrite, chance: Random) -> tuple[Call, StepRecord, tupl
     chance.shuffle(calls)
     for call in calls:
         name = call.function.name
-        records = records_of(rewrite.schedules[name] if name in rewrite.schedules else rewrite.chains[name])
+        records = rewrite.schedules[name].records
         if records:
             return call, records[-1], records[:-1]
     return None
@@ -291,12 +291,11 @@ def _with_function(rewrite: GraphRewrite, old: PrimFunc, new: PrimFunc, chain: C
     made = replace(rewrite, new=replace(rewrite.new, steps=steps))
     if chain is None:
         return made
-    schedules = {name: schedule for name, schedule in rewrite.schedules.items() if name != old.name}
-    return replace(made, schedules=schedules, chains={**rewrite.chains, old.name: chain})
+    return replace(made, schedules={**rewrite.schedules, old.name: chain})
 
 
 def _original(rewrite: GraphRewrite, name: str) -> PrimFunc:
-    return rewrite.schedules[name].original if name in rewrite.schedules else rewrite.chains[name].original
+    return rewrite.schedules[name].original
 
 
 def functions_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:

@@ -21,7 +21,7 @@ from random import Random
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences
 from layoutproof.verify.verdict import Status, worst
 from tests.attack.campaign import assumed_of
@@ -214,7 +214,7 @@ def _try(text: str, licences: Licences, wrong: bool, rng: Random, tally: Tally) 
         if [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)]:
             raise ValueError("not well-formed")
         where = assumed_of(case.rewrite)
-        verdicts = check_rewrite(case.rewrite, where, allowed=licences, search=False)
+        verdicts = prove_rewrite(case.rewrite, where, allowed=licences).verdicts
     except (LayoutproofError, ValueError, TypeError):
         tally.counts["no pair"] += 1
         return

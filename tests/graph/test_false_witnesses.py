@@ -16,7 +16,7 @@ from layoutproof.graph.planning.plan import plan
 from layoutproof.graph.proving import chain_problem, prove_graph_rewrite
 from layoutproof.graph.relaid import NAME, relaid
 from layoutproof.graph.run import run_graph
-from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, records_of
+from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT16, FLOAT32, INT64
 from layoutproof.ir.expr import Expr, Var, const
@@ -29,7 +29,7 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
-from layoutproof.verify.certificate.certificate import StepRecord
+from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.verdict import Status, Verdict
 
 AS_IT_IS = IndexMap.identity(1)
@@ -123,7 +123,7 @@ def back_and_back(second: IndexMap) -> GraphRewrite:
     )
     places = {"x": AS_IT_IS, "one": BACK, "two": BACK, "three": AS_IT_IS}
     said = {name: Place("x", index_map) for name, index_map in places.items()} | {"relu": Place("relu", AS_IT_IS)}
-    return GraphRewrite(graph, new, said, {}, {"relu": Chain(call.function, ())})
+    return GraphRewrite(graph, new, said, {"relu": Chain(call.function, ())})
 
 
 def test_a_map_over_other_variables_than_its_indices() -> None:
@@ -152,7 +152,7 @@ def turned(declared: bool) -> GraphRewrite:
     made = Value("made", (8,), FLOAT32)
     after = replace(graph, steps=(Call((made,), replace(new, name="relu"), ("x",)), LayoutTransform(call.results[0], "made", BACK)))
     places = {"x": Place("x", AS_IT_IS), "made": Place("relu", BACK), "relu": Place("relu", AS_IT_IS)}
-    return GraphRewrite(graph, after, places, {}, {"relu": chain})
+    return GraphRewrite(graph, after, places, {"relu": chain})
 
 
 @pytest.mark.parametrize("declared", [False, True], ids=["not declared", "declared"])
@@ -169,7 +169,7 @@ def test_steps_that_nobody_looked_at() -> None:
     (func,) = plan(running_example(), {}).rewrite.new.functions()[1:2]
     made = relaid(func, {func.buffers[0].name: parse_index_map("lambda n, c, h, w: [n, h, w, c]")})
     after = replace(made.func, name="after")
-    assert len(records_of(made)) > 0 and chain_problem(made, func, after) is None
+    assert len(made.records) > 0 and chain_problem(made, func, after) is None
     assert chain_problem(made, func, after, ()) == "nothing is said of step 1"
     assert chain_problem(made, func, after, ((),)) == "nothing is said of step 1"
 
@@ -236,7 +236,6 @@ def test_only_a_claim_that_fails_somewhere_is_refuted() -> None:
         graph,
         graph,
         {value.name: Place(value.name, AS_IT_IS) for value in graph.values()} | {first.result.name: Place(first.operand, AS_IT_IS)},
-        {},
         {step.function.name: Chain(step.function, ()) for step in graph.steps if isinstance(step, Call)},
     )
     assert statuses(same)[first.result.name] is Status.UNKNOWN

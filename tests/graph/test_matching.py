@@ -55,7 +55,7 @@ def test_a_planned_graph_is_found_to_be_what_it_was(graph: Callable[[], Graph]) 
 def test_a_graph_is_itself() -> None:
     """A graph that nobody changed is proved to be itself, without anything to be proved of its functions."""
     found = matched(running_example(), again(running_example()))
-    assert not isinstance(found, Verdict) and all(not chain.records for chain in found.chains.values())
+    assert not isinstance(found, Verdict) and all(not chain.records for chain in found.schedules.values())
     assert statuses(prove_planned(running_example(), running_example())) == {Status.PROVED}
 
 

@@ -21,7 +21,7 @@ from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.scopes import shape_symbols
-from layoutproof.verify.replay.assumptions import repair_program
+from layoutproof.verify.repair import repair_program
 
 OPERATORS = Path(__file__).resolve().parent.parent / "data" / "operators"
 

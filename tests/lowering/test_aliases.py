@@ -20,7 +20,8 @@ from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 QUARTERS = "lambda i: [i//4, i%4]"
@@ -251,7 +252,7 @@ def test_strides_that_are_names(strides: str, assumed: str, extent: str) -> None
     """The flat view of a parameter whose strides only a caller knows: computed in 64 bits, proved for all that are not negative."""
     rewrite = FlattenBuffer().propose(named(strides, assumed))
     assert f'A_flat = T.decl_buffer(({extent},), "float32", data=A.data)' in print_func(rewrite.new)
-    assert all(v.status is Status.PROVED for v in check_rewrite(rewrite, search=False))
+    assert all(v.status is Status.PROVED for v in prove_rewrite(rewrite).verdicts)
     assert FlattenBuffer().propose(rewrite.new).new == rewrite.new
     negative = check_rewrite(FlattenBuffer().propose(named(strides, "s > -8")))
     assert any(v.status is Status.REFUTED for v in negative)
@@ -274,7 +275,7 @@ def test_a_view_that_moves_with_a_loop() -> None:
 def assert_flat(func: PrimFunc) -> None:
     """Flattening is proved, keeps the calling convention and the results, prints and reads back, and changes nothing a second time."""
     rewrite = FlattenBuffer().propose(func)
-    bad = [v for v in check_rewrite(rewrite, search=False) if v.status is not Status.PROVED]
+    bad = [v for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"
     assert rewrite.new.buffer_map == func.buffer_map
     assert FlattenBuffer().propose(rewrite.new).new == rewrite.new

@@ -15,9 +15,9 @@ import layoutproof as lp
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.remembered import remembering, verdict_from, verdicts_of
-from layoutproof.verify import checker
 from layoutproof.verify.certificate.expected import allowed_by
 from layoutproof.verify.effort import set_effort
+from layoutproof.verify.replay import checked
 from layoutproof.verify.values.licences import ALL, IEEE
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -62,7 +62,7 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
     with remembering(memory):
         first = scheduled()
         assert (memory.found, memory.missed) == (0, 3)
-        monkeypatch.setattr(checker, "check_rewrite", lambda *a, **k: pytest.fail("the checker was asked"))
+        monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: pytest.fail("the checker was asked"))
         second = scheduled()
         assert (memory.found, memory.missed) == (3, 3)
     monkeypatch.undo()
@@ -155,7 +155,7 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
     memory = Kept()
     rewrite = scheduled().steps[0].rewrite
     late = Verdict(Status.UNKNOWN, "a claim", "z3", reason="wall: killed after 30 s")
-    monkeypatch.setattr(checker, "check_rewrite", lambda *a, **k: (late,))
+    monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: (late,))
     with remembering(memory):
         assert verdicts_of(rewrite, None, ALL, True, "rewrite", {}) == (late,)
     assert memory.values == {}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from layoutproof.ir.rewrite_text import parse_litmus, rewrite_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.values.licences import ALL, IEEE
 from layoutproof.verify.verdict import Status, Verdict, worst
 from tests.attack.judge import judge

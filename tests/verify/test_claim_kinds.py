@@ -10,7 +10,7 @@ from tests.tree import ROOT
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.verify import codes
 from layoutproof.verify.certificate.expected import allowed_by
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.claim_kinds import code_of, code_of_claim
 from layoutproof.verify.verdict import Status
 
@@ -23,7 +23,7 @@ def test_each_claim_has_a_kind(part: int) -> None:
     for path in REWRITES[part::8]:
         litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
         allowed = allowed_by(litmus.header.strictness)
-        for verdict in check_rewrite(litmus.rewrite, litmus.header.where, allowed=allowed, search=False):
+        for verdict in prove_rewrite(litmus.rewrite, litmus.header.where, allowed=allowed).verdicts:
             assert code_of_claim(verdict.claim) != codes.UNPROVED, f"{path.name}: {verdict.claim}"
 
 

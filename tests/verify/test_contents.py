@@ -7,7 +7,7 @@ import pytest
 from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict import Status
 
 TEXT = """
@@ -33,7 +33,7 @@ EACH = "for i in range(8): B[i] = A[I[i]]"
 def open_claims(before: str, after: str, parameters: str = PLAIN) -> list[str]:
     """What is not proved of the new program's bounds and arithmetic."""
     rewrite = parse_rewrite(TEXT.format(parameters=parameters, before=before, after=after))
-    verdicts = check_rewrite(rewrite, search=False)
+    verdicts = prove_rewrite(rewrite).verdicts
     return [v.claim for v in verdicts if v.status is not Status.PROVED and ("stays within" in v.claim or "fits" in v.claim)]
 
 

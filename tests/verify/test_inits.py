@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 
 from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 FIXED = 'A: T.Buffer((6, 4), "int32"), B: T.Buffer((6,), "int32")'

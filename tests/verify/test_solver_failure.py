@@ -13,7 +13,8 @@ from tests.cli.calling import Caller
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.checker import check_rewrite, prover_at
+from layoutproof.verify.checker import prover_at
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.smt import worker
 from layoutproof.verify.smt.worker import Worker, WorkerAnswer
 from layoutproof.verify.values.licences import ALL

@@ -6,40 +6,25 @@ The form is described in `proofs/README.md` and, for machines, in `proofs/certif
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr
-from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify import codes
 from layoutproof.verify.certificate.files import read_whole, write_whole
 from layoutproof.verify.certificate.obligations import Derived, derive, query_dict, query_id, text_of
+from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.certificate.sealing import HASH, Document, chained, check_chain, from_bytes, sealed, to_bytes
 from layoutproof.verify.smt.query import SAT, UNSAT, SmtQuery
-from layoutproof.verify.values.licences import ALL, Licence, Licences
+from layoutproof.verify.values.licences import Licence, Licences
 from layoutproof.verify.verdict import Status, worst
 
 FORMAT = "layoutproof-certificate"
 VERSION = 1
 _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
-
-
-@dataclass(frozen=True, slots=True)
-class StepRecord:
-    """A proved step as whoever made it has it: the primitive's name, its arguments as JSON has them, and what it did.
-
-    `where` is the condition on symbols and `allowed` the licences under which it was proved, as `check_rewrite` takes them.
-    """
-
-    primitive: str
-    arguments: Mapping[str, Any]
-    rewrite: Rewrite
-    where: Expr | None = None
-    allowed: Licences = ALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.identity import prove_identity
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.values.licences import ALL, Licence, Licences
 from layoutproof.verify.verdict import Status, Verdict, worst
 

@@ -16,12 +16,12 @@ from layoutproof.ir.rewrite_text import LitmusHeader, parse_litmus, rewrite_text
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealing import Document, digest
-from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.evidence import Evidence, recording, taken
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
 from layoutproof.verify.identity import prove_identity
 from layoutproof.verify.instances import conjuncts
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.licences import ALL, Licences

@@ -13,14 +13,14 @@ from math import isfinite, ldexp
 
 import numpy as np
 
-from layoutproof.ir.dtype import HANDLE, DType
+from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.numpy_types import numpy_dtype
-from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.repair import symbols_and_scalars
 from layoutproof.verify.replay.outcome import Number, Sample
 from layoutproof.verify.replay.placement import Place, Placement
 from layoutproof.verify.replay.trial import holds
@@ -33,23 +33,12 @@ _DIVISIBLE = 12.0  # by what means are taken of: quotients come out whole
 Hints = Sequence[Mapping[str, Number]]
 
 
-def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
-    """The names in the shapes of parameters, and the scalar parameters, in order."""
-    found: dict[Var, None] = {}
-    for buffer in func.buffers:
-        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
-            found.update(dict.fromkeys(free_variables(expr)))
-    mapped = {param for param, _ in func.buffer_map}
-    found.update(dict.fromkeys(p for p in func.params if p not in mapped and p.dtype != HANDLE))
-    return tuple(found)
-
-
 def numbers_to_try(rewrite: Rewrite, where: Expr | None, hints: Hints) -> Iterator[dict[str, Number]]:
     """Values of the symbols and scalar parameters: one entry with none where there are none, else hints, then small sizes.
 
     Those that `where` excludes are left out.
     """
-    symbols = symbols_of(rewrite.old)
+    symbols = symbols_and_scalars(rewrite.old)
     if not symbols:
         yield {}
         return

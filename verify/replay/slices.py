@@ -25,7 +25,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in, walk
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.program import check_facts
-from layoutproof.verify.replay.assumptions import assumption_program, has_assumptions_of_data
+from layoutproof.verify.repair import assumption_program, has_assumptions_of_data
 from layoutproof.verify.replay.choosing import Chooser, Chosen
 from layoutproof.verify.replay.magnitude import stays_finite
 from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless

@@ -30,7 +30,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.replay.assumptions import repair_program, repaired
+from layoutproof.verify.repair import repair_program, repaired
 from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, place_parameters
 from layoutproof.verify.replay.strictness import Strictness

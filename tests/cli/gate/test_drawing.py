@@ -9,7 +9,7 @@ from tests.tree import ROOT
 import layoutproof as lp
 from layoutproof.cli.gate.drawing import drawn, number
 from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, Verdict
 
 

@@ -25,7 +25,7 @@ from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import frozen
-from layoutproof.graph.witness import GraphRewrite, Place
+from layoutproof.graph.witness import Chain, GraphRewrite, Place
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
@@ -232,8 +232,8 @@ def test_a_callback_may_give_a_function() -> None:
     found = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: answer})
     assert found.count(found.choice) == 2
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
-    (name,) = found.rewrite.chains
-    assert "1 - vo" in print_func(found.rewrite.chains[name].func)
+    (given,) = (each for each in found.rewrite.schedules.values() if isinstance(each, Chain))
+    assert "1 - vo" in print_func(given.func)
     inputs = arrays_for(found.graph)
     np.testing.assert_array_equal(run_graph(found.graph, inputs)[0], run_graph(found.rewrite.new, inputs)[0])
 
@@ -252,7 +252,7 @@ def test_a_function_that_a_callback_gives_is_never_believed(value: str, layout: 
     index_map = parse_index_map(NCHW4C)
     answer = Replacement(in_blocks(value, layout), {"X": index_map, "Y": index_map})
     found = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: answer})
-    assert found.count(found.choice) == 4 and not found.rewrite.chains
+    assert found.count(found.choice) == 4 and not any(isinstance(each, Chain) for each in found.rewrite.schedules.values())
     assert any("in_blocks, which is given for it" in each.why for each in found.remaining)
 
 
@@ -261,15 +261,14 @@ def test_another_function_in_place_of_a_given_one() -> None:
     layout = parse_index_map(NCHW4C)
     answer = Replacement(in_blocks(GIVEN), {"X": layout, "Y": layout})
     rewrite = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: answer}).rewrite
-    (name,) = rewrite.chains
-    chain = rewrite.chains[name]
+    ((name, chain),) = ((name, each) for name, each in rewrite.schedules.items() if isinstance(each, Chain))
     wrong = replace(in_blocks("P[vn, vo, vh, vw, vi]"), name=name)
     steps = tuple(
         replace(step, function=wrong) if isinstance(step, Call) and step.function.name == name else step for step in rewrite.new.steps
     )
     record = replace(chain.records[0], rewrite=replace(chain.records[0].rewrite, new=replace(wrong, name=chain.original.name)))
-    for chains in (rewrite.chains, {name: replace(chain, records=(record,))}, {name: replace(chain, records=())}):
-        tampered_one = replace(rewrite, new=replace(rewrite.new, steps=steps), chains=chains)
+    for told in (chain, replace(chain, records=(record,)), replace(chain, records=())):
+        tampered_one = replace(rewrite, new=replace(rewrite.new, steps=steps), schedules={**rewrite.schedules, name: told})
         assert any(verdict.status is not Status.PROVED for verdict in prove_graph_rewrite(tampered_one))
 
 

@@ -12,7 +12,7 @@ from layoutproof.lowering.cleanup.full import first_proved
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.simplify import Simplify, simplified
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 USED = {

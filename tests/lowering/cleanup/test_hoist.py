@@ -19,7 +19,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.hoist import ALL_BUT_THREADS, HoistExpression
 from layoutproof.lowering.cleanup.hoist_sources import Flag
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.vacuity import is_idle
 from layoutproof.verify.verdict import Status
 

@@ -15,7 +15,7 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.no_op import RemoveNoOp, without_stores
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 REMOVED = {

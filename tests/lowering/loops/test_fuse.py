@@ -21,7 +21,7 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'

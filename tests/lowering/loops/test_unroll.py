@@ -20,7 +20,7 @@ from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.unroll import MAX_COPIES, Unroll
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'

@@ -28,7 +28,7 @@ from layoutproof.lowering.padding.elements import Elements
 from layoutproof.lowering.padding.places import places_of
 from layoutproof.lowering.proving import check_step
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 QUARTERS = (

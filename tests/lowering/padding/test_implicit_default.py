@@ -18,7 +18,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.story import program_text
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 Floats = NDArray[np.float32]

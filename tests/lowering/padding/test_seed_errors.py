@@ -8,7 +8,7 @@ import pytest
 from tests.proof.litmus import ROWS, litmus
 
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.verdict import Status, worst
 

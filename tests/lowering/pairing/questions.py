@@ -12,7 +12,7 @@ from layoutproof.ir.script.reader import load_module, loads_module
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.comparing.interface import aligned
 from layoutproof.lowering.pairing.question import Found, Question
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pairing"
@@ -59,7 +59,7 @@ def verdict(question: Question, found: Found) -> Status:
     """What the checker says of a witness."""
     moved = tuple(buffer.name for buffer in question.old.buffers if any(c.old_data == buffer.data.name for c in found.cells))
     witness = Witness(found.instances, found.cells, moved)
-    return worst(v.status for v in check_rewrite(Rewrite(question.old, question.new, witness), search=False))
+    return worst(v.status for v in prove_rewrite(Rewrite(question.old, question.new, witness)).verdicts)
 
 
 def told(found: Found) -> list[str]:

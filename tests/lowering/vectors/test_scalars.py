@@ -19,7 +19,7 @@ from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
 
 SCALARS = VectorTypeRewrite("vulkan", scalarize=True)

@@ -24,7 +24,8 @@ from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors import lanes
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.vacuity import CLAIM as RUNS
 from layoutproof.verify.verdict import Status
 
@@ -143,7 +144,7 @@ def assert_proved(rewrite_of: VectorizeLoop, func: PrimFunc) -> PrimFunc:
     """The pass's result: proved, as text the same, and without a vectorized loop."""
     rewrite = rewrite_of.propose(func)
     # Loops whose lanes race, or that write no parameter, have nothing to be proved of: what there is to ask of each statement is proved.
-    asked = [v for v in check_rewrite(rewrite, search=False) if v.claim != RUNS]
+    asked = [v for v in prove_rewrite(rewrite).verdicts if v.claim != RUNS]
     bad = [v for v in asked if v.status is not Status.PROVED]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"
     assert parse_rewrite(rewrite_text(rewrite)) == rewrite
@@ -238,7 +239,7 @@ def test_a_wrong_witness_is_refused() -> None:
     (claim,) = rewrite.witness.instances
     assert claim.instances is not None
     shifted = replace(claim, instances=replace(claim.instances, outputs=tuple(o + 1 for o in claim.instances.outputs)))
-    verdicts = check_rewrite(replace(rewrite, witness=replace(rewrite.witness, instances=(shifted,))), search=False)
+    verdicts = prove_rewrite(replace(rewrite, witness=replace(rewrite.witness, instances=(shifted,)))).verdicts
     assert any(v.status is Status.UNKNOWN for v in verdicts)
 
 

@@ -24,7 +24,8 @@ from layoutproof.lowering.vectors.pointer_cast import RewriteRampAsPointerCast
 from layoutproof.lowering.vectors.targets import TARGETS
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.vacuity import CLAIM as RUNS
 from layoutproof.verify.verdict import Status
 
@@ -46,7 +47,7 @@ def function(body: str, extent: str = "16", attrs: str = '"tirx.noalias": True',
 def rewritten(each: Pass, func: PrimFunc) -> PrimFunc:
     """The pass's result: proved, well-formed, as text the same, the calling convention kept, and left alone a second time."""
     rewrite = each.propose(func)
-    bad = [v for v in check_rewrite(rewrite, search=False) if v.status is not Status.PROVED and v.claim != RUNS]
+    bad = [v for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED and v.claim != RUNS]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"
     assert parse_rewrite(rewrite_text(rewrite)) == rewrite
     assert not check_wellformed(rewrite.new)
@@ -237,7 +238,7 @@ def test_channels_of_any_number_of_rows(each: Pass) -> None:
         line.startswith(f'{name}[T.Cast("int64", i) + T.Cast("int64", j_0) * T.Cast("int64", n)] = ') for line in lines_of(rewrite.new)
     )
     assert_same_results(schedule.original, rewrite.new, symbols={"n": 3})
-    undecided = [v.claim for v in check_rewrite(rewrite, search=False) if v.status is not Status.PROVED]
+    undecided = [v.claim for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
     assert undecided == []
 
 

@@ -8,7 +8,7 @@ from tests.proof.litmus import litmus
 from tests.tree import ROOT
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.evidence import Several, recording, taken
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions, note_function
 from layoutproof.verify.smt.claims import queries_of
@@ -86,7 +86,7 @@ def test_what_stands_for_loads_is_confirmed(name: str) -> None:
     """Where a value was stored that stands for a load, and what its loads found then, is said for each, and two solvers agree."""
     case = litmus(ROOT / "proofs" / "accepted" / f"{name}.py")
     with recording():
-        verdicts = check_rewrite(case.rewrite, search=False)
+        verdicts = prove_rewrite(case.rewrite).verdicts
     evidence = [piece for verdict in verdicts for piece in verdict.evidence]
     told = [piece for piece in evidence if isinstance(piece, Several) and "in the place of" in piece.what]
     assert {piece.what.partition(" ")[0] for piece in told} >= {"where", "what"}

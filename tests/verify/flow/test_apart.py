@@ -8,7 +8,7 @@ from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.apart import ASKED
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 
@@ -40,7 +40,7 @@ def rewrite(before: str, after: str, value: str = "A[{0}] + T.float32(1)") -> Re
 )
 def test_what_does_not_overlap_is_assumed_by_name(before: str, after: str, status: Status) -> None:
     """A step may ask every call for it; to assume it as if callers had promised it is refused."""
-    verdicts = check_rewrite(rewrite(before, after), search=False)
+    verdicts = prove_rewrite(rewrite(before, after)).verdicts
     assert worst(v.status for v in verdicts) is status
     asked = status is Status.PROVED and not before
     assert (ASKED in [v.claim for v in verdicts]) is asked
@@ -48,5 +48,5 @@ def test_what_does_not_overlap_is_assumed_by_name(before: str, after: str, statu
 
 def test_a_promise_that_is_not_needed_is_refused_too() -> None:
     """Later steps would build on it."""
-    assert worst(v.status for v in check_rewrite(rewrite("", '"tirx.noalias": True', "T.float32(1)"), search=False)) is Status.UNKNOWN
-    assert worst(v.status for v in check_rewrite(rewrite("", "", "T.float32(1)"), search=False)) is Status.PROVED
+    assert worst(v.status for v in prove_rewrite(rewrite("", '"tirx.noalias": True', "T.float32(1)")).verdicts) is Status.UNKNOWN
+    assert worst(v.status for v in prove_rewrite(rewrite("", "", "T.float32(1)")).verdicts) is Status.PROVED

@@ -7,7 +7,7 @@ import pytest
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.values.licences import ALL, Licence, Licences
 from layoutproof.verify.verdict import Status
 

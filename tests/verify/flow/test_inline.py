@@ -22,7 +22,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.agree import representatives
 from layoutproof.verify.flow.inline import Form, Looking, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
@@ -181,7 +181,7 @@ def asked(theta: str, before: str, after: str, ctype: str = "float32") -> Status
         return "".join(f"    {line}\n" for line in text.splitlines())
 
     text = PAIR.replace("THETA", theta).replace("CTYPE", ctype).replace("BEFORE", body(before)).replace("AFTER", body(after))
-    return worst(v.status for v in check_rewrite(parse_rewrite(text, "pair"), search=False))
+    return worst(v.status for v in prove_rewrite(parse_rewrite(text, "pair")).verdicts)
 
 
 def loop(*stores: str, over: str = "range(8)") -> str:

@@ -8,7 +8,7 @@ from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 _HEAD = """@T.prim_func(s_tir=True)

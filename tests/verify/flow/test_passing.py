@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 KEPT = """\

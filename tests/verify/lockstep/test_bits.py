@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 TEXT = """
@@ -39,7 +39,7 @@ def after(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "int32")):
 def status(before: str, after: str, seen: str, extent: str = "8") -> Status:
     """What the checker says of two values that are stored and seen as integers, by themselves or copied."""
     text = TEXT.format(before=before, after=after, seen=seen, extent=extent)
-    return worst(v.status for v in check_rewrite(parse_rewrite(text), search=False))
+    return worst(v.status for v in prove_rewrite(parse_rewrite(text)).verdicts)
 
 
 @pytest.mark.parametrize("seen", ["P", "Q"])

@@ -7,7 +7,8 @@ import pytest
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.checker import check_rewrite
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, worst
 
 
@@ -80,4 +81,4 @@ def test_extents_below_zero_are_thought_of() -> None:
         InstanceMap(0, 0, parse_index_map("lambda: []")),
         InstanceMap(1, 1, parse_index_map("lambda f: [f // m, f % m]", symbols=("n", "m"))),
     )
-    assert worst(v.status for v in check_rewrite(Rewrite(old, new, Witness(maps)), search=False)) is not Status.PROVED
+    assert worst(v.status for v in prove_rewrite(Rewrite(old, new, Witness(maps))).verdicts) is not Status.PROVED

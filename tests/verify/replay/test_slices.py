@@ -16,9 +16,9 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.ir.visit import loops_of_stores
-from layoutproof.verify.checker import check_rewrite
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.flow.simulate import simulate
+from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.replay.choosing import Chooser
 from layoutproof.verify.replay.edges import edge_cells
 from layoutproof.verify.replay.magnitude import stays_finite

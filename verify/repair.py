@@ -1,4 +1,4 @@
-"""Inputs that satisfy a program's assumptions: found by a small program that writes what the assumptions ask for.
+"""What a program is called with, and data that satisfies its assumptions: a small program writes what the assumptions ask for.
 
 Most random inputs break an assumption about data, and a run on them says nothing. Each `assume(...)` over parameters becomes a repair:
 `assume(not pad or A[p] == v)` becomes `if pad: A[p] = v`. Whether the inputs then satisfy everything is for the run itself to say.
@@ -12,6 +12,7 @@ from dataclasses import replace
 from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import BinaryOp, Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
@@ -33,10 +34,21 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.visit import loads_in, stores_in, walk
+from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
 
 _ATTEMPTS = (0, 1, -1, 2)  # what is tried where a comparison does not say what would do
 _STEPS = (0, 1, -1)
+
+
+def symbols_and_scalars(func: PrimFunc) -> tuple[Var, ...]:
+    """The names in the shapes of parameters, and the scalar parameters, in order."""
+    found: dict[Var, None] = {}
+    for buffer in func.buffers:
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            found.update(dict.fromkeys(free_variables(expr)))
+    mapped = {param for param, _ in func.buffer_map}
+    found.update(dict.fromkeys(p for p in func.params if p not in mapped and p.dtype != HANDLE))
+    return tuple(found)
 
 
 def has_assumptions_of_data(func: PrimFunc) -> bool:
