@@ -10,24 +10,29 @@ from collections.abc import Callable, Iterator, Sequence
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, FloatImm, IntImm, Logical
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IntImm, Logical, Not, const
 from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import codes
-from layoutproof.ir.visit import children, loads_in, walk
+from layoutproof.ir.stmt import For
+from layoutproof.ir.visit import children, free_variables, loads_in, walk
 
 _SUMS = (BinaryOp.ADD, BinaryOp.SUB)
 _EXACT = (BinaryOp.MIN, BinaryOp.MAX)
 
 
 def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
-    """One diagnostic for each kind of difference, at the first place that has it: warnings, and a note for what is read past a guard."""
-    expressions = [node for node in walk(f.body) if isinstance(node, Expr)]
-    return tuple(found for check in _CHECKS if (found := check(expressions)) is not None)
+    """One diagnostic for each kind of difference, at the first place that has it: warnings, and notes of what only TVM's code for LLVM
+    does otherwise.
+    """
+    nodes = list(walk(f.body))
+    expressions = [node for node in nodes if isinstance(node, Expr)]
+    found = (*(check(expressions) for check in _CHECKS), _loops([node for node in nodes if isinstance(node, For)]))
+    return tuple(each for each in found if each is not None)
 
 
-def _warning(e: Expr, message: str, help: str | None = None, severity: Severity = Severity.WARNING) -> Diagnostic:
+def _warning(e: Expr | For, message: str, help: str | None = None, severity: Severity = Severity.WARNING) -> Diagnostic:
     return Diagnostic(codes.UPSTREAM_DIFFERS, message, e.span, severity, help=help)
 
 
@@ -64,6 +69,30 @@ def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
     return None
 
 
+def _ordered(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A comparison of floats that is True where one of them is NaN."""
+    for e in expressions:
+        if isinstance(e, Compare) and e.op is CompareOp.NE and e.lhs.dtype.is_float and e.lhs != e.rhs:
+            return _warning(e, "`!=` is True where a side is NaN; TVM's code for LLVM has False there", severity=Severity.NOTE)
+        if isinstance(e, Not) and any(part.lhs.dtype.is_float and part.op is not CompareOp.NE for part in _compared(e.operand)):
+            return _warning(e, "True where a side is NaN; TVM turns the comparison around, and has False there", severity=Severity.NOTE)
+    return None
+
+
+def _compared(e: Expr) -> Iterator[Compare]:
+    """The comparisons that a condition is made of."""
+    match e:
+        case Compare():
+            yield e
+        case Logical():
+            yield from _compared(e.lhs)
+            yield from _compared(e.rhs)
+        case Not():
+            yield from _compared(e.operand)
+        case _:
+            pass
+
+
 def _terms(e: Expr, positive: bool) -> Iterator[tuple[Expr, bool]]:
     """The terms of a sum, with their signs."""
     if isinstance(e, Binary) and e.op in _SUMS:
@@ -71,6 +100,21 @@ def _terms(e: Expr, positive: bool) -> Iterator[tuple[Expr, bool]]:
         yield from _terms(e.rhs, positive == (e.op is BinaryOp.ADD))
     else:
         yield e, positive
+
+
+def _loops(loops: Sequence[For]) -> Diagnostic | None:
+    """A loop that begins elsewhere than at 0, with an end or a start over a loop around it that does so too."""
+    for outer in loops:
+        if outer.start == const(0, outer.start.dtype):
+            continue
+        for inner in walk(outer.body):
+            if not isinstance(inner, For) or inner.start == const(0, inner.start.dtype):
+                continue
+            if outer.var in free_variables(inner.start) or outer.var in free_variables(inner.extent):
+                names = f"{inner.var.name} is over {outer.var.name}"
+                message = f"the range of {names}, and neither begins at 0; TVM takes it to begin at 0 there"
+                return _warning(inner, message, "begin one of the loops at 0")
+    return None
 
 
 def _truth_of_constant(expressions: Sequence[Expr]) -> Diagnostic | None:
@@ -110,6 +154,7 @@ def _is_loaded(load: BufferLoad, left: Node) -> bool:
 _CHECKS: Sequence[Callable[[Sequence[Expr]], Diagnostic | None]] = (
     _narrow_floats,
     _folded_floats,
+    _ordered,
     _truth_of_constant,
     _limit_of_bfloat16,
     _behind_a_guard,

@@ -95,7 +95,22 @@ def _is(op: CompareOp, a: Expr, value: float) -> Expr:
 
 def open_end(*values: Ends) -> Expr:
     """Whether one of the ends is NaN."""
-    first, *others = (Compare(CompareOp.NE, end, end) for value in values for end in (value.low, value.high))
+    return _is_nan(*(end for value in values for end in (value.low, value.high)))
+
+
+def _zero_by_infinity(a: Ends, b: Ends) -> Expr:
+    """Whether 0 may be among the numbers of one and an infinity among those of the other: corners do not show that."""
+    found = []
+    for zero, large in ((a, b), (b, a)):
+        around = Logical(LogicalOp.AND, _is(CompareOp.LE, zero.low, 0.0), _is(CompareOp.GE, zero.high, 0.0))
+        ends = [_is(CompareOp.EQ, _magnitude(end), _INFINITY) for end in (large.low, large.high)]
+        found.append(Logical(LogicalOp.AND, around, Logical(LogicalOp.OR, *ends)))
+    return Logical(LogicalOp.OR, *found)
+
+
+def _is_nan(*values: Expr) -> Expr:
+    """Whether one of them is NaN."""
+    first, *others = (Compare(CompareOp.NE, value, value) for value in values)
     found: Expr = first
     for other in others:
         found = Logical(LogicalOp.OR, found, other)
@@ -169,23 +184,32 @@ class Arithmetic:
                 low: Expr = Binary(op, a.low, b.low)
                 high: Expr = Binary(op, a.high, b.high)
                 if not (a.is_known and b.is_known):
-                    unknown, anything = self._bind(open_end(a, b)), const(float("nan"), low.dtype)
-                    low, high = Select(unknown, anything, low), Select(unknown, anything, high)
+                    low, high = self._unless(open_end(a, b), low, high)
                 return self._hull(a.dtype, low, high, 0)
             case _:
                 raise TypeError(f"{op} on {a.dtype}")
 
     def _sum(self, op: BinaryOp, a: Ends, b: Ends) -> Ends:
         first, last = (b.low, b.high) if op is BinaryOp.ADD else (b.high, b.low)
-        low, high = Binary(op, a.low, first), Binary(op, a.high, last)
+        low: Expr = Binary(op, a.low, first)
+        high: Expr = Binary(op, a.high, last)
+        if not (a.is_known and b.is_known):
+            # Infinities of two signs may meet where both ends are finite, or one infinity.
+            mixed = [self._bind(Binary(op, a.low, last)), self._bind(Binary(op, a.high, first))]
+            low, high = self._unless(_is_nan(*mixed), low, high)
         if a.size is None or b.size is None or a.count is None or b.count is None:
             return self._hull(a.dtype, low, high, 0)
         count = _add(_add(a.count, b.count), const(1.0, low.dtype))
         return self.made(a.dtype, (low, high, _add(a.size, b.size), count))
 
+    def _unless(self, condition: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr]:
+        """The ends, or NaN for both where a NaN may be among the results."""
+        condition, anything = self._bind(condition), const(float("nan"), low.dtype)
+        return self._bind(Select(condition, anything, low)), self._bind(Select(condition, anything, high))
+
     def _product(self, a: Ends, b: Ends) -> Ends:
         corners = [self._bind(_mul(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-        low, high = self._bind(_least(*corners)), self._bind(_most(*corners))
+        low, high = self._unless(_zero_by_infinity(a, b), _least(*corners), _most(*corners))
         if a.low is b.low and a.high is b.high:
             zero = const(0.0, low.dtype)
             around = Logical(LogicalOp.AND, _is(CompareOp.LT, a.low, 0.0), _is(CompareOp.GT, a.high, 0.0))
@@ -194,7 +218,7 @@ class Arithmetic:
 
     def _quotient(self, a: Ends, b: Ends) -> Ends:
         corners = [self._bind(Binary(BinaryOp.DIV, x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-        certain = Compare(CompareOp.EQ, b.low, b.high)
+        certain = Logical(LogicalOp.AND, Compare(CompareOp.EQ, a.low, a.high), Compare(CompareOp.EQ, b.low, b.high))
         around = Logical(LogicalOp.AND, _is(CompareOp.LE, b.low, 0.0), _is(CompareOp.GE, b.high, 0.0))
         pole = self._bind(Select(certain, const(False, around.dtype), around))
         anything = const(float("nan"), corners[0].dtype)  # 0 / 0 may be among the quotients
@@ -275,8 +299,8 @@ class Arithmetic:
         if name == "fma":
             last, added = arguments[1:]
             products = [(x, y) for x in (first.low, first.high) for y in (last.low, last.high)]
-            corners = [(self._bind(f(x, y, added.low)), self._bind(f(x, y, added.high))) for x, y in products]
-            return _least(*(low for low, _ in corners)), _most(*(high for _, high in corners))
+            corners = [self._bind(f(x, y, z)) for x, y in products for z in (added.low, added.high)]
+            return self._unless(_zero_by_infinity(first, last), _least(*corners), _most(*corners))
         return self._at_points(name, arguments)
 
     def _at_points(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:

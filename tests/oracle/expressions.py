@@ -240,11 +240,16 @@ class Expressions:
             self.guarded = outside or not self.may("lazy", 1.0)
             b = self.value("bool", depth)
             self.guarded = outside
-            return rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
+            found = rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
+            # TVM turns a comparison around, also one that a name stands for.
+            turned = found.startswith("(not ") and "folded" in self.without and re.fullmatch(r"\w+\[[^][]*\]", a) is None
+            return f"({a} or {b})" if turned else found
         dtype = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
         a = self.solid(dtype, depth)
         b = self.apart_from(a, dtype) if dtype in FLOATS and "folded" in self.without else self.value(dtype, depth)
         relation = rng.choice(["<", "<=", ">", ">=", "==", "!="])
+        if relation == "!=" and dtype in FLOATS and "folded" in self.without:
+            relation = "=="
         if self.may("bare", 0.1):
             b = self.bare(dtype)
         elif self.may("mixed", 0.05):
@@ -333,7 +338,8 @@ class Expressions:
         """Operators of one operand."""
         if dtype == "int32" and self.rng.random() < 0.3:
             wide = self.rng.choice([t for t in WIDE if t not in self.barred])
-            return f"T.clz({self.solid(wide, depth)} | T.{wide}(1))"  # TVM leaves open what it is of 0
+            # TVM leaves open what it is of 0; we refuse one of another, which is large.
+            return f"T.clz({self.named(wide)} | T.{wide}(1))"
         a = self.solid(dtype, depth)
         if dtype in UNSIGNED:
             return f"(~{a})"

@@ -23,7 +23,13 @@ HEAD = (
         ("A[i] = A[i] * T.float32(0)", ["warning"]),
         ("A[i] = A[i] * T.float32(2)", []),
         ("C[i] = A[i] != A[i]", ["warning"]),
-        ("C[i] = A[i] != A[0]", []),
+        ("C[i] = A[i] != A[0]", ["note"]),
+        ("C[i] = not A[i] < A[0]", ["note"]),
+        ("C[i] = not (A[i] == A[0] or i < 3)", ["note"]),
+        ("C[i] = not A[i] != A[0]", ["note"]),
+        ("C[i] = not C[0]", []),
+        ("C[i] = not N[i] < N[0]", []),
+        ("C[i] = N[i] != N[0]", []),
         ("C[i] = N[i] != N[i]", []),
         ("N[i] = (N[i] + 3) - N[i]", []),
         ("H[i] = H[i] * H[0] + H[1]", ["warning"]),
@@ -50,6 +56,23 @@ def test_what_tvm_computes_otherwise_is_told(line: str, severities: list[str]) -
     found = check_upstream(loads(f"{HEAD}        {line}\n"))
     assert [d.severity.value for d in found] == severities
     assert all(d.code == "LP133" and d.span is not None for d in found)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "told"),
+    [
+        ("3, 8", "i, 8", True),
+        ("3, 8", "2, i", True),
+        ("3, 8", "0, i", False),
+        ("0, 8", "i, 8", False),
+        ("3, 8", "2, 8", False),
+    ],
+)
+def test_loops_inside_each_other(outer: str, inner: str, told: bool) -> None:
+    """Loops of which neither begins at 0, and the inner one's range is over the outer one."""
+    lines = (f"    for i in range({outer}):", f"        for j in range({inner}):", "            A[j] = A[i]")
+    found = check_upstream(loads("\n".join(['@T.prim_func\ndef f(A: T.Buffer((8,), "float32")):', *lines])))
+    assert [(d.code, d.span and d.span.line) for d in found] == ([("LP133", 4)] if told else [])
 
 
 def test_each_kind_is_told_once() -> None:
