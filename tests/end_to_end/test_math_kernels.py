@@ -204,3 +204,31 @@ def test_the_reciprocal_root_of_a_zero_that_is_known(zero: str, wanted: float) -
     found = enclose(func, {"A": np.zeros(1, np.float32)}, Inexact({"rsqrt": Bound(4.0)}), limit=1000)["A"]
     assert outside(np.array([-wanted], np.float32), found).tolist() == [True]
     assert outside(np.array([wanted], np.float32), found).tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.cosh(A[i]) - T.exp(A[i])",
+        "-T.cosh(A[i]) + T.exp(A[i])",
+        "T.cosh(A[i]) * (T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)))",
+        "(T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1))) * -T.cosh(A[i])",
+        "T.fma(T.cosh(A[i]), T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)), T.float32(1))",
+        "T.fma(T.cosh(A[i]), T.exp(T.float32(1)), -T.cosh(A[i]))",
+        "(T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1))) / (T.exp(A[i] / T.float32(1000)) - T.exp(T.float32(1)) + T.float32(0))",
+        "T.cosh(A[i]) / T.exp(A[i])",
+    ],
+)
+def test_infinities_and_zeros_that_may_meet(value: str) -> None:
+    """A kernel whose functions are a little off may have a NaN where infinities of two signs, or a zero and an infinity, may meet."""
+    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n')
+    found = enclose(func, {"A": np.array([1000.0], np.float32)}, FAST_C, limit=1000)["A"]
+    assert not outside(np.array([np.nan], np.float32), found).any()
+
+
+@pytest.mark.parametrize("value", ["T.cosh(A[i]) + T.exp(A[i])", "T.cosh(A[i]) * T.exp(A[i])", "T.exp(T.float32(1)) / T.cosh(A[i])"])
+def test_infinities_that_cannot_cancel(value: str) -> None:
+    """Where no two operands make a NaN, and sums are not regrouped, a NaN lies outside."""
+    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n')
+    found = enclose(func, {"A": np.array([1000.0], np.float32)}, Inexact({"exp": Bound(4.0), "cosh": Bound(4.0)}), limit=1000)["A"]
+    assert outside(np.array([np.nan], np.float32), found).all()
