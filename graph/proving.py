@@ -109,10 +109,12 @@ class _Proof:
     def inputs(self) -> Iterator[tuple[str, Verdict]]:
         """Inputs are the old ones, as the interface has them; each with its name."""
         old = self.rewrite.old.inputs
-        same = [(v.name, v.dtype) for v in self.rewrite.new.inputs] == [(v.name, v.dtype) for v in old]
-        for value, before in zip(self.rewrite.new.inputs, old, strict=False):
+        if [(v.name, v.dtype) for v in self.rewrite.new.inputs] != [(v.name, v.dtype) for v in old]:
+            yield from ((v.name, self.verdict(v.name, "the inputs are not the old ones")) for v in self.rewrite.new.inputs)
+            return
+        for value, before in zip(self.rewrite.new.inputs, old, strict=True):
             place, index_map = self.rewrite.places[value.name], self.interface.inputs.get(value.name)
-            if not same or place.value != value.name:
+            if place.value != value.name:
                 yield value.name, self.verdict(value.name, "the inputs are not the old ones")
             elif index_map is None:
                 kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape)
@@ -297,10 +299,11 @@ class _Proof:
             yield f"the interface speaks of {unknown[0]}, which is no input"
         if len(self.rewrite.new.outputs) != len(asked):
             yield "there are more or fewer of them"
+            return
         if {name for name, _ in asked} != set(self.rewrite.old.outputs):
             yield "the interface does not have each of them"
             return
-        for ours, (theirs, index_map) in zip(self.rewrite.new.outputs, asked, strict=False):
+        for ours, (theirs, index_map) in zip(self.rewrite.new.outputs, asked, strict=True):
             place, root = self.place(ours), self.roots[theirs]
             if ours not in self.held:
                 yield f"{ours} is not proved to hold what the witness says"

@@ -7,8 +7,6 @@ where the reduction is empty; and where a binding does not begin at its start, i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from layoutproof.ir.expr import Expr, equal, logical_and
 from layoutproof.ir.stmt import Block, IfThenElse, IterKind, Stmt, seq
 
@@ -29,8 +27,3 @@ def body_of(block: Block) -> Stmt:
         object.__setattr__(block, "_whole", seq(init, block.body))
     assert block._whole is not None
     return block._whole
-
-
-def without_init(block: Block) -> Block:
-    """The block with its `init` written out in its body."""
-    return block if block.init is None else replace(block, init=None, body=body_of(block))

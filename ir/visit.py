@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, For, Let, Stmt
+from layoutproof.ir.stmt import Block, BufferStore, For, Let, Stmt
 
 N = TypeVar("N", bound=Node)
 
@@ -174,11 +174,6 @@ def buffers_in(stmt: Stmt) -> tuple[Buffer, ...]:
 def replace_buffers(node: N, mapping: dict[Buffer, Buffer]) -> N:
     """Every mention of a buffer replaced, its accesses' indices left as they are."""
     return rewrite_bottom_up(node, lambda n: mapping.get(n, n) if isinstance(n, Buffer) else n)
-
-
-def is_declaration(stmt: Stmt) -> bool:
-    """Whether the statement brings a buffer into scope."""
-    return isinstance(stmt, Allocate | DeclBuffer)
 
 
 def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:

@@ -234,10 +234,6 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Ver
     yield proved(claim, STRUCTURE, watch)
 
 
-def _where_it_lies(buffer: Buffer) -> tuple[object, ...]:
-    return buffer.data, buffer.dtype, buffer.strides, buffer.elem_offset
-
-
 def _stored(function: PrimFunc) -> set[str]:
     return {store.buffer.data.name for store in stores_in(function.body)}
 
@@ -265,7 +261,10 @@ def _prove_records(rewrite: Rewrite, where: Expr | None, without: frozenset[Clau
         ):
             yield unknown(claim, STRUCTURE, f"the record of {name} is another one", watch)
             return
-    for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=False):
+    if len(rewrite.old.buffers) != len(rewrite.new.buffers):
+        yield unknown(claim, STRUCTURE, "there are more or fewer parameters", watch)
+        return
+    for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
         if before.name in rewrite.witness.changes_interface:
             reason = _unrecorded(rewrite, before, after, old.get(before.data.name), new.get(after.data.name), where)
             if reason is not None:

@@ -40,8 +40,8 @@ class Content:
 def contents_of(rewrite: Rewrite, old: Facts, without: frozenset[Clause] = frozenset()) -> tuple[Content, ...]:
     """What every run of the old program that does not fault tells of parameters that neither program writes, and that keep their cells."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
-    pairs = zip(rewrite.old.buffers, rewrite.new.buffers, strict=False)
-    same = [before for before, after in pairs if _place(before) == _place(after) and before.data.name not in moved]
+    kept = {_place(after) for after in rewrite.new.buffers}
+    same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
     return tuple(_contents(old, set(_unwritten(old, same)), without))
 
 

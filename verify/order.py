@@ -71,7 +71,8 @@ def pairs_before(later: Place, earlier: Place) -> Iterator[Cover]:
 def _common(later: tuple[int | Dim, ...], earlier: tuple[int | Dim, ...]) -> tuple[bool, int]:
     """Whether the second stands before the first in the text, and how many loops are around both."""
     loops = 0
-    for a, b in zip(later, earlier, strict=False):
+    shared = min(len(later), len(earlier))  # one may stand deeper than the other
+    for a, b in zip(later[:shared], earlier[:shared], strict=True):
         if isinstance(a, Dim) and a == b:
             loops += 1
         elif isinstance(a, int) and isinstance(b, int):

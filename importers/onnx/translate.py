@@ -166,13 +166,6 @@ def only(node: ModelNode, **allowed: Any) -> dict[str, Any]:
     return {**allowed, **node.attributes}
 
 
-def expect_operands(node: ModelNode, least: int, most: int | None = None) -> None:
-    """Raise LayoutproofError unless a node has so many operands, and the first `least` of them are given."""
-    expected = f"{least}" if most in (None, least) else f"{least} to {most}"
-    fits = least <= len(node.operands) <= (most if most is not None else least) and all(node.operands[:least])
-    require(fits, node, f"it has {len(node.operands)} operands, expected are {expected}")
-
-
 def has(node: ModelNode, number: int) -> bool:
     """Whether an operand is given that may be left out."""
     return len(node.operands) > number and node.operands[number] != ""

@@ -118,7 +118,8 @@ def _before(first: Stamp, second: Stamp) -> Expr:
     """That one time is before another, lexicographically."""
     cases: list[Expr] = []
     same: list[Expr] = []
-    for a, b in zip(first, second, strict=False):
+    depth = min(len(first), len(second))  # one may stand deeper than the other
+    for a, b in zip(first[:depth], second[:depth], strict=True):
         if a == b:
             continue
         cases.append(logical_and(*same, a < b))

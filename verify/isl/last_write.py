@@ -146,7 +146,8 @@ def preceding(later: Moment, earlier: Moment, relation: isl.Map) -> isl.Map:
 def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """The loops that agree, and the one in which the second is in an earlier iteration (None: it stands before in the text)."""
     shared: tuple[str, ...] = ()
-    for a, b in zip(later, earlier, strict=False):
+    depth = min(len(later), len(earlier))  # one may stand deeper than the other
+    for a, b in zip(later[:depth], earlier[:depth], strict=True):
         if isinstance(a, Dim):
             yield shared, a.var.name
             shared = (*shared, a.var.name)

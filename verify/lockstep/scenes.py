@@ -6,7 +6,7 @@ trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.buffer import BufferLoad
@@ -77,13 +77,6 @@ def where(scene: Scene, condition: Expr, holds: bool = True) -> Scene:
 
     added = tuple(g for g in conjuncts(condition, holds) if is_said(g.condition) and not _is_plain(g))
     return replace(scene, guards=(*scene.guards, *added)) if added else scene
-
-
-def where_all(scene: Scene, conditions: Iterable[Expr]) -> Scene:
-    """`where` for each of several conditions."""
-    for condition in conditions:
-        scene = where(scene, condition)
-    return scene
 
 
 def _is_plain(guard: Guard) -> bool:

@@ -255,9 +255,6 @@ class Walk:
     def _is_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
         return self._moment(scene).is_same(old, new)
 
-    def _is_same_index(self, old: Expr, new: Expr, scene: Scene) -> bool:
-        return self._moment(scene).is_same(old, new, index=True)
-
     def _is_same_range(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> bool:
         moment = self._moment(scene)
         starts, extents = (old.say(a.start), new.say(b.start)), (old.say(a.extent), new.say(b.extent))

@@ -7,7 +7,6 @@ the occurrences of both sides.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from layoutproof.ir.expr import Expr, Var
@@ -49,8 +48,3 @@ def _named(expr: Expr, taken: set[str]) -> Expr:
 def _expression(node: Node) -> Expr:
     assert isinstance(node, Expr)
     return node
-
-
-def undefined_parts(exprs: Iterable[Expr]) -> bool:
-    """Whether any of them evaluates an undefined value."""
-    return any(has_undef(expr) for expr in exprs)
