@@ -80,6 +80,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
     said: list[str] = []
     for result in results:
         if isinstance(result, Schedule):
+            said.extend(remarks_of(result.original))
             steps.extend(steps_of(result))
             verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
             if not result.steps:
@@ -89,6 +90,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
             steps.append(compared.step_of(result))
             verdicts.extend(result.verdicts)
             findings.extend(compared.findings_of(result, blank.place, allow_unknown))
+            said.extend(remarks_of(result.before, result.after))
             said.extend(f"{result.before.name}: {note}" for note in compared.layouts_of(result))
         else:
             verdict = result.injective if isinstance(result, MapReport) else result
@@ -107,7 +109,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
         verdict=status.value,
         steps=tuple(steps),
         findings=tuple(findings),
-        notes=(*said, *(notes_of(verdicts) if verdicts and all_compared else ())),
+        notes=(*dict.fromkeys(said), *(notes_of(verdicts) if verdicts and all_compared else ())),
         seconds=seconds_of(steps),
         detail=details(results) if options.detail else None,
     )

@@ -275,15 +275,19 @@ def test_the_baseline_names_the_pair(call: Caller, folder: Path) -> None:
 
 
 def test_remarks_on_the_programs(call: Caller, tmp_path: Path) -> None:
-    """What TVM computes otherwise is told of programs that are compared, once, with its place; so is it of a schedule's program."""
-    program, trace = tmp_path / "sums.py", tmp_path / "sums.json"
+    """What TVM computes otherwise is told once, with its place, of compared programs, of a schedule's program, and by gates."""
+    program, trace, gates = tmp_path / "sums.py", tmp_path / "sums.json", tmp_path / "gates.py"
     program.write_text(
         '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
         '    for i in range(8):\n        with T.sblock("b"):\n            v = T.axis.spatial(8, i)\n'
         "            B[v] = (A[v] + T.float32(100)) - A[v]\n"
     )
     trace.write_text('[["split", {"block": "b", "loop": "i", "factors": [2, 4]}]]')
-    for arguments in (("compare", str(program), str(program)), ("check", str(program), "--trace", str(trace))):
+    gates.write_text(
+        f"import layoutproof as lp\nPROGRAM = lp.load({str(program)!r})\n\n@lp.gate\ndef tiled():\n"
+        "    schedule = lp.Schedule(PROGRAM)\n    schedule.split('b', 'i', [2, 4])\n    return schedule, lp.compare(PROGRAM, PROGRAM)\n"
+    )
+    for arguments in (("compare", str(program), str(program)), ("check", str(program), "--trace", str(trace)), ("check", str(gates))):
         result = call(*arguments)
         assert result.code == 0, result.err
         assert result.out.count("warning[LP133]") == 1
