@@ -6,10 +6,12 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
 from layoutproof.verify.clauses import Clause
+from tests.clauses import PERMISSIVE
 from tests.tree import ROOT
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -86,13 +88,22 @@ def test_the_checker_reaches_no_pass_and_no_certificate() -> None:
     assert not any(f".{room}." in module for module in modules_of(CHECKER) for room in ("lowering", "certificate", "replay"))
 
 
+def file_of(checks: str) -> Path:
+    """The file of a function in `verify/`, named from there."""
+    parts = checks.split(".")
+    paths = (ROOT.joinpath("verify", *parts[:count]).with_suffix(".py") for count in range(1, len(parts)))
+    return next(path for path in paths if path.is_file())
+
+
 @pytest.mark.parametrize("clause", Clause)
 def test_clauses(clause: Clause) -> None:
-    """Each clause is in the table, with files that are there and, but for what the model itself does, speak of it."""
+    """Each clause is in the table, with files that are there, among them one with a function that checks it; so is each such function."""
     row = next(line for line in PAGE.splitlines() if line.startswith("|") and f"`{clause.value}`" in line)
     files = [ROOT / "verify" / name for name in re.findall(r"`([\w/]+\.py)`", row.split("|")[2])]
     assert files and all(path.is_file() for path in files)
-    assert any(f"Clause.{clause.name}" in path.read_text(encoding="utf-8") for path in (*files, ROOT / "verify" / "program.py"))
+    checking = {checks: file_of(checks) for checks in PERMISSIVE[clause]}
+    assert set(files).intersection(checking.values()) or ROOT / "verify" / "program.py" in checking.values()
+    assert all(callable(resolve_name(f"layoutproof.verify.{checks}")) for checks in checking)
 
 
 def test_named_files_are_there() -> None:

@@ -15,7 +15,6 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
@@ -54,11 +53,11 @@ class Simulation:
     suspects: list[Suspect] = field(default_factory=list)
 
 
-def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause] = frozenset()) -> Simulation:
+def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Simulation:
     """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict `unknown`."""
     watch, simulator = Stopwatch(), None
     try:
-        simulator = _Simulator(rewrite, old, new, values, without)
+        simulator = _Simulator(rewrite, old, new, values)
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         reason = getattr(problem, "reason", None) or str(problem)
@@ -80,14 +79,14 @@ class _State:
 
 
 class _Simulator:
-    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> None:
-        if Clause.INLINED_LICENCES not in without and chooses_for_several(rewrite.old):
+    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> None:
+        if chooses_for_several(rewrite.old):
             values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
-        self.values, self.without = values, without
+        self.values = values
         self.world = World.of(rewrite, old, new, OPERATIONS)
         with self.world.workspace.limited():
-            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD, without)
-            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW, without)
+            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD)
+            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW)
         self.hints: list[Mapping[str, float | int]] = []
         self.suspicion = Suspicion(self.world)
 
@@ -101,10 +100,9 @@ class _Simulator:
         state = self._settled()
         operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
         changes = [*dropped, *state.extra, *(self._regrouped(each) for each in state.reordered)]
-        zero_signs = Clause.ZERO_SIGN not in self.without
-        loose = zero_signs and any(Licence.NSZ.value in v.strictness for v in changes)
+        loose = _may_change_zero_signs(changes)
         found = self._same(state, operators, loose=loose)
-        if zero_signs and not loose and any(Licence.NSZ.value in v.strictness for v in found):
+        if not loose and _may_change_zero_signs(found):
             # Values that may differ in the sign of a zero are read by others: everything is asked again with that in mind.
             earlier = tuple(piece for v in found for piece in v.evidence)
             loose = True
@@ -120,7 +118,7 @@ class _Simulator:
         """
         half = Half.old(self.world)
         careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
-        found = find_no_ops(half, self.old_facts, None, careful, self.without)
+        found = find_no_ops(half, self.old_facts, None, careful)
         for each in found:
             # Nobody looks at what these wrote, but assumptions may speak of it.
             each.dead = None
@@ -140,13 +138,13 @@ class _Simulator:
 
     def _state(self, regrouped: Sources | None) -> _State:
         half = Half.new(self.world)
-        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values, self.without)
+        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values)
         after = without_no_ops(half, no_ops)
-        agreement = Agreement(self.world, after, self.without)
-        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed, self.without))
+        agreement = Agreement(self.world, after)
+        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed))
         if reordered:
             groups = {(name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)}
-            agreement = Agreement(self.world, after, self.without, groups)
+            agreement = Agreement(self.world, after, groups)
         return _State(tuple(self._told(no_ops, "extra")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:
@@ -166,8 +164,6 @@ class _Simulator:
     # Conditions
 
     def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
-        if Clause.ASSUMPTIONS in self.without:
-            return
         for each in check_assumptions(self.world, self.full_facts, self.old_facts, agreement.moved, loose=loose):
             claim = f"the assumption {each.text} may be made"
             if each.reason is None:
@@ -188,11 +184,11 @@ class _Simulator:
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
-        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, self.without, operators, loose)
+        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, operators, loose)
         statements = [s for s in self.world.new.statements if self.world.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
         exact = self.full_facts if loose else state.facts
-        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, self.without, exact)
+        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, exact)
         return [*verdicts, *(self._end(end) for end in ends)]
 
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
@@ -219,6 +215,10 @@ class _Simulator:
             self.hints.append(dict(answer.model))
         reason = answer.reason or "the values differ"
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
+
+
+def _may_change_zero_signs(verdicts: Sequence[Verdict]) -> bool:
+    return any(Licence.NSZ.value in v.strictness for v in verdicts)
 
 
 def _extra_verdict(each: NoOps, which: str) -> Verdict | None:
