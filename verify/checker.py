@@ -36,7 +36,7 @@ from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.contents import contents_of
 from layoutproof.verify.effort import effort
 from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.evidence import taken
+from layoutproof.verify.evidence import UNRECORDED, Gathered
 from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.instances import Dim, Scene
@@ -71,16 +71,16 @@ def prover_at(allowed: Licences, factor: float) -> ValueProver:
     return ValueProver(allowed)
 
 
-def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL) -> Checked:
+def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED) -> Checked:
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Nothing is run where a proof
-    fails: `verify.replay.checked` does that.
+    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence is `gathered` for
+    the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     # The new program is called as the old one was: it may not state sizes of its own.
-    old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
+    old, new = Facts.of(rewrite.old, where, gathered=gathered), Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
     contents = contents_of(rewrite, old)
     verdicts = (
         *_prove_cell_maps(rewrite, old, new, where),
@@ -109,7 +109,7 @@ def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueP
     if lockstep.reason is None:
         first, *others = lockstep.verdicts
         return Checked((replace(first, queries=(*first.queries, *checking.queries)), *others))
-    taken()  # What was asked on the way to a proof that failed is evidence of nothing.
+    old.gathered.taken()  # What was asked on the way to a proof that failed is evidence of nothing.
     found = simulate(rewrite, old, new, checking.for_check(values.budget))
     if all(v.status is Status.PROVED for v in found.verdicts):
         return Checked(found.verdicts)
@@ -135,13 +135,13 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
 
 def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> Iterator[Verdict]:
     for cells in rewrite.witness.cells:
-        watch = Stopwatch()
+        watch = old.watch()
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
             yield unknown(f"cells of {cells.old_data}", STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
             continue
-        yield prove_injective(cells.cells, before.shape, where)
+        yield prove_injective(cells.cells, before.shape, where, old.gathered)
         yield _prove_inside(old, cells, before, after)
 
 
@@ -165,7 +165,7 @@ def _memory(facts: Facts, data: str) -> Buffer | None:
 
 def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> Verdict:
     """That every cell of the old buffer gets a place in the new one."""
-    watch = Stopwatch()
+    watch = old.watch()
     box = ", ".join(expr_text(e, Style.PLAIN) for e in after.shape)
     claim = f"the cells of {before.name} lie within [{box}] of {after.name}"
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
@@ -304,7 +304,7 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue
-        watch = Stopwatch()
+        watch = old.watch()
         claim = f"the assumption {expr_text(condition, Style.PLAIN)} was made before"
         found = old.search(Scene(), Not(condition))
         if found.is_empty:

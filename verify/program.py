@@ -48,7 +48,7 @@ def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict a block variable that is not plainly inside its domain: it is, wherever its block runs."""
     verdicts = []
     for binding in facts.program.bindings:
-        watch = Stopwatch()
+        watch = facts.watch()
         claim = f"block variable {binding.iter_var.var.name} stays in its domain ({binding.spot.place_of(binding.node)})"
         if binding.domain != TRUE:
             found = facts.search(binding.scene, Not(binding.domain))
@@ -69,7 +69,7 @@ def _outside(facts: Facts, binding: Binding, found: Search, claim: str, watch: S
 
 def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
-    watch = Stopwatch()
+    watch = facts.watch()
     return tuple(
         unknown(f"no fault ({obstacle.spot.place_of(obstacle.node)})", "structure", f"{obstacle.what} is not looked into", watch)
         for obstacle in facts.program.obstacles

@@ -88,7 +88,8 @@ class Agreement:
         found = found.subtract_range(self.moved)
         points = agreement(found.apply_range(self.world.theta), wanted, name, region.points)
         missing = region.outside(points)
-        note_agreement(f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
+        gathered = self.world.workspace.gathered
+        note_agreement(gathered, f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
         if missing.is_empty:
             return points
         mine = resolved(self.after, self.world.new, found, frozenset(name for _, name in self.regrouped))
@@ -97,7 +98,7 @@ class Agreement:
         if mine is found and theirs is wanted:
             return points
         more = agreement(mine.apply_range(self.world.theta), theirs, name, region.points)
-        note_agreement(f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
+        note_agreement(gathered, f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
         return coalesced(points.union(more))
 
     def of_ends(self, data: Var, new_data: Var, step: Relation, region: Region, name: str) -> Points:
@@ -118,7 +119,7 @@ class Agreement:
         lost = found[1].subtract_range(theta.domain()).domain()
         differ = carried.subtract(wanted[1]).domain().union(wanted[1].subtract(carried).domain()).union(lost)
         points = coalesced(points.subtract(part_of(differ, name, region.points)))
-        note_contributions(f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
+        note_contributions(self.world.workspace.gathered, f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
         return points
 
     @property

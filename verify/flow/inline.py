@@ -17,7 +17,6 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.evidence import is_recording
 from layoutproof.verify.instances import Scene, is_larger
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_function
 from layoutproof.verify.isl.coalesce import coalesced
@@ -123,7 +122,8 @@ class Looking:
         """The statement with what `source` stores, at the instances to which the piece leads, in the place of the load."""
         at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
         what = f"of {source.access.text} in the place of {read.access.text}"
-        note_function(f"where the value {what} was stored", piece.link, [dim.var for dim in statement.dims], piece.outputs, piece.points)
+        dims = [dim.var for dim in statement.dims]
+        note_function(self.flow.workspace.gathered, f"where the value {what} was stored", piece.link, dims, piece.outputs, piece.points)
         reads: list[Read] = []
         names: dict[Var, Expr] = {}
         for inner in source.reads:
@@ -143,10 +143,11 @@ class Looking:
 
     def _note(self, statement: Statement, put: Read, source: Statement, inner: Read, piece: Piece, what: str) -> None:
         """Keep for certificates that a load in the place of another one finds what it found when the value was computed."""
-        if is_recording():
+        gathered = self.flow.workspace.gathered
+        if gathered.is_recording:
             found, wanted = Relation.from_map(piece.link), self.flow.sources(statement, put)
             points = part_of(wanted.domain(), f"{self.flow.tag}{statement.number}", piece.points)
-            note_agreement(f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
+            note_agreement(gathered, f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
 
 
 def _may_be_anything(value: Expr) -> bool:

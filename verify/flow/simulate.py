@@ -15,7 +15,6 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.assumed import check_assumptions
@@ -108,7 +107,7 @@ class _Simulator:
             loose = True
             found = self._same(state, operators, loose=True)
             found[:1] = [replace(v, evidence=(*earlier, *v.evidence)) for v in found[:1]]
-        asked = [_proved(ASKED)] if is_asked(self.world.rewrite) else []
+        asked = [self._proved(ASKED)] if is_asked(self.world.rewrite) else []
         return Simulation((*asked, *self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
 
     def _without_dropped(self) -> list[Verdict]:
@@ -169,18 +168,18 @@ class _Simulator:
             if each.reason is None:
                 yield Verdict(Status.UNKNOWN, claim, ENGINE, reason="it does not follow from what the old program assumes")
             else:
-                yield _proved(claim, reason=each.reason)
+                yield self._proved(claim, reason=each.reason)
 
     def _told(self, found: Sequence[NoOps], kind: str) -> list[Verdict]:
         for each in found:
             if each.failed is not None and each.failed.model is not None:
                 self.hints.append(dict(each.failed.model))
-        verdicts = [_extra_verdict(each, kind) for each in found]
+        verdicts = [self._extra(each, kind) for each in found]
         return [v for v in verdicts if v is not None]
 
     def _regrouped(self, each: Reordered) -> Verdict:
         claim = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
-        return _proved(claim, each.licences)
+        return self._proved(claim, each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
@@ -204,61 +203,70 @@ class _Simulator:
                         self.hints.append(dict(answer.model))
                     return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds())
                 answers.append(answer)
-        return _proved_by(claim, answers, (), watch)
+        return self._proved_by(claim, answers, (), watch)
 
     def _end(self, end: End) -> Verdict:
         answer = end.answer
         if answer.status is Status.PROVED:
-            return _proved_by(end.claim, (answer,))
+            return self._proved_by(end.claim, (answer,))
         self.suspicion.failed.append(end)
         if answer.model is not None:
             self.hints.append(dict(answer.model))
         reason = answer.reason or "the values differ"
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
 
+    def _extra(self, each: NoOps, which: str) -> Verdict | None:
+        """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
+        if each.deleted is None or each.deleted.is_empty:
+            return None
+        kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
+        claim = f"{kind} of {_place(each.statement)} stores the value that is there"
+        return self._proved_by(
+            claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values())
+        )
+
+    def _proved_by(
+        self,
+        claim: str,
+        answers: Sequence[ValueAnswer],
+        notes: Sequence[str] = (),
+        watch: Stopwatch | None = None,
+        proofs: Sequence[ValueAnswer] = (),
+    ) -> Verdict:
+        """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
+        licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
+        why = [_without_licences(answer) for answer in answers if answer.licences][:1]
+        every = (*answers, *proofs)
+        laws = sorted({law for answer in every for law in answer.laws})
+        queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
+        reason = "; ".join((*notes, *why)) or None
+        return self._proved(claim, licences, reason, queries, (*notes, *laws), watch)
+
+    def _proved(
+        self,
+        claim: str,
+        licences: Licences = frozenset(),
+        reason: str | None = None,
+        queries: tuple[SmtQuery, ...] = (),
+        rests_on: tuple[str, ...] = (),
+        watch: Stopwatch | None = None,
+    ) -> Verdict:
+        seconds = watch.seconds() if watch is not None else 0.0
+        return Verdict(
+            Status.PROVED,
+            claim,
+            ENGINE,
+            names_of(licences),
+            reason,
+            seconds=seconds,
+            rests_on=rests_on,
+            queries=queries,
+            evidence=self.world.workspace.gathered.taken(),
+        )
+
 
 def _may_change_zero_signs(verdicts: Sequence[Verdict]) -> bool:
     return any(Licence.NSZ.value in v.strictness for v in verdicts)
-
-
-def _extra_verdict(each: NoOps, which: str) -> Verdict | None:
-    """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
-    if each.deleted is None or each.deleted.is_empty:
-        return None
-    kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
-    claim = f"{kind} of {_place(each.statement)} stores the value that is there"
-    return _proved_by(claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values()))
-
-
-def _proved_by(
-    claim: str,
-    answers: Sequence[ValueAnswer],
-    notes: Sequence[str] = (),
-    watch: Stopwatch | None = None,
-    proofs: Sequence[ValueAnswer] = (),
-) -> Verdict:
-    """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
-    licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
-    why = [_without_licences(answer) for answer in answers if answer.licences][:1]
-    every = (*answers, *proofs)
-    laws = sorted({law for answer in every for law in answer.laws})
-    queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
-    reason = "; ".join((*notes, *why)) or None
-    return _proved(claim, licences, reason, queries, (*notes, *laws), watch)
-
-
-def _proved(
-    claim: str,
-    licences: Licences = frozenset(),
-    reason: str | None = None,
-    queries: tuple[SmtQuery, ...] = (),
-    rests_on: tuple[str, ...] = (),
-    watch: Stopwatch | None = None,
-) -> Verdict:
-    seconds = watch.seconds() if watch is not None else 0.0
-    return Verdict(
-        Status.PROVED, claim, ENGINE, names_of(licences), reason, seconds=seconds, rests_on=rests_on, queries=queries, evidence=taken()
-    )
 
 
 def _without_licences(answer: ValueAnswer) -> str:

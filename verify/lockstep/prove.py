@@ -15,7 +15,7 @@ from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, la
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
-from layoutproof.verify.facts import Facts, Stopwatch, proved
+from layoutproof.verify.facts import Facts, proved
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.assumptions import Assumptions
@@ -44,7 +44,7 @@ class Lockstep:
 
 def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
     """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two values are the same."""
-    watch = Stopwatch()
+    watch = old.watch()
     if rewrite.old.body == rewrite.new.body and rewrite.old.buffer_map == rewrite.new.buffer_map and not rewrite.witness.cells:
         try:
             _apart(rewrite)
