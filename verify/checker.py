@@ -34,7 +34,6 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
 from layoutproof.verify.contents import contents_of
-from layoutproof.verify.effort import effort
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.evidence import UNRECORDED, Gathered
 from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
@@ -43,6 +42,7 @@ from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
+from layoutproof.verify.settings import settings
 from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.vacuity import CLAIM as RUNS
 from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
@@ -96,7 +96,7 @@ def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licen
         note_faultless(rewrite.new, where)  # which is the old one of the next step
     checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()))
+        same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().effort))
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 

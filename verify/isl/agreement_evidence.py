@@ -47,7 +47,9 @@ _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, 
 def _evidence_of(exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[Evidence]:
     try:
         with limited(_OPERATIONS, points.get_ctx()):
-            return [NoInstance(Setting(), Scene(), tuple(exceptions(found, carry, wanted, points)), _ENGINE)]
+            # Where both lead nowhere there is nothing to ask.
+            either = tuple(exceptions(found, carry, wanted, points))
+            return [NoInstance(Setting(), Scene(), either, _ENGINE)] if either else []
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:

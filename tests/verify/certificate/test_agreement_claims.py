@@ -61,6 +61,14 @@ def test_wrong_pairings_show(found: str, carry: str, wanted: str, *, several: bo
     assert Answer.SAT in answers(found, carry, wanted, several=several)
 
 
+def test_no_contributions_ask_nothing() -> None:
+    """Points from which neither relation leads anywhere have the same contributions, and leave no question."""
+    gathered, points = Gathered(), isl.Set.read_from_str(CONTEXT, POINTS)
+    nothing, carry = (isl.UnionMap.read_from_str(CONTEXT, text) for text in ("[n] -> { }", CARRY))
+    note_contributions(gathered, "sources", nothing, carry, nothing, points)
+    assert queries_of(gathered.taken()) == ((), ())
+
+
 def answers_on_function(outputs: tuple[Expr, ...], points: str = POINTS) -> set[Answer]:
     """What two solvers say of the claim that the sources are where expressions say."""
     gathered, link = Gathered(), isl.Map.read_from_str(CONTEXT, FOUND)
