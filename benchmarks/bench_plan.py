@@ -32,7 +32,8 @@ from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import PROOF, remembering
+from layoutproof.lowering.remembered import PROOF
+from layoutproof.verify.settings import Settings, within
 
 BLOCKS = (4, 8)
 ROUNDS, SECONDS = (5, 30), 4.0
@@ -174,7 +175,7 @@ def measure(name: str, block: int, folder: str, asked: Asked, *, plain: bool, se
     """All that is asked for of one network and one layout but the times of runs."""
     cache = Counted(ProofStore.open(folder))
     runs = None
-    with remembering(cache):
+    with within(Settings(memory=cache)):
         graph, importing = timed(lambda: graph_of(model_of(network(name))))
         found, figures = plan_figures(graph, block)
         figures["import seconds"] = importing

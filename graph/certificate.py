@@ -14,7 +14,7 @@ from typing import Any
 
 from layoutproof.graph.certificate_arrays import Kept, entry_of, kept_arrays, path_beside
 from layoutproof.graph.map_questions import MapClaim, claims_of
-from layoutproof.graph.maps import noting
+from layoutproof.graph.maps import Asked
 from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.text.files import pack
@@ -63,9 +63,9 @@ def save_graph_certificate(path: str | Path, rewrite: GraphRewrite, interface: I
 
 def _certified(rewrite: GraphRewrite, interface: Interface, kept: Kept) -> Document:
     called = {func.name for func in rewrite.new.functions()}
-    with noting() as facts:
-        prove_graph_rewrite(rewrite, interface)
-    claims = claims_of(facts)
+    asked: Asked = {}
+    prove_graph_rewrite(rewrite, interface, asked=asked)
+    claims = claims_of(asked)
     inside = kept.arrays if kept.size <= MOST_BYTES else {}
     return sealed(
         {

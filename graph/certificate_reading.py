@@ -14,7 +14,7 @@ from layoutproof.graph.certificate import FORMAT, NOT_STATED, VERSION, claim_ent
 from layoutproof.graph.certificate_arrays import array_of, found_arrays, key_of, path_beside, with_arrays
 from layoutproof.graph.fresh import STRUCTURE, prove_fresh
 from layoutproof.graph.map_questions import MapClaim, claims_of
-from layoutproof.graph.maps import noting
+from layoutproof.graph.maps import Asked
 from layoutproof.graph.model import Graph
 from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.relaid import NAME
@@ -73,12 +73,12 @@ def _read(path: Path, document: Document, files: Sequence[Path], jobs: int) -> R
         for name, part in parts.items():
             _join(reading, name, part.reading)
         said = {name: part.said for name, part in parts.items()}
-        with noting() as facts:
-            verdicts = prove_graph_rewrite(rewrite, claim.interface, said)
+        asked: Asked = {}
+        verdicts = prove_graph_rewrite(rewrite, claim.interface, said, asked)
         for verdict in verdicts:
             _count(reading, verdict)
         if reading.status in GOOD:
-            _ask(reading, document, claims_of(facts))
+            _ask(reading, document, claims_of(asked))
     except _MALFORMED as problem:
         raise error(codes.CERTIFICATE_FORM, f"{path}: a part is missing or is of another kind: {problem!r}") from problem
     reading.exceptions += [*_facts(rewrite), *(f"not stated: {what}" for what in NOT_STATED)]

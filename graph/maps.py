@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 
 from layoutproof.graph import codes
@@ -22,30 +19,15 @@ from layoutproof.verify.verdict import Status, Verdict
 MapFact = tuple[str, str | None, Shape]
 """What was asked of maps: of one as text on a shape, or of two whether they are the same."""
 
-_noted: ContextVar[dict[MapFact, None] | None] = ContextVar("noted", default=None)
+Asked = dict[MapFact, None]
+"""Where a caller keeps what it asked, each once, whether the answer was remembered or not."""
 
 
-@contextmanager
-def noting() -> Iterator[Mapping[MapFact, None]]:
-    """What is asked of maps in this block, each once, answered from memory or not."""
-    found: dict[MapFact, None] = {}
-    token = _noted.set(found)
-    try:
-        yield found
-    finally:
-        _noted.reset(token)
-
-
-def _note(fact: MapFact) -> None:
-    noted = _noted.get()
-    if noted is not None:
-        noted[fact] = None
-
-
-def report_of(index_map: IndexMap, shape: Shape) -> MapReport:
+def report_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> MapReport:
     """What is proved of a map on a shape. Raises LayoutproofError for a map that does not take such indices or leaves the box."""
     text = stated(index_map)
-    _note((text, None, shape))
+    if asked is not None:
+        asked[text, None, shape] = None
     return _report(text, shape)
 
 
@@ -64,9 +46,9 @@ def _report(text: str, shape: Shape) -> MapReport:
     return check_map(parse_index_map(text), shape)
 
 
-def box_of(index_map: IndexMap, shape: Shape) -> Shape:
+def box_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> Shape:
     """The physical box of a map on a shape. Raises LayoutproofError as `report_of` does."""
-    extents = [extent.value for extent in report_of(index_map, shape).physical_shape if isinstance(extent, IntImm)]
+    extents = [extent.value for extent in report_of(index_map, shape, asked).physical_shape if isinstance(extent, IntImm)]
     assert len(extents) == index_map.rank  # of numbers every extent is a number
     return tuple(extents)
 
@@ -77,10 +59,11 @@ def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
     return report.injective.status is Status.PROVED and report.bijective.status is Status.PROVED
 
 
-def prove_same(first: IndexMap, second: IndexMap, shape: Shape) -> Verdict:
+def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | None = None) -> Verdict:
     """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as `prove_equal_maps` does."""
     texts = stated(first), stated(second)
-    _note((*texts, shape))
+    if asked is not None:
+        asked[*texts, shape] = None
     return _same(*texts, shape)
 
 
@@ -99,10 +82,10 @@ def is_stored_alike(first: IndexMap, second: IndexMap, shape: Shape) -> bool:
     return box_of(first, shape) == box_of(second, shape) and prove_same(first, second, shape).status is Status.PROVED
 
 
-def is_identity(index_map: IndexMap, shape: Shape) -> bool:
+def is_identity(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> bool:
     """Whether the map is proved to leave every index where it is."""
     identity = IndexMap.identity(len(shape)).rename([v.name for v in index_map.inputs])
-    return index_map.rank == len(shape) and prove_same(index_map, identity, shape).status is Status.PROVED
+    return index_map.rank == len(shape) and prove_same(index_map, identity, shape, asked).status is Status.PROVED
 
 
 def inverse_of(index_map: IndexMap, shape: Shape) -> IndexMap | None:

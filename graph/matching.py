@@ -30,8 +30,8 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.licensed import allowing
 from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 ENGINE = "pairing"
@@ -185,7 +185,7 @@ def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
     """The one step from an old function to a new one, whose records say how arrays are stored. Raises NoFlow where it is not proved."""
     named = replace(old, name=NAME)
     try:
-        with allowing(frozenset()):
+        with within(settings().under(frozenset())):
             found = compare(named, replace(new, name=NAME))
     except LayoutproofError as problem:
         raise NoFlow(old, f"{new.name} does not fit {old.name}: {problem.diagnostics[0].message}") from problem

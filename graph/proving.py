@@ -21,7 +21,7 @@ from types import MappingProxyType
 import numpy as np
 
 from layoutproof.graph.copies import as_call
-from layoutproof.graph.maps import box_of, is_identity, prove_same, report_of
+from layoutproof.graph.maps import Asked, box_of, is_identity, prove_same, report_of
 from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Shape, Step, Value
 from layoutproof.graph.roots import rooted, roots_of
 from layoutproof.graph.scalars import number_of
@@ -49,15 +49,21 @@ Said = Mapping[str, Sequence[Sequence[Verdict]]]
 """For functions, by their names, what the checker said of each step that leads to them."""
 
 
-def prove_graph_rewrite(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS, said: Said = MappingProxyType({})) -> tuple[Verdict, ...]:
+def prove_graph_rewrite(
+    rewrite: GraphRewrite, interface: Interface = AS_IT_WAS, said: Said = MappingProxyType({}), asked: Asked | None = None
+) -> tuple[Verdict, ...]:
     """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a malformed graph.
 
     `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is proved. `said` is for
-    those who have asked the checker about the steps of chains already, and answer for it: they are not checked again.
+    those who have asked the checker about the steps of chains already, and answer for it: they are not checked again. `asked` gets what
+    is asked of index maps, for certificates.
     """
-    require_graph(rewrite.old)
-    require_graph(rewrite.new)
-    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said).verdicts())
+    for graph in (rewrite.old, rewrite.new):
+        require_graph(graph)
+        for step in graph.steps:
+            if isinstance(step, LayoutTransform):
+                report_of(step.index_map, graph.by_name()[step.operand].shape, asked)  # what a graph that is well-formed rests on
+    return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said, asked).verdicts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class _Proof:
     roots: Mapping[str, Place]
     interface: Interface
     said: Said
+    asked: Asked | None
     chained: dict[tuple[str, PrimFunc], str | None] = field(default_factory=lambda: dict[tuple[str, PrimFunc], str | None]())
     held: set[str] = field(default_factory=lambda: set[str]())
     made: list[str] = field(default_factory=lambda: list[str]())
@@ -117,18 +124,18 @@ class _Proof:
             if place.value != value.name:
                 yield value.name, self.verdict(value.name, "the inputs are not the old ones")
             elif index_map is None:
-                kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape)
+                kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape, self.asked)
                 yield value.name, self.verdict(value.name, None if kept else "an input is given as it was")
             else:
                 stored = self.stored(value, index_map, before.shape) and place.pad is None and self.fits(value)
-                same_map = stored and prove_same(place.index_map, index_map, before.shape).status is Status.PROVED
+                same_map = stored and prove_same(place.index_map, index_map, before.shape, self.asked).status is Status.PROVED
                 yield value.name, self.verdict(value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`")
         if len(self.rewrite.new.inputs) != len(old):
             yield "", self.verdict("the graph", "it has more or fewer inputs")
 
     def stored(self, value: Value, index_map: IndexMap, shape: Shape) -> bool:
         """Whether a value has the shape in which a map stores an array."""
-        return len(index_map.inputs) == len(shape) and value.shape == box_of(index_map, shape)
+        return len(index_map.inputs) == len(shape) and value.shape == box_of(index_map, shape, self.asked)
 
     def constant(self, constant: Constant) -> Verdict:
         """Each element stands in its place, bit for bit, and around them what padding is said to hold."""
@@ -137,7 +144,7 @@ class _Proof:
         if before is None or before.value.dtype != constant.value.dtype or not self.fits(constant.value):
             return self.verdict(constant.value.name, "it is not made of a constant")
         if constant.sha256 is not None or before.sha256 is not None:
-            kept = constant.value.shape == before.value.shape and is_identity(place.index_map, before.value.shape)
+            kept = constant.value.shape == before.value.shape and is_identity(place.index_map, before.value.shape, self.asked)
             known = kept and constant.digest == before.digest
             return self.verdict(constant.value.name, None if known else f"only digests of it and of {place.value} are known", "digest")
         found = place.index_map.unmap_array(constant.data, before.value.shape)
@@ -155,7 +162,7 @@ class _Proof:
     def fits(self, value: Value) -> bool:
         """Whether the place's image lies inside the new value's box, every element in a cell of its own."""
         place = self.place(value.name)
-        report = report_of(place.index_map, self.shape(place))
+        report = report_of(place.index_map, self.shape(place), self.asked)
         extents = [extent.value if isinstance(extent, IntImm) else None for extent in report.physical_shape]
         inside = len(extents) == len(value.shape) and all(e is not None and e <= n for e, n in zip(extents, value.shape, strict=True))
         return inside and report.injective.status is Status.PROVED
@@ -188,7 +195,7 @@ class _Proof:
         axes = len(self.rewrite.new.by_name()[step.operand].shape)
         if before.index_map.rank != axes or not self.fits(step.result):
             return self.verdict(name, "its place, or that of its operand, does not lie inside it")
-        found = prove_same(moved_by(step, before.index_map), after.index_map, self.shape(after))
+        found = prove_same(moved_by(step, before.index_map), after.index_map, self.shape(after), self.asked)
         if found.status is Status.REFUTED and any(after.value == value.name for value in self.rewrite.old.inputs):
             claim = f"{name} holds what the witness says"
             return Verdict(Status.REFUTED, claim, found.engine, counterexample=found.counterexample)
@@ -258,7 +265,8 @@ class _Proof:
             stored = IndexMap.identity(buffer.rank)
             for each in steps[len(known) :]:
                 stored = parse_index_map(each.index_map).compose(stored)
-            if prove_same(stored.compose(self.roots[name].index_map), place.index_map, self.shape(place)).status is not Status.PROVED:
+            composed = stored.compose(self.roots[name].index_map)
+            if prove_same(composed, place.index_map, self.shape(place), self.asked).status is not Status.PROVED:
                 return (
                     f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says `{index_map_text(place.index_map)}`"
                 )
@@ -308,7 +316,8 @@ class _Proof:
             if ours not in self.held:
                 yield f"{ours} is not proved to hold what the witness says"
             kept = place.value == root.value and self.stored(new[ours], index_map, old[theirs].shape)
-            if not kept or prove_same(place.index_map, index_map.compose(root.index_map), self.shape(place)).status is not Status.PROVED:
+            wanted = index_map.compose(root.index_map)
+            if not kept or prove_same(place.index_map, wanted, self.shape(place), self.asked).status is not Status.PROVED:
                 yield f"{ours} is not {theirs}" + (f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else "")
         outside = _outside(self.rewrite.old)
         if [name for name in self.made if name in outside] != outside:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.lowering import codes
-from layoutproof.lowering.licensed import allowing, licences_here
+from layoutproof.verify.settings import settings, within
 from layoutproof.verify.values.licences import ALL, Licence, Licences, names_of, parse_licences
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ class Gate:
         Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed here, and whatever
         the function raises.
         """
-        with allowing(self.allowed):
+        with within(settings().under(self.allowed)):
             found = tuple(_results(self.name, self.function(*case.positional, **case.named)))
-            _check_licences(self.name, found, licences_here())
+            _check_licences(self.name, found, settings().usable(self.allowed))
         return found
 
 

@@ -8,10 +8,8 @@ too. Passes propose anew each time; what they propose is looked up, never believ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
@@ -19,36 +17,11 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_key
 from layoutproof.lowering.proof_cache.versions import tool_digest
-from layoutproof.verify.effort import effort
+from layoutproof.verify.settings import settings
 from layoutproof.verify.values.licences import Licences, names_of
 from layoutproof.verify.verdict import Status, Verdict
 
 PROOF = "proof"
-
-
-class Memory(Protocol):
-    """Where answers are kept: a proof cache."""
-
-    def get(self, table: str, key: str) -> dict[str, Any] | None:
-        """The value under a key, None where there is none."""
-        ...
-
-    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
-        """Keep a value."""
-        ...
-
-
-_memory: ContextVar[Memory | None] = ContextVar("memory", default=None)
-
-
-@contextmanager
-def remembering(memory: Memory | None) -> Iterator[None]:
-    """Look answers up in `memory` meanwhile, and keep new ones there; None: everything is proved anew."""
-    token = _memory.set(memory)
-    try:
-        yield
-    finally:
-        _memory.reset(token)
 
 
 def verdicts_of(
@@ -58,13 +31,13 @@ def verdicts_of(
 
     Raises LayoutproofError for a layout record or a cell map that is malformed.
     """
-    memory = _memory.get()
+    memory, factor = settings().memory, settings().effort
     if memory is None:
         return _checked(rewrite, where, allowed, search)
     from layoutproof.verify.certificate.obligations import text_of
 
     text, licences, lines = text_of(rewrite, where), list(names_of(allowed)), [_places(rewrite.old), _places(rewrite.new)]
-    key = proof_key(tool_digest(), effort(), licences, text, lines)
+    key = proof_key(tool_digest(), factor, licences, text, lines)
     known = memory.get(PROOF, key)
     # Under its key an entry that was checked again is the answer to its own text only.
     if known is not None and (known["rewrite"], known["licences"]) != (text, licences):
@@ -83,7 +56,7 @@ def verdicts_of(
             key,
             {
                 "tool": tool_digest(),
-                "effort": effort(),
+                "effort": factor,
                 "function": rewrite.old.name,
                 "primitive": primitive,
                 "arguments": dict(arguments),

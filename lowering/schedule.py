@@ -32,7 +32,6 @@ from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.licensed import licences_here
 from layoutproof.lowering.loops.broken import with_broken_order
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
 from layoutproof.lowering.loops.methods import LoopMethods
@@ -49,7 +48,8 @@ from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.vectors.methods import VectorMethods
-from layoutproof.verify.values.licences import Licences
+from layoutproof.verify.settings import settings
+from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         check_records(func)
         self.interface = interface
         # A gate, or the run that asks it, may bound the licences.
-        self.allowed = licences_here() if allowed is None else allowed & licences_here()
+        self.allowed = settings().usable(ALL if allowed is None else allowed)
         self._steps: list[Step] = []
         self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None
 

@@ -12,7 +12,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.evidence import Digits, record
+from layoutproof.verify.evidence import Digits
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, Scene
 from layoutproof.verify.integers import at_least, below
@@ -37,7 +37,7 @@ def prove_in_bounds(facts: Facts) -> tuple[Verdict, ...]:
 
 def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     """That one access stays inside its buffer."""
-    watch = Stopwatch()
+    watch = facts.watch()
     shape = ", ".join(expr_text(e, Style.PLAIN) for e in access.buffer.shape)
     claim = f"{access.kind.value} {access.text} stays within [{shape}] ({access.place})"
     engine = STRUCTURE
@@ -77,7 +77,7 @@ def find_outside(facts: Facts, scene: Scene, index: Expr, extent: Expr) -> Searc
     for radices in (factors_of(extent), stride_radices((index,), extent, frozenset(facts.program.symbols))):
         digits = digits_in_range(facts, scene, index, radices) if len(radices) > 1 else None
         if digits is not None:
-            record(Digits(index, tuple(digits), tuple(radices), extent))
+            facts.gathered.record(Digits(index, tuple(digits), tuple(radices), extent))
             return Search(None, engine="mixed-radix")
     return facts.decide(found, scene, below(index, 0), at_least(index, extent))
 

@@ -33,17 +33,16 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import contents_of
-from layoutproof.verify.effort import effort
 from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.evidence import taken
+from layoutproof.verify.evidence import UNRECORDED, Gathered
 from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps import prove_injective
 from layoutproof.verify.program import check_facts
+from layoutproof.verify.settings import settings
 from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.vacuity import CLAIM as RUNS
 from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
@@ -72,48 +71,46 @@ def prover_at(allowed: Licences, factor: float) -> ValueProver:
     return ValueProver(allowed)
 
 
-def prove_rewrite(
-    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, without: frozenset[Clause] = frozenset()
-) -> Checked:
+def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED) -> Checked:
     """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Tests leave clauses out with
-    `without`. Nothing is run where a proof fails: `verify.replay.checked` does that.
+    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence is `gathered` for
+    the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     # The new program is called as the old one was: it may not state sizes of its own.
-    old, new = Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old)
-    contents = contents_of(rewrite, old, without)
+    old, new = Facts.of(rewrite.old, where, gathered=gathered), Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
+    contents = contents_of(rewrite, old)
     verdicts = (
-        *_prove_cell_maps(rewrite, old, new, where, without),
-        *_prove_interface(rewrite, where, without),
-        *_prove_records(rewrite, where, without),
-        *_prove_assumptions(old, new, without),
+        *_prove_cell_maps(rewrite, old, new, where),
+        *_prove_apart(rewrite),
+        *_prove_parameters_kept(rewrite, where),
+        *_prove_inputs_kept(rewrite),
+        *_prove_records(rewrite, where),
+        *_prove_assumptions(old, new),
         _prove_witness_speaks_of_stores(rewrite),
-        *(faults := check_facts(new, without, calls=False, contents=contents, before=old.program)),
+        *(faults := check_facts(new, calls=False, contents=contents, before=old.program)),
     )
-    if not without and not contents and all(v.status is Status.PROVED for v in faults):
+    if not contents and all(v.status is Status.PROVED for v in faults):
         note_faultless(rewrite.new, where)  # which is the old one of the next step
     checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same = _prove_same_program(rewrite, old, new, prover_at(allowed, effort()), without)
+        same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().effort))
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
-    if Clause.VACUITY in without:
-        return checked
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 
 
-def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> Checked:
+def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Checked:
     """Lockstep where it goes, else dataflow, with what a run should look at where that failed."""
     # Each way has a budget of its own: what one spends leaves the other what it has.
     checking = values.for_check(QUICK)
-    lockstep = prove_lockstep(rewrite, old, new, checking, without)
+    lockstep = prove_lockstep(rewrite, old, new, checking)
     if lockstep.reason is None:
         first, *others = lockstep.verdicts
         return Checked((replace(first, queries=(*first.queries, *checking.queries)), *others))
-    taken()  # What was asked on the way to a proof that failed is evidence of nothing.
-    found = simulate(rewrite, old, new, checking.for_check(values.budget), without)
+    old.gathered.taken()  # What was asked on the way to a proof that failed is evidence of nothing.
+    found = simulate(rewrite, old, new, checking.for_check(values.budget))
     if all(v.status is Status.PROVED for v in found.verdicts):
         return Checked(found.verdicts)
     note = f" (and not in lockstep: {lockstep.reason})"
@@ -136,22 +133,23 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
     return () if found is None else (found,)
 
 
-def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
+def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | None) -> Iterator[Verdict]:
     for cells in rewrite.witness.cells:
-        watch = Stopwatch()
+        watch = old.watch()
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
             yield unknown(f"cells of {cells.old_data}", STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
             continue
-        if Clause.CELLS_INJECTIVE not in without:
-            yield prove_injective(cells.cells, before.shape, where)
-        if Clause.CELLS_INSIDE not in without:
-            yield _prove_inside(old, cells, before, after)
+        yield prove_injective(cells.cells, before.shape, where, old.gathered)
+        yield _prove_inside(old, cells, before, after)
+
+
+def _prove_apart(rewrite: Rewrite) -> Iterator[Verdict]:
     watch = Stopwatch()
     targets = Counter((*(cells.new_data for cells in rewrite.witness.cells), *_kept_memories(rewrite)))
     shared = next((name for name, count in targets.items() if count > 1), None)
-    if shared is not None and Clause.CELLS_APART not in without:
+    if shared is not None:
         yield unknown("no two memories become one", STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
 
 
@@ -167,7 +165,7 @@ def _memory(facts: Facts, data: str) -> Buffer | None:
 
 def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> Verdict:
     """That every cell of the old buffer gets a place in the new one."""
-    watch = Stopwatch()
+    watch = old.watch()
     box = ", ".join(expr_text(e, Style.PLAIN) for e in after.shape)
     claim = f"the cells of {before.name} lie within [{box}] of {after.name}"
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
@@ -190,18 +188,14 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[Scene, Sequence[E
     return Scene(dims), index_map.map_indices(variables)
 
 
-def _prove_interface(rewrite: Rewrite, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
-    """That callers find what they found before, declared layout changes aside, and inputs are left alone."""
-    if Clause.INTERFACE not in without:
-        yield from _prove_parameters_kept(rewrite, where)
-    if Clause.INPUTS_KEPT in without:
-        return
+def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
     watch = Stopwatch()
     for name in sorted(_stored(rewrite.new) - _stored(rewrite.old) & {b.data.name for b in rewrite.old.buffers}):
         yield unknown(f"{name} is only read", STRUCTURE, "the old program never writes it, the new one does", watch)
 
 
 def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
+    """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
     claim = "parameters keep their order, types and shapes, declared layout changes aside"
     if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [p for p, _ in rewrite.new.buffer_map]:
@@ -238,13 +232,13 @@ def _stored(function: PrimFunc) -> set[str]:
     return {store.buffer.data.name for store in stores_in(function.body)}
 
 
-def _prove_records(rewrite: Rewrite, where: Expr | None, without: frozenset[Clause]) -> Iterator[Verdict]:
+def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     """That the layout records go on where they were, so that what is padding without a contract stays so, and that a parameter whose
     layout changes has its change recorded.
     """
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
-    if Clause.RECORDS in without or not (old or new or rewrite.witness.changes_interface):
+    if not (old or new or rewrite.witness.changes_interface):
         return
     claim = "layout records keep their steps, and have each declared change"
     invented = next((b.name for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)), None)
@@ -305,14 +299,12 @@ def _unrecorded(
     return None if verdict.status is Status.PROVED else f"the record of {before.name} states another map than the witness"
 
 
-def _prove_assumptions(old: Facts, new: Facts, without: frozenset[Clause]) -> Iterator[Verdict]:
+def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
     """That what the new program assumes of its symbols follows from what the old one assumes: nothing above rests on more."""
-    if Clause.ASSUMPTIONS in without:
-        return
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue
-        watch = Stopwatch()
+        watch = old.watch()
         claim = f"the assumption {expr_text(condition, Style.PLAIN)} was made before"
         found = old.search(Scene(), Not(condition))
         if found.is_empty:

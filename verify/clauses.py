@@ -1,7 +1,7 @@
 """The clauses of the checker, by name: each closes a hole through which a wrong program would be accepted.
 
-Every clause has a program in `proofs/refuted` that is refused because of it. Only tests leave a clause out, to see that program
-accepted.
+Every clause has a program in `proofs/refuted` that is refused because of it. Tests put an answer that always accepts in the place of
+the functions that check a clause (`tests/clauses.py`), to see that program accepted.
 """
 
 from __future__ import annotations

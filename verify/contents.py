@@ -17,7 +17,6 @@ from layoutproof.ir.stmt import Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.abstraction import survey_of
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import AccessKind, Dim, Guard, Scene, Unknown, keeps_range
 from layoutproof.verify.integers import at_least, below
@@ -37,12 +36,12 @@ class Content:
     condition: Expr
 
 
-def contents_of(rewrite: Rewrite, old: Facts, without: frozenset[Clause] = frozenset()) -> tuple[Content, ...]:
+def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
     """What every run of the old program that does not fault tells of parameters that neither program writes, and that keep their cells."""
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
-    return tuple(_contents(old, set(_unwritten(old, same)), without))
+    return tuple(_contents(old, set(_unwritten(old, same))))
 
 
 def _place(buffer: Buffer) -> tuple[object, ...]:
@@ -56,7 +55,7 @@ def _unwritten(facts: Facts, parameters: Sequence[Buffer]) -> Iterator[Buffer]:
         yield from (buffer for buffer in parameters if buffer.data not in survey.changing)
 
 
-def _contents(facts: Facts, steady: set[Buffer], without: frozenset[Clause]) -> Iterator[Content]:
+def _contents(facts: Facts, steady: set[Buffer]) -> Iterator[Content]:
     chosen = set(_chosen(facts.program.function.body))
     for access in facts.program.accesses:
         if access.kind is AccessKind.ASSUME or id(access.node) in chosen:
@@ -70,7 +69,7 @@ def _contents(facts: Facts, steady: set[Buffer], without: frozenset[Clause]) -> 
             if dims & set(free_variables(extent)):
                 continue
             scene = replace(access.scene, unknowns=())
-            if Clause.CONTENTS not in without and not _certainly_happens(access.scene):
+            if not _certainly_happens(access.scene):
                 continue
             for condition in (at_least(index, 0), below(index, extent)):
                 yield Content(load.buffer, load.indices, scene, unknown.var, condition)
@@ -106,7 +105,7 @@ def _certainly_happens(scene: Scene) -> bool:
     return not scene.depends_on_data()
 
 
-def told(facts: Facts, contents: Sequence[Content], without: frozenset[Clause] = frozenset()) -> Facts:
+def told(facts: Facts, contents: Sequence[Content]) -> Facts:
     """The facts of the new program with what is known of values from data said in every scene where such a value is used."""
     if not contents:
         return facts
@@ -117,7 +116,7 @@ def told(facts: Facts, contents: Sequence[Content], without: frozenset[Clause] =
     def said(scene: Scene) -> Scene:
         key = (scene.dims, scene.guards, scene.unknowns)
         if key not in scenes:
-            scenes[key] = replace(scene, guards=(*scene.guards, *_guards(facts, scene, steady, contents, without)))
+            scenes[key] = replace(scene, guards=(*scene.guards, *_guards(facts, scene, steady, contents)))
         return replace(scene, guards=scenes[key].guards)
 
     accesses = tuple(replace(each, scene=said(each.scene)) for each in program.accesses)
@@ -125,14 +124,14 @@ def told(facts: Facts, contents: Sequence[Content], without: frozenset[Clause] =
     return facts.of_program(replace(program, accesses=accesses, arithmetic=arithmetic))
 
 
-def _guards(facts: Facts, scene: Scene, steady: set[Buffer], contents: Sequence[Content], without: frozenset[Clause]) -> Iterator[Guard]:
+def _guards(facts: Facts, scene: Scene, steady: set[Buffer], contents: Sequence[Content]) -> Iterator[Guard]:
     names = {dim.var.name for dim in scene.dims}
     for unknown in scene.unknowns:
         load = _load(unknown, scene, facts, steady)
         for content in contents if load is not None else ():
             # Symbols have one meaning in both programs, unless a loop has the name.
             if load is not None and content.buffer.data == load.buffer.data and names.isdisjoint(_symbols(content)):
-                if Clause.CONTENTS in without or _is_told(facts, scene, load, content):
+                if _is_told(facts, scene, load, content):
                     yield Guard(substitute(content.condition, {content.value: unknown.var}))
 
 

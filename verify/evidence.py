@@ -1,15 +1,14 @@
 """What the answers of engines were, kept while something is proved so that other solvers can be asked again.
 
-Nothing is kept unless somebody records, so that proving costs what it costs. An engine's answer "there is none" becomes a piece of
-evidence; the next verdict that is reached takes those that were gathered for it. A question that several obligations rest on stands
-with the first of them. No text is made here: `verify.smt.claims` does that for whoever writes a certificate.
+Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs. An engine's
+answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts takes those that were gathered
+for it. A question that several obligations rest on stands with the first of them. No text is made here: `verify.smt.claims` does that
+for whoever writes a certificate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -108,46 +107,31 @@ class Unsaid(Exception):
         self.reason = reason
 
 
-_gathered: ContextVar[list[Evidence] | None] = ContextVar("gathered", default=None)
+class Gathered:
+    """The evidence of what is being proved that no verdict has taken yet."""
+
+    is_recording = True
+
+    def __init__(self) -> None:
+        self._pieces: list[Evidence] = []
+
+    def record(self, piece: Evidence) -> None:
+        """Keep a piece of evidence for the next verdict."""
+        self._pieces.append(piece)
+
+    def taken(self) -> tuple[Evidence, ...]:
+        """What was gathered since the last verdict; it is not given twice."""
+        found = tuple(self._pieces)
+        self._pieces.clear()
+        return found
 
 
-def is_recording() -> bool:
-    """Whether evidence is gathered, so that it is worth putting together."""
-    return _gathered.get() is not None
+class _Unrecorded(Gathered):
+    is_recording = False
+
+    def record(self, piece: Evidence) -> None:
+        pass
 
 
-def record(evidence: Evidence) -> None:
-    """Keep a piece of evidence for the next verdict; nothing where nobody records."""
-    gathered = _gathered.get()
-    if gathered is not None:
-        gathered.append(evidence)
-
-
-def taken() -> tuple[Evidence, ...]:
-    """What was gathered since the last verdict; it is not given twice."""
-    gathered = _gathered.get()
-    if not gathered:
-        return ()
-    found = tuple(gathered)
-    gathered.clear()
-    return found
-
-
-@contextmanager
-def recording() -> Iterator[None]:
-    """Gather evidence in this block."""
-    token = _gathered.set([])
-    try:
-        yield
-    finally:
-        _gathered.reset(token)
-
-
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    """Gather nothing in this block: attempts on which nothing rests."""
-    token = _gathered.set(None)
-    try:
-        yield
-    finally:
-        _gathered.reset(token)
+UNRECORDED: Gathered = _Unrecorded()
+"""Keeps nothing: for what nobody asks evidence of."""

@@ -20,7 +20,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.verify.accesses import read_program
-from layoutproof.verify.evidence import NoInstance, Setting, is_recording, record, taken, unrecorded
+from layoutproof.verify.evidence import UNRECORDED, Gathered, NoInstance, Setting
 from layoutproof.verify.instances import Dim, Guard, Program, Scene
 from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.encode import try_constant
@@ -40,17 +40,24 @@ class Facts:
     """A program with its symbols' ranges and the engines' state.
 
     `operations` bounds each question to isl, `rlimit` each question to z3. `more` are further conditions on symbols, assumed for what
-    is proved with these facts only.
+    is proved with these facts only. What engines answer is `gathered` for the verdicts.
     """
 
-    def __init__(self, program: Program, operations: int = DEFAULT_OPERATIONS, rlimit: int = RLIMIT, more: tuple[Expr, ...] = ()) -> None:
-        self.program = program
+    def __init__(
+        self,
+        program: Program,
+        operations: int = DEFAULT_OPERATIONS,
+        rlimit: int = RLIMIT,
+        more: tuple[Expr, ...] = (),
+        gathered: Gathered = UNRECORDED,
+    ) -> None:
+        self.program, self.gathered = program, gathered
         self._operations, self._rlimit, self._more = operations, rlimit, more
         self.ranges = _symbol_ranges(program)
         self.assumed = (*program.assumed, *_extents_not_negative(program.function), *more)
         bounds: dict[Var, tuple[int | None, int | None]] = {v: (r.low, r.high) for v, r in self.ranges.items()}
         self._bounds = bounds
-        self.model = Model(program.symbols, self.assumed, bounds, operations)
+        self.model = Model(program.symbols, self.assumed, bounds, operations, gathered)
         self._scene_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
 
     @property
@@ -59,21 +66,21 @@ class Facts:
         return Setting.of(self.assumed, self._bounds)
 
     @staticmethod
-    def of(function: PrimFunc, where: Expr | None = None, called_as: PrimFunc | None = None) -> Facts:
+    def of(function: PrimFunc, where: Expr | None = None, called_as: PrimFunc | None = None, *, gathered: Gathered = UNRECORDED) -> Facts:
         """The facts of a function; `where` is a condition on its symbols that callers vouch for. `called_as` is the function whose callers
         they are, itself unless given: a size of what these pass is not negative, also where a layout hides it.
         """
         program = read_program(function, where)
         sizes = sizes_of(function if called_as is None else called_as)
-        return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes))
+        return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes), gathered=gathered)
 
     def of_program(self, program: Program) -> Facts:
         """The same facts of a program that says more of its instances."""
-        return Facts(program, self._operations, self._rlimit, self._more)
+        return Facts(program, self._operations, self._rlimit, self._more, self.gathered)
 
     def with_assumptions(self, *more: Expr) -> Facts:
         """The same program with more assumed of its symbols."""
-        return Facts(self.program, self._operations, self._rlimit, more)
+        return Facts(self.program, self._operations, self._rlimit, more, self.gathered)
 
     def interval(self, expr: Expr, scene: Scene) -> Interval:
         """An interval around an expression at a scene, guards not looked at."""
@@ -98,14 +105,17 @@ class Facts:
 
     def by_intervals(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
         """The certainty, which intervals gave, that `expr` is never below `low` nor above `high`."""
-        if is_recording():
-            either = ((below(expr, low),), (above(expr, high),))
-            record(NoInstance(self.setting, scene, either, INTERVALS))
+        if self.gathered.is_recording:
+            self._record(scene, ((below(expr, low),), (above(expr, high),)), INTERVALS)
         return nothing(INTERVALS)
 
     def excluded(self, scene: Scene, *conditions: Expr) -> None:
         """Note that intervals, looked at elsewhere, allow no instance where all conditions hold."""
-        record(NoInstance(self.setting, scene, (conditions,), INTERVALS))
+        self._record(scene, (conditions,), INTERVALS)
+
+    def _record(self, scene: Scene, either: tuple[tuple[Expr, ...], ...], engine: str) -> None:
+        if self.gathered.is_recording:
+            self.gathered.record(NoInstance(self.setting, scene, either, engine))
 
     def decide(self, found: Search, scene: Scene, *either: Expr) -> Search:
         """What z3 says where `found` is uncertain: an instance where one of the conditions holds."""
@@ -128,11 +138,12 @@ class Facts:
 
     def _z3(self, found: Search, scene: Scene, conditions: tuple[Expr, ...]) -> Search:
         """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
-        with unrecorded():
-            small = self._small(scene, conditions)
+        small = self._small(scene, conditions)
         if small is not None:
             return small
         second = search_instances(scene, self.assumed, self._bounds, conditions, self._rlimit)
+        if second.is_empty:
+            self._record(scene, (conditions,), second.engine)
         if second.is_empty or second.point is not None:
             return second
         return found if found.point is not None else second
@@ -153,6 +164,10 @@ class Facts:
                 if confirmed.exact:
                     return confirmed
         return None
+
+    def watch(self) -> Stopwatch:
+        """For a verdict that is reached from these facts: it takes what was gathered for it."""
+        return Stopwatch(self.gathered)
 
     # Replay
 
@@ -212,9 +227,10 @@ def _certain(found: Search) -> bool:
 
 
 class Stopwatch:
-    """Seconds since it was made, for a verdict's record."""
+    """Seconds since it was made, and evidence that was `gathered`, for a verdict's record."""
 
-    def __init__(self) -> None:
+    def __init__(self, gathered: Gathered = UNRECORDED) -> None:
+        self.gathered = gathered
         self._start = time.perf_counter()
 
     def seconds(self) -> float:
@@ -224,18 +240,18 @@ class Stopwatch:
 
 def proved(claim: str, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
     """The verdict that a claim holds; `reason` says what it rests on, where there is something to say."""
-    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=taken())
+    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=watch.gathered.taken())
 
 
 def unknown(claim: str, engine: str, reason: str, watch: Stopwatch) -> Verdict:
     """The verdict that nothing is known, and why."""
-    taken()
+    watch.gathered.taken()
     return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=watch.seconds())
 
 
 def refuted(claim: str, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch) -> Verdict:
     """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
-    taken()
+    watch.gathered.taken()
     return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds())
 
 

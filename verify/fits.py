@@ -18,8 +18,8 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.bounds import find_outside
-from layoutproof.verify.evidence import NoInstance, is_recording, record
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.evidence import NoInstance
+from layoutproof.verify.facts import Facts, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import DIVISIONS, Arithmetic, Scene, keeps_range
 from layoutproof.verify.integers import above, at_least, below
 from layoutproof.verify.radix import Polynomial
@@ -41,7 +41,7 @@ def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that does not, or
     may not.
     """
-    watch = Stopwatch()
+    watch = facts.watch()
     sizes = _Sizes(facts)
     failures: dict[tuple[Expr, str], Verdict] = {}
     engine = "isl" if sizes.assumed else "intervals"
@@ -120,11 +120,11 @@ class _Sizes:
 
     def _record_dominated(self, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> None:
         """The claim that a part of an index in bounds fits, for other solvers to confirm where they can."""
-        if is_recording() and arithmetic.extent is not None:
+        if self.facts.gathered.is_recording and arithmetic.extent is not None:
             index, dtype = arithmetic.expr, expr.dtype
             given = (at_least(index, 0), below(index, arithmetic.extent), _at_most(arithmetic.extent, arithmetic.extent.dtype.max_int))
             either = ((*given, below(expr, dtype.min_int)), (*given, above(expr, dtype.max_int)))
-            record(NoInstance(self.facts.setting, scene, either, "mixed-radix"))
+            self.facts.gathered.record(NoInstance(self.facts.setting, scene, either, "mixed-radix"))
 
     def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
         """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and factors at
@@ -190,7 +190,7 @@ def _is_at_least(facts: Facts, expr: Expr, scene: Scene, low: int) -> bool:
 
 
 def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene, found: Search) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     text = expr_text(expr, Style.PLAIN)
     claim = f"{text} fits {expr.dtype} ({arithmetic.place})"
     if found.point is None:

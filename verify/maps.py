@@ -23,7 +23,7 @@ from layoutproof.verify.answer import Answer, Collision
 from layoutproof.verify.box import Size, physical_box, shown_sizes, size_exprs
 from layoutproof.verify.component import analyse
 from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, tabulate
-from layoutproof.verify.evidence import Evidence, OneToOne, is_recording, taken
+from layoutproof.verify.evidence import UNRECORDED, Gathered, OneToOne
 from layoutproof.verify.fallback import is_unreached_by_isl
 from layoutproof.verify.lift import NumberTooWide, Renderer, number
 from layoutproof.verify.padding import combine, find_hole, product
@@ -70,20 +70,15 @@ def check_map(
         raise error(codes.TOO_WIDE, f"the answer needs numbers of more than 64 bits: {reason}") from reason
 
 
-def prove_injective(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:
+def prove_injective(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None, gathered: Gathered = UNRECORDED) -> Verdict:
     """Whether no two logical indices share a cell. Raises as `check_map` does."""
     verdict = check_map(index_map, shape, where).injective
-    return replace(verdict, evidence=_evidence(index_map, shape, where, verdict)) if is_recording() else verdict
-
-
-def _evidence(index_map: MapLike, shape: ShapeLike, where: Expr | str | None, verdict: Verdict) -> tuple[Evidence, ...]:
-    # What was asked on the way concerns parts of the map; the claim itself can be said as one question.
-    taken()
-    if verdict.status is not Status.PROVED:
-        return ()
+    if verdict.status is not Status.PROVED or not gathered.is_recording:
+        return verdict
     problem = make_problem(index_map, shape, where)
     given = problem.index_map
-    return (OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
+    # What was asked on the way concerns parts of the map; the claim itself can be said as one question.
+    return replace(verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),))
 
 
 def prove_bijective(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:

@@ -6,11 +6,10 @@ fits, nothing traps, no race. What is proved holds for every input and every ext
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from layoutproof.ir.expr import TRUE, Not
 from layoutproof.verify.bounds import prove_in_bounds
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.contents import Content, told
 from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.fits import prove_index_fits
@@ -24,40 +23,32 @@ from layoutproof.verify.views import prove_views
 
 
 def check_facts(
-    facts: Facts,
-    without: frozenset[Clause] = frozenset(),
-    *,
-    calls: bool = True,
-    contents: Sequence[Content] = (),
-    before: Program | None = None,
+    facts: Facts, *, calls: bool = True, contents: Sequence[Content] = (), before: Program | None = None
 ) -> tuple[Verdict, ...]:
-    """The obligations of a program that was read already. Tests leave clauses out.
+    """The obligations of a program that was read already.
 
     With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
     is known of inputs; `before` is the program of which this one is to do the same.
     """
-    verdicts: list[Verdict] = []
-    if Clause.FAULTS not in without:
-        more = told(facts, contents, without)
-        verdicts += prove_in_bounds(more)
-        verdicts += prove_views(facts)
-        verdicts += prove_bindings(facts)
-        verdicts += prove_readable(more)
-        verdicts += prove_no_forbidden_write(more)
-        verdicts += prove_index_fits(more)
-        verdicts += prove_no_trap(facts, before)
-    if Clause.RACES not in without:
-        verdicts += prove_race_free(facts)
-    if calls:
-        verdicts += _obstacles(facts)
-    return tuple(verdicts)
+    return (*_prove_no_fault(facts, contents, before), *prove_race_free(facts), *(_obstacles(facts) if calls else ()))
+
+
+def _prove_no_fault(facts: Facts, contents: Sequence[Content], before: Program | None) -> Iterator[Verdict]:
+    more = told(facts, contents)
+    yield from prove_in_bounds(more)
+    yield from prove_views(facts)
+    yield from prove_bindings(facts)
+    yield from prove_readable(more)
+    yield from prove_no_forbidden_write(more)
+    yield from prove_index_fits(more)
+    yield from prove_no_trap(facts, before)
 
 
 def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict a block variable that is not plainly inside its domain: it is, wherever its block runs."""
     verdicts = []
     for binding in facts.program.bindings:
-        watch = Stopwatch()
+        watch = facts.watch()
         claim = f"block variable {binding.iter_var.var.name} stays in its domain ({binding.spot.place_of(binding.node)})"
         if binding.domain != TRUE:
             found = facts.search(binding.scene, Not(binding.domain))
@@ -78,7 +69,7 @@ def _outside(facts: Facts, binding: Binding, found: Search, claim: str, watch: S
 
 def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
-    watch = Stopwatch()
+    watch = facts.watch()
     return tuple(
         unknown(f"no fault ({obstacle.spot.place_of(obstacle.node)})", "structure", f"{obstacle.what} is not looked into", watch)
         for obstacle in facts.program.obstacles

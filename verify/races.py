@@ -34,7 +34,7 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
     for loop in facts.program.loops:
         if loop.dim.kind is ForKind.THREAD_BINDING:
             claim = f"no two threads {loop.dim.var.name} touch one cell ({loop.spot.place_of(loop.node)})"
-            verdicts.append(unknown(claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", Stopwatch()))
+            verdicts.append(unknown(claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", facts.watch()))
         elif loop.dim.kind in _CONCURRENT:
             verdicts.append(_prove_loop(facts, loop, cells))
     for access in facts.program.accesses:
@@ -56,7 +56,7 @@ def _places(facts: Facts, data: Var, cells: dict[Var, list[Place]]) -> list[Plac
 
 
 def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     dim, outer = loop.dim, loop.scene
     place = loop.spot.place_of(loop.node)
     claim = f"no two iterations of the {dim.kind.value} loop {dim.var.name} touch one cell, one writing ({place})"
@@ -153,7 +153,7 @@ def _cell(facts: Facts, place: Place, scene: Scene, point: object, values: dict[
 
 
 def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = f"no two lanes of the store {place.access.text} meet ({place.access.place})"
     if not place.access.buffer.strides and any(_is_ramp(c, place.access.scene.dims[position].var) for c in place.coordinates):
         return proved(claim, STRUCTURE, watch)

@@ -53,7 +53,7 @@ def prove_no_forbidden_write(facts: Facts) -> tuple[Verdict, ...]:
         record = records.get(access.data.name)
         if access.kind is AccessKind.WRITE and record is not None and has_forbidden(record):
             claim = f"write {access.text} stays off padding that has no contract ({access.place})"
-            verdicts.append(_prove_off_padding(facts, access, record, claim, Stopwatch()))
+            verdicts.append(_prove_off_padding(facts, access, record, claim, facts.watch()))
     return tuple(verdicts)
 
 
@@ -67,7 +67,7 @@ def _places(facts: Facts, data: Var) -> list[Place]:
 
 
 def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
-    access, watch = place.access, Stopwatch()
+    access, watch = place.access, facts.watch()
     claim = f"read {access.text} finds a value ({access.place})"
     program = facts.program
     record = layout_records(program.function).get(access.data.name)

@@ -17,6 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.cells import counted_bytes, element_number, scalar_of, structured
+from layoutproof.verify.evidence import Gathered
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Access, Dim, Program
 from layoutproof.verify.integers import same
@@ -48,8 +49,8 @@ class Memory:
 class Memories:
     """The memories of a program as they come into being, and the coordinates of accesses to them."""
 
-    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]]) -> None:
-        self._program = program
+    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]], gathered: Gathered) -> None:
+        self._program, self._gathered = program, gathered
         self._structures = structures
         self._records = layout_records(program.function)
         self._seen = _seen_otherwise(program.function)
@@ -57,7 +58,7 @@ class Memories:
 
     @cached_property
     def _facts(self) -> Facts:
-        return Facts(self._program)
+        return Facts(self._program, gathered=self._gathered)
 
     def add(self, root: Buffer, leading: tuple[Dim, ...], node: Node) -> None:
         """A memory comes into being. Raises NotModelled where one of the same name did already."""

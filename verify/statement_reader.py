@@ -28,6 +28,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.abstraction import survey_of
+from layoutproof.verify.evidence import Gathered
 from layoutproof.verify.instances import Access, AccessKind, Dim, Guard, Program, Scene, conjuncts
 from layoutproof.verify.integers import at_least, below, same
 from layoutproof.verify.spot import Spot
@@ -39,13 +40,13 @@ from layoutproof.verify.statement_values import Condition, Later, Load, Values, 
 class StatementReader:
     """One walk over one program."""
 
-    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]], apart: bool) -> None:
+    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]], apart: bool, gathered: Gathered) -> None:
         self._program = program
         self._apart = apart
         survey = survey_of(program.function)
         self.values = Values(survey.names)
         self._symbols = {symbol.name for symbol in survey.symbols}
-        self._memories = Memories(program, structures)
+        self._memories = Memories(program, structures, gathered)
         self._roots: dict[Var, Var] = {}
         self._spot = Spot(program.function.body)
         self._statements: list[Statement] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, IntImm, Var
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted
+from layoutproof.verify.facts import Facts, proved, refuted
 from layoutproof.verify.instances import Access, AccessKind
 from layoutproof.verify.radix import Polynomial
 from layoutproof.verify.verdict import Verdict
@@ -46,7 +46,7 @@ class Texture:
         *outer, last = (Polynomial.of(extent) for extent in self.view.shape)
         scalars = last.times(Polynomial({(): self.view.dtype.lanes}))
         across = scalars.divided(Polynomial({(): self.channels}))[0]
-        named = zip(("width", "height", "layers"), (across, *reversed(outer)), strict=False)
+        named = zip(("width", "height", "layers")[: self.view.rank], (across, *reversed(outer)), strict=True)
         return tuple((name, texels.to_expr()) for name, texels in named)
 
     def of_kind(self, kind: AccessKind) -> tuple[Access, ...]:
@@ -80,7 +80,7 @@ def find_textures(facts: Facts) -> tuple[tuple[Texture, ...], tuple[Verdict, ...
         owner = facts.program.allocation(data)
         if not is_texture(owner if owner is not None else touching[0].buffer) and not any(is_texture(a.buffer) for a in touching):
             continue
-        watch = Stopwatch()
+        watch = facts.watch()
         name = owner.name if owner is not None else touching[0].buffer.name
         claim = f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike"
         problem = next(_problems(name, owner, touching), None)

@@ -62,7 +62,7 @@ def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -
 
 
 def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, writes: Sequence[Place]) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = f"write {access.text} covers its texel or is the only writer of it ({access.place})"
     partial = partial_where(access, texture)
     if partial != TRUE:
@@ -89,7 +89,7 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
 
 
 def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Place]) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     kind, name, place = loop.dim.kind.value, loop.dim.var.name, loop.spot.place_of(loop.node)
     claim = f"no texel of {texture.name} that one iteration of the {kind} loop {name} writes is read by another ({place})"
     problem = obstacle_reason(facts.program)

@@ -108,7 +108,7 @@ def _conditions(facts: Facts, texture: Texture, limits: DeviceLimits) -> Iterato
 
 def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict:
     """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to them."""
-    watch = Stopwatch()
+    watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
     claim = f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}"
     engine, asked = STRUCTURE, list[str]()
@@ -172,7 +172,7 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
     """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put there."""
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = f"write {access.text} stores a value ({access.place})"
     assert isinstance(access.node, BufferStore)
     if not _is_undefined(access.node.value, names):
@@ -198,13 +198,13 @@ def _obstacles(facts: Facts) -> Iterator[Verdict]:
     """One verdict for each thing that nobody looks into, which could reach a texture in ways of its own."""
     for obstacle in facts.program.obstacles:
         claim = f"textures are reached by loads and stores only ({obstacle.spot.place_of(obstacle.node)})"
-        yield unknown(claim, STRUCTURE, f"{obstacle.what} is not looked into", Stopwatch())
+        yield unknown(claim, STRUCTURE, f"{obstacle.what} is not looked into", facts.watch())
 
 
 def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
     """That no two parameters are one memory, where one of them is a texture or `noalias` makes them `restrict`."""
     function = facts.program.function
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = "no two parameters are one memory"
     for first, second in combinations(function.buffers, 2):
         if first.data == second.data and (function.noalias or is_texture(first) or is_texture(second)):

@@ -16,8 +16,7 @@ from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Expr, FloatIm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.verify.evidence import is_recording
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.facts import Facts, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Arithmetic, Dim, Program, Scene, can_trap
 from layoutproof.verify.integers import same
 from layoutproof.verify.search import Search, no_answer, nothing
@@ -98,7 +97,7 @@ def _plainly_safe(expr: Expr) -> bool:
 
 
 def _prove(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = f"{expr_text(expr, Style.PLAIN)} has a result ({arithmetic.place})"
     found = _find_trap(facts, expr, scene, arithmetic.is_index)
     if found.is_empty:
@@ -148,13 +147,12 @@ def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, scene: Scene
         if not found.is_empty:
             return found
         engine = found.engine
-    elif is_recording():
+    else:
         facts.excluded(scene, same(divisor, 0))
     dtype = divisor.dtype
     if dtype.min_int < 0 and -1 in interval:
         if _never_wraps(facts, dividend, scene) and facts.interval(dividend, scene).low > dtype.min_int:
-            if is_recording():
-                facts.excluded(scene, same(dividend, IntImm(dtype.min_int, dtype)))
+            facts.excluded(scene, same(dividend, IntImm(dtype.min_int, dtype)))
             return nothing(engine)
         if not is_index and not _never_wraps(facts, dividend, scene):
             return no_answer("intervals", "the dividend depends on data, the divisor may be -1")

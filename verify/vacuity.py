@@ -17,7 +17,6 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, map_children, walk
-from layoutproof.verify.evidence import unrecorded
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.impossible import why_impossible
 from layoutproof.verify.inhabited import Looking, certainly_stores, find_run, numbers_of, writes_of
@@ -40,15 +39,13 @@ def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
     """None where the program is shown to run on some input with all assumptions true, and to store something observable. Else the
     verdict that it never does (`vacuous`), or that it could not be shown to (`unknown`).
     """
-    with unrecorded():
-        return _ANSWERS.get(function, (where,), lambda: _prove_runs(function, where))
+    return _ANSWERS.get(function, (where,), lambda: _prove_runs(function, where))
 
 
 def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
     """Whether the program is known never to store to a parameter, and has no calls that nobody looks into."""
     facts = Facts.of(function, where)
-    with unrecorded():
-        return not _is_opaque(facts) and all(facts.search(access.scene).is_empty for access in writes_of(facts))
+    return not _is_opaque(facts) and all(facts.search(access.scene).is_empty for access in writes_of(facts))
 
 
 def note_faultless(function: PrimFunc, where: Expr | None) -> None:

@@ -47,7 +47,7 @@ def _size(buffer: Buffer) -> Polynomial:
 
 
 def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict:
-    watch = Stopwatch()
+    watch = facts.watch()
     claim = f"the view {view.name} stays inside the memory of {owner.name}"
     spare = _size(owner).plus(_size(view), -1)
     number = spare.constant

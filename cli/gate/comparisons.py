@@ -18,7 +18,6 @@ from layoutproof.cli.gate.outcome import Kind, Outcome, Place
 from layoutproof.cli.gate.schedules import REPORT, timeless
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.source import Source
-from layoutproof.lowering.licensed import allowing
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
 from layoutproof.verify.values.licences import Licence, Licences
 from layoutproof.verify.verdict import Status
@@ -80,8 +79,8 @@ def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcom
     if known is not None:
         return known
     texts = _texts(item)
-    with remembered(options) as count:
-        compared, lasting = _compared(item, texts, allowed)
+    with remembered(options, allowed) as count:
+        compared, lasting = _compared(item, texts)
     outcome = _outcome(item, compared, texts, options.detail)
     store = store_of(options)
     if store is not None and lasting:
@@ -103,15 +102,14 @@ def _texts(item: Item) -> tuple[str, str]:
     return text_of(item.program), text_of(item.path)
 
 
-def _compared(item: Item, texts: tuple[str, str], allowed: Licences) -> tuple[Comparison, bool]:
+def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     """The comparison, and whether it comes out like this whenever it is made: the clock had no part in it."""
     from layoutproof.lowering.comparing.compare import compare
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     asked, clock = Asked.read(item.text), Clock()
     before, after = _functions(item, texts, asked)
-    with allowing(allowed):
-        found = compare(before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where)
+    found = compare(before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where)
     return found, is_storable([verdict.to_dict() for verdict in found.verdicts], clock)
 
 
@@ -194,8 +192,8 @@ def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
         options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None)
         allowed = frozenset(Licence(word) for word in options.licences)
         first, second = map(str, given["texts"])
-        with remembered(options):
-            compared, lasting = _compared(item, (first, second), allowed)
+        with remembered(options, allowed):
+            compared, lasting = _compared(item, (first, second))
     except (KeyError, TypeError, ValueError, AttributeError, LayoutproofError) as problem:
         return f"it is of another form: {problem}", True
     now = _outcome(item, compared, (first, second), options.detail)

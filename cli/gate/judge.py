@@ -21,7 +21,6 @@ from layoutproof.cli.gate.own_modules import importable
 from layoutproof.cli.gate.schedules import judged_schedule
 from layoutproof.cli.gate.where import place_of, program_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.lowering.licensed import allowing
 from layoutproof.verify.values.licences import Licence, Licences
 
 
@@ -36,7 +35,7 @@ def judge(item: Item, options: Options) -> Outcome:
         if item.kind is Kind.GATE:
             # Outside of the bound, as where gates were found: what a file does when it is loaded is the same everywhere.
             gates_in(item.path)
-        with remembered(options) as count, allowing(allowed):
+        with remembered(options, allowed) as count:
             outcome = _judge_gate(item, options) if item.kind is Kind.GATE else _judge_rewrite(item, options, allowed)
         return replace(outcome, cached=count.known_all)
     except LayoutproofError as problem:

@@ -12,6 +12,8 @@ from layoutproof.cli.gate.items import Options
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.proof_cache.places import place_of
 from layoutproof.lowering.proof_cache.store import ProofStore
+from layoutproof.verify.settings import Settings, within
+from layoutproof.verify.values.licences import ALL, Licences
 
 
 class Counted:
@@ -41,21 +43,13 @@ class Counted:
 
 
 @contextmanager
-def remembered(options: Options) -> Iterator[Counted]:
-    """Look up, and keep, what is proved of steps meanwhile; budgets are those of the run."""
-    from layoutproof.lowering.remembered import remembering
-    from layoutproof.verify.effort import effort, set_effort
-
-    before = effort()
-    set_effort(options.effort)
+def remembered(options: Options, allowed: Licences = ALL) -> Iterator[Counted]:
+    """Look up, and keep, what is proved of steps meanwhile; budgets, and the licences that are `allowed`, are those of the run."""
     store = store_of(options)
     counted = Counted(store)
-    try:
-        # Without a cache nothing is looked up, and no key is made.
-        with remembering(counted if store is not None else None):
-            yield counted
-    finally:
-        set_effort(before)
+    # Without a cache nothing is looked up, and no key is made.
+    with within(Settings(options.effort, allowed, counted if store is not None else None)):
+        yield counted
 
 
 def store_of(options: Options) -> ProofStore | None:

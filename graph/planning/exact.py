@@ -18,7 +18,7 @@ from layoutproof.graph.planning.moves import Move, may_chain
 from layoutproof.graph.planning.network import Network, TooWide, weight_of
 from layoutproof.graph.planning.problem import Choice, Problem, cost_of
 from layoutproof.ir.diagnostic import error
-from layoutproof.verify.effort import scaled
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.optimise import cheapest_assignment
 
 RLIMIT = 400_000_000

@@ -14,9 +14,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.licensed import allowing
 from layoutproof.lowering.pad_value import PadText
 from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict import GOOD
 
 PRIMITIVE = "compare"
@@ -37,7 +37,7 @@ def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[st
     """The one step from an operator to the function that is given for it, proved bit for bit. Raises NoFlow where that is not proved."""
     named = replace(func, name=NAME)
     try:
-        with allowing(frozenset()):
+        with within(settings().under(frozenset())):
             found = compare(named, replace(given, name=NAME), layouts={n: index_map_text(m) for n, m in layouts.items()}, pads=pads)
     except LayoutproofError as problem:
         raise NoFlow(func, f"{given.name}, which is given for it, does not fit: {problem.diagnostics[0].message}") from problem

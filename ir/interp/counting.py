@@ -25,7 +25,8 @@ def count_instances(func: PrimFunc, sizes: Mapping[str, object] | None = None) -
     shapes = {b.name: b.shape for b in func.buffers}
     for name, value in (sizes if sizes is not None else {}).items():
         if isinstance(value, np.ndarray):
-            known = zip(shapes.get(name, ()), value.shape, strict=False)
+            shape = shapes.get(name, ())
+            known = zip(shape[: value.ndim], value.shape[: len(shape)], strict=True)
             symbols.update({extent.name: size for extent, size in known if isinstance(extent, Var)})
         elif isinstance(value, int | np.integer):
             symbols[name] = int(value)

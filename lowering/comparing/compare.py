@@ -43,11 +43,11 @@ from layoutproof.lowering.comparing.trying import (
     with_other_contracts,
 )
 from layoutproof.lowering.conventions import check_records
-from layoutproof.lowering.licensed import licences_here
 from layoutproof.lowering.pairing.question import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.verify.effort import scaled
 from layoutproof.verify.identity import CLAIM, STRUCTURE, is_same_program
+from layoutproof.verify.settings import scaled, settings
+from layoutproof.verify.values.licences import ALL
 from layoutproof.verify.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
@@ -92,7 +92,7 @@ def _the_same(before: object, after: object, where: Expr | str | None) -> Compar
     rewrite = Rewrite(before, before, Witness(instances=store_by_store(before, before) or ()))
     known = joined(_condition(before, where), assumed_of_constants(before))
     said = answers.of_the_same(before, after), Verdict(Status.PROVED, CLAIM, STRUCTURE)
-    return Comparison(before, after, said, (), rewrite, None, known, licences_here())
+    return Comparison(before, after, said, (), rewrite, None, known, settings().usable(ALL))
 
 
 def _asked(
@@ -118,7 +118,7 @@ def _asked(
     new = require_wellformed(aligned(before, after, match, boxes_of(before, maps, assumed)))
     terms = terms_of(before, new, maps, pads, assumed)
     names = {a.name: b.name for a, b in paired(before, after, match)}
-    return Asked(before, after, new, terms, names, assumed, licences_here())
+    return Asked(before, after, new, terms, names, assumed, settings().usable(ALL))
 
 
 def _condition(before: PrimFunc, where: object) -> Expr | None:

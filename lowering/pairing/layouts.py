@@ -30,7 +30,6 @@ from layoutproof.lowering.pairing.meetings import Meetings
 from layoutproof.lowering.pairing.question import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.pairing.search import find_witness, search_of
 from layoutproof.lowering.pairing.solving import Solving
-from layoutproof.verify.effort import scaled
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.flow.world import NEW, OLD, World
 from layoutproof.verify.instances import Dim
@@ -39,6 +38,7 @@ from layoutproof.verify.isl.pairing import Link, function_between
 from layoutproof.verify.isl.proposing_layouts import is_inside
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.maps import prove_injective
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.statements import NotModelled
 from layoutproof.verify.verdict import Status
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certific
 from layoutproof.verify.certificate.obligations import derive
 from layoutproof.verify.certificate.reading import CERTIFICATE_ENDING, Kind, Reading, broken, read_file
 from layoutproof.verify.certificate.recheck import SECONDS, EngineReport, FileReport, Told, recheck, unwatched
-from layoutproof.verify.effort import effort, set_effort
+from layoutproof.verify.settings import settings, within
 from layoutproof.verify.values.licences import Licence
 from layoutproof.verify.verdict import Status
 
@@ -107,7 +107,7 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
             return broken(str(path), ["the clock had a part in it, or a solver's death; such an entry is not to be kept"])
         if proof.key not in (None, path.stem):
             return broken(str(path), [f"it is an answer to another question, whose key is {proof.key}"])
-        with _effort(proof.effort):
+        with within(replace(settings(), effort=proof.effort)):
             reading = _certain(path, entry, proof) if proof.is_certain else _open(path, proof)
     except LayoutproofError as problem:
         return broken(str(path), [diagnostic.render() for diagnostic in problem.diagnostics])
@@ -119,17 +119,6 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
     if not asking:
         reading.questions.clear()
     return reading
-
-
-@contextmanager
-def _effort(factor: float) -> Iterator[None]:
-    """Budgets as they were when the entry was made. Raises ValueError for no factor."""
-    before = effort()
-    set_effort(factor)
-    try:
-        yield
-    finally:
-        set_effort(before)
 
 
 def _certain(path: Path, entry: Mapping[str, Any], proof: ProofEntry) -> Reading:

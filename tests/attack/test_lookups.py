@@ -6,6 +6,7 @@ import pytest
 
 from layoutproof.verify.clauses import Clause
 from tests.attack.lookups import attack
+from tests.clauses import without
 
 
 def test_a_slice_of_the_pairs() -> None:
@@ -17,7 +18,8 @@ def test_a_slice_of_the_pairs() -> None:
 
 def test_the_runs_see_what_the_clause_keeps_away() -> None:
     """Without the clause on contents wrong pairs are proved, and found out."""
-    assert attack(1, pairs=100, without=frozenset({Clause.CONTENTS})).wrong
+    with without(Clause.CONTENTS):
+        assert attack(1, pairs=100).wrong
 
 
 @pytest.mark.campaign

@@ -21,7 +21,7 @@ from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
-from layoutproof.lowering.remembered import remembering
+from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status
 
 KEPT: Results = json.loads(RESULTS.read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ def test_equal_operators_share_their_proofs_and_a_second_run_has_them() -> None:
     """Six calls of two functions take two proofs; planned again, everything is known."""
     memory = Counting()
     frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         first = plan(repeated(), frozen)
         assert {verdict.status for verdict in first.verdicts} == {Status.PROVED}
         proved, memory.puts, memory.hits = memory.puts, 0, 0

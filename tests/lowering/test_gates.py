@@ -12,7 +12,7 @@ import layoutproof as lp
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate, gates_of
-from layoutproof.lowering.licensed import allowing, licences_here
+from layoutproof.verify.settings import Settings, settings, within
 from layoutproof.verify.values.licences import ALL, IEEE, Licence
 
 ROW_SUM = ROOT / "examples" / "programs" / "row_sum.py"
@@ -119,7 +119,7 @@ def test_several_results() -> None:
 
 def test_licences_of_a_gate_and_a_run() -> None:
     """A schedule may use what its gate, the run around it and its own argument all allow."""
-    assert licences_here() == ALL and lp.Schedule(lp.load(ROW_SUM)).allowed == ALL
+    assert settings().usable(ALL) == ALL and lp.Schedule(lp.load(ROW_SUM)).allowed == ALL
     seen: list[Any] = []
 
     def look() -> Any:
@@ -128,10 +128,10 @@ def test_licences_of_a_gate_and_a_run() -> None:
         return lp.check_map("lambda i: [i]", (4,))
 
     gate = made(function=look, strictness="nnan nsz")
-    with allowing(frozenset({Licence.NNAN, Licence.NINF})):
+    with within(Settings(allowed=frozenset({Licence.NNAN, Licence.NINF}))):
         gate.results(gate.case(None))
     assert seen == [frozenset({Licence.NNAN}), IEEE]
-    assert licences_here() == ALL
+    assert settings() == Settings()
 
 
 def test_gates_of_a_module() -> None:

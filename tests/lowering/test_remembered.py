@@ -14,10 +14,10 @@ from tests.tree import ROOT
 import layoutproof as lp
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import remembering, verdict_from, verdicts_of
+from layoutproof.lowering.remembered import verdict_from, verdicts_of
 from layoutproof.verify.certificate.expected import allowed_by
-from layoutproof.verify.effort import set_effort
 from layoutproof.verify.replay import checked
+from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.values.licences import ALL, IEEE
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -59,7 +59,7 @@ def told(verdicts: tuple[Verdict, ...]) -> list[dict[str, Any]]:
 def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second schedule finds every step known, with the verdicts of the first and of one without a memory."""
     memory = Kept()
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         first = scheduled()
         assert (memory.found, memory.missed) == (0, 3)
         monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: pytest.fail("the checker was asked"))
@@ -86,7 +86,7 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_differs_is_not_known(change: Any) -> None:
     """Another program, another line, other licences or another step: the first step's answer is not taken for it."""
     memory = Kept()
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         scheduled()
         known = memory.found
         change()
@@ -96,13 +96,9 @@ def test_what_differs_is_not_known(change: Any) -> None:
 def test_the_factor_on_budgets_belongs_to_the_key() -> None:
     """What was answered with less effort is asked again with more."""
     memory = Kept()
-    try:
-        with remembering(memory):
+    for factor in (1.0, 2.0):
+        with within(Settings(factor, memory=memory)):
             scheduled()
-            set_effort(2.0)
-            scheduled()
-    finally:
-        set_effort(1.0)
     assert (memory.found, memory.missed) == (0, 6)
 
 
@@ -110,7 +106,7 @@ def test_a_refusal_is_the_same_from_the_cache() -> None:
     """A refused step has the same verdicts, diagnostics and help when its answer was known."""
     memory = Kept()
     problems = []
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         for _ in range(2):
             with pytest.raises(lp.IllegalTransform) as caught:
                 scheduled(pad=1.0)
@@ -126,7 +122,7 @@ def test_every_refuted_rewrite_stays_so(part: int, tmp_path: Path) -> None:
     store = ProofStore.open(str(tmp_path / "proofs.sqlite"))
     for path in REFUTED[part::4]:
         litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
-        with remembering(store):
+        with within(Settings(memory=store)):
             both = [
                 verdicts_of(litmus.rewrite, litmus.header.where, allowed_by(litmus.header.strictness), True, "rewrite", {})
                 for _ in range(2)
@@ -140,7 +136,7 @@ def test_what_was_not_searched_is_searched_when_that_is_asked() -> None:
     path = next(path for path in REFUTED if path.name == "order_interchanged.py")
     rewrite = parse_litmus(path.read_text(encoding="utf-8"), path.name).rewrite
     memory = Kept()
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         quick = verdicts_of(rewrite, None, ALL, False, "rewrite", {})
         thorough = verdicts_of(rewrite, None, ALL, True, "rewrite", {})
         again = verdicts_of(rewrite, None, ALL, False, "rewrite", {})
@@ -156,7 +152,7 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
     rewrite = scheduled().steps[0].rewrite
     late = Verdict(Status.UNKNOWN, "a claim", "z3", reason="wall: killed after 30 s")
     monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: (late,))
-    with remembering(memory):
+    with within(Settings(memory=memory)):
         assert verdicts_of(rewrite, None, ALL, True, "rewrite", {}) == (late,)
     assert memory.values == {}
 

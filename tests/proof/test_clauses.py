@@ -10,31 +10,24 @@ from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status
+from tests.clauses import without
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
-
-
-def statuses(path: Path, without: frozenset[Clause] = frozenset()) -> list[tuple[Status, str, str | None]]:
-    """The verdicts on a file's rewrite."""
-    case = litmus(path)
-    if without:
-        verdicts = prove_rewrite(case.rewrite, case.header.where, allowed=allowed(case), without=without).verdicts
-    else:
-        verdicts = check_rewrite(case.rewrite, case.header.where, allowed=allowed(case))
-    return [(v.status, v.claim, v.reason) for v in verdicts]
 
 
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_a_wrong_rewrite_is_refused(path: Path) -> None:
     """Not every verdict is a proof; what a run shows to be wrong is refuted."""
-    found = [status for status, _, _ in statuses(path)]
+    case = litmus(path)
+    found = [verdict.status for verdict in check_rewrite(case.rewrite, case.header.where, allowed=allowed(case))]
     assert any(status is not Status.PROVED for status in found)
-    if litmus(path).header.expect == "refuted":
+    if case.header.expect == "refuted":
         assert Status.REFUTED in found
 
 
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_its_clause_alone_refuses_it(path: Path) -> None:
     """With the clause that the file names switched off, everything is proved: nothing else is wrong with the rewrite."""
-    clause = Clause(str(litmus(path).header.clause))
-    refused = [verdict for verdict in statuses(path, frozenset({clause})) if verdict[0] is not Status.PROVED]
-    assert refused == []
+    case = litmus(path)
+    with without(Clause(str(case.header.clause))):
+        verdicts = prove_rewrite(case.rewrite, case.header.where, allowed=allowed(case)).verdicts
+    assert [(v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED] == []

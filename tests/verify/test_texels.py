@@ -8,11 +8,12 @@ from tests.verify.programs import first, program, statuses
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.evidence import recording
+from layoutproof.verify.evidence import Gathered
+from layoutproof.verify.facts import Facts
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.texels import PROFILES, DeviceLimits, check_texels, size_conditions
+from layoutproof.verify.texels import PROFILES, DeviceLimits, check_texel_facts, check_texels, size_conditions
 from layoutproof.verify.verdict import Status, Verdict
 
 LIMITS = PROFILES["16384x16384"]
@@ -388,8 +389,8 @@ def test_symbolic_shapes(kind: str, store: str, expected: Status) -> None:
 
 def test_proofs_can_be_asked_again() -> None:
     """What engines answered is written down for other solvers, which say the same."""
-    with recording():
-        verdicts = check_texels(program(SYMBOLIC.format(kind="T.parallel", store=STORES["part"])), LIMITS)
+    facts = Facts.of(program(SYMBOLIC.format(kind="T.parallel", store=STORES["part"])), gathered=Gathered())
+    verdicts = check_texel_facts(facts, LIMITS)
     covers = first(verdicts, Status.PROVED, COVERS)
     queries, missing = queries_of([piece for verdict in verdicts for piece in verdict.evidence])
     assert queries and not missing

@@ -16,7 +16,7 @@ from layoutproof.ir.rewrite_text import LitmusHeader, parse_litmus, rewrite_text
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealing import Document, digest
-from layoutproof.verify.evidence import Evidence, recording, taken
+from layoutproof.verify.evidence import Evidence, Gathered
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
 from layoutproof.verify.identity import prove_identity
@@ -112,10 +112,10 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
     """Run the checker on a rewrite's text, under licences that may be used. Raises LayoutproofError for a text that is none."""
     litmus = parse_litmus(text, name)
     where = litmus.header.where
-    with recording():
-        verdicts = check_rewrite(litmus.rewrite, where, allowed=allowed)
-        # What was answered on the way to the last verdicts, which say themselves what they rest on.
-        rest = taken()
+    gathered = Gathered()
+    verdicts = check_rewrite(litmus.rewrite, where, allowed=allowed, gathered=gathered)
+    # What was answered on the way to the last verdicts, which say themselves what they rest on.
+    rest = gathered.taken()
     if any(verdict.status is not Status.PROVED for verdict in verdicts):
         same = prove_identity(litmus.rewrite)
         verdicts, rest = ((same,), ()) if same is not None else (verdicts, rest)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Var
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.theta import Counterpart
 from layoutproof.verify.flow.world import NEW, OLD, Key, World, key_of
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions
@@ -55,7 +54,6 @@ class Agreement:
 
     world: World
     after: Dataflow
-    without: frozenset[Clause]
     regrouped: Mapping[tuple[str, str], Regrouped] = field(default_factory=dict)
     _moved: Sources | None = None
     _found: dict[tuple[Key, Var, Var], Points] = field(default_factory=dict)
@@ -71,8 +69,6 @@ class Agreement:
         step = self.world.step(claim)
         if new.anywhere or old.anywhere:
             return self._anywhere(claim, new, old, region)
-        if Clause.ORDER in self.without:
-            return self._by_cell(claim, new, old, region)
         return self._compared(claim, new, old, step, region)
 
     def _compared(self, claim: Counterpart, new: Read, old: Read, step: Relation, region: Region) -> Points:
@@ -91,10 +87,9 @@ class Agreement:
         """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
         found = found.subtract_range(self.moved)
         points = agreement(found.apply_range(self.world.theta), wanted, name, region.points)
-        if Clause.LOST_SOURCE in self.without:
-            points = points.union(part_of(found.subtract_range(self.world.theta.domain()).domain(), name, region.points))
         missing = region.outside(points)
-        note_agreement(f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
+        gathered = self.world.workspace.gathered
+        note_agreement(gathered, f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
         if missing.is_empty:
             return points
         mine = resolved(self.after, self.world.new, found, frozenset(name for _, name in self.regrouped))
@@ -103,13 +98,11 @@ class Agreement:
         if mine is found and theirs is wanted:
             return points
         more = agreement(mine.apply_range(self.world.theta), theirs, name, region.points)
-        note_agreement(f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
+        note_agreement(gathered, f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
         return coalesced(points.union(more))
 
     def of_ends(self, data: Var, new_data: Var, step: Relation, region: Region, name: str) -> Points:
         """The cells (old names) of a memory that end with what their counterparts end with; `step` is f on them."""
-        if Clause.ORDER in self.without:
-            return region.named(name)
         group = self.regrouped.get((data.name, new_data.name))
         if group is not None:
             owner, parts = self.after.reduced_final(new_data, group.new_chain)
@@ -122,13 +115,11 @@ class Agreement:
         """Where owner and contributions are the same: theta is one to one on the chain, so equal relations are equal multisets."""
         theta = self.world.theta
         points = self.of_flows(found[0], wanted[0], name, region)
-        if Clause.CONTRIBUTIONS in self.without:
-            return points
         carried = found[1].apply_range(theta)
         lost = found[1].subtract_range(theta.domain()).domain()
         differ = carried.subtract(wanted[1]).domain().union(wanted[1].subtract(carried).domain()).union(lost)
         points = coalesced(points.subtract(part_of(differ, name, region.points)))
-        note_contributions(f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
+        note_contributions(self.world.workspace.gathered, f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
         return points
 
     @property
@@ -143,19 +134,13 @@ class Agreement:
             self._moved = updates
         return self._moved
 
-    def _by_cell(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
-        """Without the order of events: where both load from one memory."""
-        moved = {cells.old_data: cells.new_data for cells in self.world.rewrite.witness.cells}
-        whole = region.named(f"{NEW}{claim.new.number}")
-        return whole if moved.get(old.data.name, old.data.name) == new.data.name else whole.subtract(whole)
-
     def _anywhere(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
         """The instances in which every cell of a memory, one to one, has the source that it had. The memory keeps its cells."""
         name = f"{NEW}{claim.new.number}"
         nowhere = region.named(name).subtract(region.named(name))
         more, rest = new.access.scene.dims[len(claim.new.dims) :], old.access.scene.dims[len(claim.old.dims) :]
         moved = self.world.moved(old.data.name)
-        if not (new.anywhere and old.anywhere) or len(more) != len(rest) or moved or Clause.ORDER in self.without:
+        if not (new.anywhere and old.anywhere) or len(more) != len(rest) or moved:
             return nowhere
         encoder = self.world.encoder_of(new.access.scene.dims)
         outputs = (*claim.outputs, *(dim.var for dim in more))

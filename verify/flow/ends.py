@@ -16,7 +16,6 @@ from layoutproof.ir.map_text import parse_index_map, parse_integer
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.visit import stores_in
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
@@ -50,7 +49,6 @@ def compare_ends(
     new_facts: Knowledge,
     old_facts: Knowledge,
     values: ValueProver,
-    without: frozenset[Clause],
     owed_facts: Knowledge,
 ) -> Iterator[End]:
     """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow) that tell one
@@ -58,10 +56,8 @@ def compare_ends(
     """
     for buffer in _written_parameters(world):
         entry = world.entry(buffer.data.name)
-        if Clause.OBSERVABLE not in without:
-            yield _observable(world, agreement, new_facts, old_facts, values, buffer.data, entry)
-        if Clause.OWED_PADDING not in without:
-            yield from _owed(world, owed_facts, values, buffer.data, entry)
+        yield _observable(world, agreement, new_facts, old_facts, values, buffer.data, entry)
+        yield from _owed(world, owed_facts, values, buffer.data, entry)
 
 
 def observable_ends(half: Half) -> Iterator[tuple[Var, Sources]]:

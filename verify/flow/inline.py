@@ -17,8 +17,6 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.evidence import is_recording
 from layoutproof.verify.instances import Scene, is_larger
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_function
 from layoutproof.verify.isl.coalesce import coalesced
@@ -54,7 +52,6 @@ class Looking:
     kept: Sources
     updates: bool = True
     loose: bool = False
-    without: frozenset[Clause] = frozenset()
 
     def through(self, statement: Statement, points: Points) -> list[Form]:
         """A statement with a value in the place of each load, and so on in these values. The forms' points are all of `points`, each once.
@@ -97,10 +94,6 @@ class Looking:
             if source is None or not self._is_value(source, read):
                 continue
             for piece in pieces_said(flow.workspace, link, statement.dims, source.dims):
-                if Clause.INLINED_PARTS in self.without:
-                    # As if all that the load finds came from the first place that is met.
-                    yield self._replaced(statement, read, source, replace(piece, points=points, link=piece.said))
-                    return
                 yield self._replaced(statement, read, source, piece)
 
     def _is_replaceable(self, statement: Statement, read: Read) -> bool:
@@ -117,10 +110,7 @@ class Looking:
             return False
         if any(each.anywhere or each.role is ReadRole.CURRENT for each in source.reads):
             return False
-        if not self.updates and self._is_update(source):
-            return False
-        arbitrary = OpaqueCall if Clause.INLINED_UNDEFINED in self.without else Undef | OpaqueCall
-        return not any(isinstance(node, arbitrary) for node in walk(source.value))
+        return (self.updates or not self._is_update(source)) and not _may_be_anything(source.value)
 
     def _is_update(self, source: Statement) -> bool:
         """Whether a statement loads what it stored before."""
@@ -132,15 +122,12 @@ class Looking:
         """The statement with what `source` stores, at the instances to which the piece leads, in the place of the load."""
         at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
         what = f"of {source.access.text} in the place of {read.access.text}"
-        note_function(f"where the value {what} was stored", piece.link, [dim.var for dim in statement.dims], piece.outputs, piece.points)
+        dims = [dim.var for dim in statement.dims]
+        note_function(self.flow.workspace.gathered, f"where the value {what} was stored", piece.link, dims, piece.outputs, piece.points)
         reads: list[Read] = []
         names: dict[Var, Expr] = {}
         for inner in source.reads:
-            var = self.flow.carried(statement, piece.link, source, inner)
-            scene = Scene(statement.dims)
-            if Clause.INLINED_SOURCES in self.without:
-                # As if the value were computed anew when it is loaded.
-                var, scene = Var(f"{var.name}'", var.dtype), read.access.scene
+            var, scene = self._found_when_stored(statement, read, source, inner, piece)
             indices, cell = (tuple(substitute(index, at) for index in indices) for indices in (inner.access.indices, inner.coordinates))
             put = replace(inner, var=var, access=replace(inner.access, indices=indices, scene=scene), coordinates=cell)
             names[inner.var] = var
@@ -150,12 +137,22 @@ class Looking:
         reads = [*(each for each in statement.reads if each.var != read.var), *reads]
         return Form(replace(statement, value=value, reads=tuple(reads)), piece.points)
 
+    def _found_when_stored(self, statement: Statement, read: Read, source: Statement, inner: Read, piece: Piece) -> tuple[Var, Scene]:
+        """What a load in a value finds in the place of `read`, as a variable and its scene: what it found when the value was stored."""
+        return self.flow.carried(statement, piece.link, source, inner), Scene(statement.dims)
+
     def _note(self, statement: Statement, put: Read, source: Statement, inner: Read, piece: Piece, what: str) -> None:
         """Keep for certificates that a load in the place of another one finds what it found when the value was computed."""
-        if is_recording():
+        gathered = self.flow.workspace.gathered
+        if gathered.is_recording:
             found, wanted = Relation.from_map(piece.link), self.flow.sources(statement, put)
             points = part_of(wanted.domain(), f"{self.flow.tag}{statement.number}", piece.points)
-            note_agreement(f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
+            note_agreement(gathered, f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
+
+
+def _may_be_anything(value: Expr) -> bool:
+    """Whether a value may come out differently each time that it is computed."""
+    return any(isinstance(node, Undef | OpaqueCall) for node in walk(value))
 
 
 def unfolded(flow: Dataflow, statement: Statement, read: Read, points: Points, kept: Sources) -> Iterator[Form]:

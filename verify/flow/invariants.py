@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
 from layoutproof.verify.flow.origins import Computed
@@ -36,7 +35,6 @@ class Invariants:
     knowledge: Knowledge
     computed: Computed
     values: ValueProver
-    without: frozenset[Clause]
     cells: Sources
     _proved: dict[tuple[Var, Property], ValueAnswer] = field(default_factory=dict)
     _stores: dict[Var, list[_Store]] = field(default_factory=dict)
@@ -74,7 +72,7 @@ class Invariants:
 
     def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
         """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is proved apart.)"""
-        if read.data in self.half.statements.program.temporaries or Clause.INVARIANT_START in self.without:
+        if read.data in self.half.statements.program.temporaries:
             return False
         if read.anywhere:
             return True
@@ -84,8 +82,6 @@ class Invariants:
 
     def _kept(self, data: Var, wanted: Property, helpers: tuple[Property, ...] = ()) -> ValueAnswer:
         """Whether every write keeps a property, where `helpers` are invariants already."""
-        if Clause.INVARIANT_KEPT in self.without:
-            return ValueAnswer(Status.PROVED)
         writes: list[StoredValue] = []
         for store in self._stores_of(data):
             # Most stores keep what they keep whatever else is known of what they read; finding that out takes longest.

@@ -13,14 +13,13 @@ from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, No
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.terms import Leaves, decided
 from layoutproof.verify.flow.world import World
 from layoutproof.verify.instances import conjuncts, is_index_like
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, function_between, joined, links_of, only, part_of
+from layoutproof.verify.isl.pairing import Points, Region, Relation, Sources, joined, links_of, only, part_of
 from layoutproof.verify.statements import AssumedFact, Read, Statement, Statements
 from layoutproof.verify.values.properties import Holds, Identical, Property, placeholder
 
@@ -34,7 +33,6 @@ class Fact:
     sources: Sources
     property: Property
     number: int
-    cells: Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +56,15 @@ class Knowledge:
     flow: Dataflow
     statements: Statements
     tag: str
-    without: frozenset[Clause] = frozenset()
     facts: list[Fact] = field(default_factory=list)
     undefined: list[Fact] = field(default_factory=list)
     whole: set[int] = field(default_factory=set)
     loose: bool = False
 
     @staticmethod
-    def of(world: World, flow: Dataflow, statements: Statements, tag: str, without: frozenset[Clause] = frozenset()) -> Knowledge:
+    def of(world: World, flow: Dataflow, statements: Statements, tag: str) -> Knowledge:
         """All facts that the program's assumptions state."""
-        found = Knowledge(world, flow, statements, tag, without)
+        found = Knowledge(world, flow, statements, tag)
         for number, assumption in enumerate(statements.assumptions):
             found._state(number, assumption)
         return found
@@ -86,11 +83,7 @@ class Knowledge:
             return [Known(region)]
         name = f"{self.tag}{statement.number}"
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        pieces = self._by_origin(flow, name, region, depth)
-        if Clause.LAST_WRITER in self.without:
-            cells = Relation.from_map(self.flow.access(read, statement)).intersect_domain(only(region.named(name)))
-            return self._by_facts(pieces, cells, name, by_cell=True)
-        return self._by_facts(pieces, flow, name)
+        return self._by_facts(self._by_origin(flow, name, region, depth), flow, name)
 
     def of_flow(self, flow: Relation, name: str, region: Region) -> list[Known]:
         """What is known of the values at the places where a relation leads from the points of a region, whose tuple is `name`."""
@@ -160,9 +153,9 @@ class Knowledge:
 
     # Assumptions
 
-    def _by_facts(self, pieces: list[Known], flow: Relation, name: str, *, by_cell: bool = False) -> list[Known]:
+    def _by_facts(self, pieces: list[Known], flow: Relation, name: str) -> list[Known]:
         for fact in self.facts:
-            told = flow.intersect_range(fact.cells if by_cell else fact.sources).domain()
+            told = flow.intersect_range(fact.sources).domain()
             refined = []
             for piece in pieces:
                 inside = piece.region.within(part_of(told, name, piece.region.points))
@@ -205,12 +198,7 @@ class Knowledge:
         except NotQuasiAffine:
             return None
         told = coalesced(flow.intersect_domain(only(region.named(name))).range())
-        return Fact(told, found, number, self._looked_at(number, read, region, name))
-
-    def _looked_at(self, number: int, read: Read, region: Region, name: str) -> Sources:
-        """The cells that an assumption looks at, by which alone a fact must not be used."""
-        cells = function_between(region.encoder, name, read.coordinates, f"{self.tag}in_{read.data.name}")
-        return only(region.named(name).apply(cells))
+        return Fact(told, found, number)
 
 
 def _joined(pieces: Sequence[Known]) -> list[Known]:

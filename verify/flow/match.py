@@ -12,7 +12,6 @@ from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement, representatives
 from layoutproof.verify.flow.inline import Looking
 from layoutproof.verify.flow.knowledge import Knowledge
@@ -61,7 +60,6 @@ class Matcher:
     new_facts: Knowledge
     old_facts: Knowledge
     values: ValueProver
-    without: frozenset[Clause]
     reductions: Mapping[int, BinaryOp] = field(default_factory=dict)
     loose: bool = False
     _once: Matcher | None = None
@@ -99,8 +97,8 @@ class Matcher:
         before, like = self.world.before, self.world.before.domain(claim.old)
         nobody = self.world.nothing.domain()
         kept = (nobody if every else self.world.theta.domain()).union(self.agreement.moved), nobody if every else self.world.theta.range()
-        looking = Looking(self.new_facts.flow, kept[0], updates=not every, loose=self.loose, without=self.without)
-        back = Looking(before, kept[1], updates=not every, without=self.without)
+        looking = Looking(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
+        back = Looking(before, kept[1], updates=not every)
         for mine in looking.through(claim.new, region.named(name)):
             reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
             for theirs in back.through(claim.old, reached):
@@ -110,8 +108,6 @@ class Matcher:
 
     def _choosing_once(self) -> Matcher:
         """The same without licences to choose: what was computed once, and loaded in several places, was chosen once for all of them."""
-        if Clause.INLINED_LICENCES in self.without:
-            return self
         if self._once is None:
             self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
         return self._once
@@ -156,9 +152,6 @@ class Matcher:
         mine, other = accumulator(self.new_facts.flow, claim.new), accumulator(self.world.before, claim.old)
         if mine is None or other is None:
             return None, None
-        if Clause.REDUCTION_FORM in self.without:
-            one = Var("acc", new.dtype)
-            return substitute(new, {renamed[mine.var]: one}), substitute(old, {theirs[other.var]: one})
         return contribution(new, op, renamed[mine.var]), contribution(old, op, theirs[other.var])
 
     def _bound(
@@ -246,8 +239,6 @@ class Matcher:
         leaves = Leaves(bound.region, loads)
         new_term = substitute(leaves.abstract(new), bound.values)
         old_term = leaves.abstract(old)
-        if Clause.VALUES in self.without and not bound.unpaired:
-            return Match(claim, bound.region, ValueAnswer(Status.PROVED))
         answer = self._ask(claim, bound, new_term, old_term, theirs, ())
         if answer.status is not Status.PROVED or answer.licences:
             answer = self._with_old_facts(claim, bound, new_term, old_term, theirs, answer)
@@ -262,7 +253,7 @@ class Matcher:
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
         """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not compute."""
-        numbers = passing_on(self.world.old) if Clause.LICENCE_SCOPE not in self.without else frozenset()
+        numbers = passing_on(self.world.old)
         memories = {statement.data for statement in self.world.old.statements if statement.number in numbers}
         name, step, found = f"{NEW}{claim.new.number}", self.world.step(claim), set[Var]()
         for read in claim.old.reads:

@@ -13,7 +13,6 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.ends import ends_that_matter, observable_ends
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.invariants import Invariants
@@ -73,17 +72,13 @@ class NoOps:
         self.deleted = joined(gone if self.deleted is None else [self.deleted, *gone])
 
 
-def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values: ValueProver, without: frozenset[Clause]) -> list[NoOps]:
+def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values: ValueProver) -> list[NoOps]:
     """The extra instances of each statement that has any, with those that are no-ops.
 
     Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the others find.
     Only instances are tried that write a cell in which something that matters would find an extra instance's value.
     """
     found = [NoOps(statement, extra) for statement in half.statements.statements if not (extra := half.unmatched(statement)).is_empty]
-    if Clause.NO_OPS in without:
-        for record in found:
-            record.deleted = record.extra
-        return found
     _find_dead(half, found)
     spent: Licences = IEEE
     for _ in range(_ROUNDS):
@@ -91,9 +86,9 @@ def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values:
             break
         flow = without_no_ops(half, found)
         knowledge = facts.with_flow(flow)
-        computed = Computed(half, flow, without, regrouped)
+        computed = Computed(half, flow, regrouped)
         cells = _cells_that_matter(half, flow, found)
-        asking = _Asking(computed, Invariants(half, knowledge, computed, values, without, cells), values)
+        asking = _Asking(computed, Invariants(half, knowledge, computed, values, cells), values)
         candidates = [
             (record, candidate)
             for record in found

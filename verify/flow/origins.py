@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.passing import passing_on
 from layoutproof.verify.isl.coalesce import coalesced
@@ -23,7 +22,6 @@ class Computed:
 
     half: Half
     flow: Dataflow
-    without: frozenset[Clause]
     regrouped: Sources | None = None
     _values: Sources | None = None
 
@@ -33,8 +31,6 @@ class Computed:
 
     def where(self, statement: Statement, read: Read, region: Region) -> Points:
         """The part of a region on which what a read finds is a value of the old program."""
-        if Clause.LICENCE_SCOPE in self.without:
-            return region.points
         if read.anywhere:
             return region.points.subtract(region.points)
         name = self.half.name(statement)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Binary, BinaryOp, Var
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement, Regrouped
 from layoutproof.verify.flow.theta import Counterpart
 from layoutproof.verify.flow.world import World
@@ -34,13 +33,13 @@ class Reordered:
     licences: Licences
 
 
-def find_reordered(world: World, agreement: Agreement, allowed: Licences, without: frozenset[Clause]) -> Iterator[Reordered]:
+def find_reordered(world: World, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
     """The reductions whose accumulator does not find, update by update, what it found before."""
     for data in world.new.cells:
         pairs = [claim for claims in world.matched.values() for claim, _ in claims if claim.new.data == data]
         if not any(_out_of_order(world, agreement, claim) for claim in pairs):
             continue
-        found = _chain(world, agreement, pairs, data, allowed, without)
+        found = _chain(world, agreement, pairs, data, allowed)
         if found is not None:
             yield found
 
@@ -54,14 +53,10 @@ def _out_of_order(world: World, agreement: Agreement, claim: Counterpart) -> boo
     return not region.outside(agreement.of_reads(claim, mine, theirs, region)).is_empty
 
 
-def _chain(
-    world: World, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences, without: frozenset[Clause]
-) -> Reordered | None:
+def _chain(world: World, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences) -> Reordered | None:
     operators = {op for claim in pairs if (op := update_operator(agreement.after, claim.new)) is not None}
     for operator in sorted(operators):
         licences = _licences(operator, world.new.dtypes[data].is_float)
-        if Clause.REDUCTION_LAW in without:
-            licences = IEEE
         if licences is None or not licences <= allowed:
             continue
         chain = [
@@ -70,7 +65,7 @@ def _chain(
             if update_operator(agreement.after, claim.new) is operator and update_operator(world.before, claim.old) is operator
         ]
         old_data = {claim.old.data for claim in chain}
-        if len(old_data) != 1 or not (Clause.CONTRIBUTIONS in without or _one_to_one(world, chain)):
+        if len(old_data) != 1 or not _one_to_one(world, chain):
             continue
         numbers = frozenset(c.new.number for c in chain), frozenset(c.old.number for c in chain)
         return Reordered(Regrouped(data, numbers[1], numbers[0]), operator, licences)

@@ -15,8 +15,6 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.evidence import taken
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.assumed import check_assumptions
@@ -54,11 +52,11 @@ class Simulation:
     suspects: list[Suspect] = field(default_factory=list)
 
 
-def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause] = frozenset()) -> Simulation:
+def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Simulation:
     """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict `unknown`."""
     watch, simulator = Stopwatch(), None
     try:
-        simulator = _Simulator(rewrite, old, new, values, without)
+        simulator = _Simulator(rewrite, old, new, values)
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
         reason = getattr(problem, "reason", None) or str(problem)
@@ -80,14 +78,14 @@ class _State:
 
 
 class _Simulator:
-    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver, without: frozenset[Clause]) -> None:
-        if Clause.INLINED_LICENCES not in without and chooses_for_several(rewrite.old):
+    def __init__(self, rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> None:
+        if chooses_for_several(rewrite.old):
             values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
-        self.values, self.without = values, without
+        self.values = values
         self.world = World.of(rewrite, old, new, OPERATIONS)
         with self.world.workspace.limited():
-            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD, without)
-            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW, without)
+            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD)
+            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW)
         self.hints: list[Mapping[str, float | int]] = []
         self.suspicion = Suspicion(self.world)
 
@@ -101,16 +99,15 @@ class _Simulator:
         state = self._settled()
         operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
         changes = [*dropped, *state.extra, *(self._regrouped(each) for each in state.reordered)]
-        zero_signs = Clause.ZERO_SIGN not in self.without
-        loose = zero_signs and any(Licence.NSZ.value in v.strictness for v in changes)
+        loose = _may_change_zero_signs(changes)
         found = self._same(state, operators, loose=loose)
-        if zero_signs and not loose and any(Licence.NSZ.value in v.strictness for v in found):
+        if not loose and _may_change_zero_signs(found):
             # Values that may differ in the sign of a zero are read by others: everything is asked again with that in mind.
             earlier = tuple(piece for v in found for piece in v.evidence)
             loose = True
             found = self._same(state, operators, loose=True)
             found[:1] = [replace(v, evidence=(*earlier, *v.evidence)) for v in found[:1]]
-        asked = [_proved(ASKED)] if is_asked(self.world.rewrite) else []
+        asked = [self._proved(ASKED)] if is_asked(self.world.rewrite) else []
         return Simulation((*asked, *self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
 
     def _without_dropped(self) -> list[Verdict]:
@@ -120,7 +117,7 @@ class _Simulator:
         """
         half = Half.old(self.world)
         careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
-        found = find_no_ops(half, self.old_facts, None, careful, self.without)
+        found = find_no_ops(half, self.old_facts, None, careful)
         for each in found:
             # Nobody looks at what these wrote, but assumptions may speak of it.
             each.dead = None
@@ -140,13 +137,13 @@ class _Simulator:
 
     def _state(self, regrouped: Sources | None) -> _State:
         half = Half.new(self.world)
-        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values, self.without)
+        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values)
         after = without_no_ops(half, no_ops)
-        agreement = Agreement(self.world, after, self.without)
-        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed, self.without))
+        agreement = Agreement(self.world, after)
+        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed))
         if reordered:
             groups = {(name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)}
-            agreement = Agreement(self.world, after, self.without, groups)
+            agreement = Agreement(self.world, after, groups)
         return _State(tuple(self._told(no_ops, "extra")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:
@@ -166,33 +163,31 @@ class _Simulator:
     # Conditions
 
     def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
-        if Clause.ASSUMPTIONS in self.without:
-            return
         for each in check_assumptions(self.world, self.full_facts, self.old_facts, agreement.moved, loose=loose):
             claim = f"the assumption {each.text} may be made"
             if each.reason is None:
                 yield Verdict(Status.UNKNOWN, claim, ENGINE, reason="it does not follow from what the old program assumes")
             else:
-                yield _proved(claim, reason=each.reason)
+                yield self._proved(claim, reason=each.reason)
 
     def _told(self, found: Sequence[NoOps], kind: str) -> list[Verdict]:
         for each in found:
             if each.failed is not None and each.failed.model is not None:
                 self.hints.append(dict(each.failed.model))
-        verdicts = [_extra_verdict(each, kind) for each in found]
+        verdicts = [self._extra(each, kind) for each in found]
         return [v for v in verdicts if v is not None]
 
     def _regrouped(self, each: Reordered) -> Verdict:
         claim = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
-        return _proved(claim, each.licences)
+        return self._proved(claim, each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
-        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, self.without, operators, loose)
+        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, operators, loose)
         statements = [s for s in self.world.new.statements if self.world.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
         exact = self.full_facts if loose else state.facts
-        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, self.without, exact)
+        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, exact)
         return [*verdicts, *(self._end(end) for end in ends)]
 
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
@@ -208,57 +203,70 @@ class _Simulator:
                         self.hints.append(dict(answer.model))
                     return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds())
                 answers.append(answer)
-        return _proved_by(claim, answers, (), watch)
+        return self._proved_by(claim, answers, (), watch)
 
     def _end(self, end: End) -> Verdict:
         answer = end.answer
         if answer.status is Status.PROVED:
-            return _proved_by(end.claim, (answer,))
+            return self._proved_by(end.claim, (answer,))
         self.suspicion.failed.append(end)
         if answer.model is not None:
             self.hints.append(dict(answer.model))
         reason = answer.reason or "the values differ"
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
 
+    def _extra(self, each: NoOps, which: str) -> Verdict | None:
+        """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
+        if each.deleted is None or each.deleted.is_empty:
+            return None
+        kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
+        claim = f"{kind} of {_place(each.statement)} stores the value that is there"
+        return self._proved_by(
+            claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values())
+        )
 
-def _extra_verdict(each: NoOps, which: str) -> Verdict | None:
-    """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
-    if each.deleted is None or each.deleted.is_empty:
-        return None
-    kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
-    claim = f"{kind} of {_place(each.statement)} stores the value that is there"
-    return _proved_by(claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values()))
+    def _proved_by(
+        self,
+        claim: str,
+        answers: Sequence[ValueAnswer],
+        notes: Sequence[str] = (),
+        watch: Stopwatch | None = None,
+        proofs: Sequence[ValueAnswer] = (),
+    ) -> Verdict:
+        """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
+        licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
+        why = [_without_licences(answer) for answer in answers if answer.licences][:1]
+        every = (*answers, *proofs)
+        laws = sorted({law for answer in every for law in answer.laws})
+        queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
+        reason = "; ".join((*notes, *why)) or None
+        return self._proved(claim, licences, reason, queries, (*notes, *laws), watch)
+
+    def _proved(
+        self,
+        claim: str,
+        licences: Licences = frozenset(),
+        reason: str | None = None,
+        queries: tuple[SmtQuery, ...] = (),
+        rests_on: tuple[str, ...] = (),
+        watch: Stopwatch | None = None,
+    ) -> Verdict:
+        seconds = watch.seconds() if watch is not None else 0.0
+        return Verdict(
+            Status.PROVED,
+            claim,
+            ENGINE,
+            names_of(licences),
+            reason,
+            seconds=seconds,
+            rests_on=rests_on,
+            queries=queries,
+            evidence=self.world.workspace.gathered.taken(),
+        )
 
 
-def _proved_by(
-    claim: str,
-    answers: Sequence[ValueAnswer],
-    notes: Sequence[str] = (),
-    watch: Stopwatch | None = None,
-    proofs: Sequence[ValueAnswer] = (),
-) -> Verdict:
-    """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
-    licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
-    why = [_without_licences(answer) for answer in answers if answer.licences][:1]
-    every = (*answers, *proofs)
-    laws = sorted({law for answer in every for law in answer.laws})
-    queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
-    reason = "; ".join((*notes, *why)) or None
-    return _proved(claim, licences, reason, queries, (*notes, *laws), watch)
-
-
-def _proved(
-    claim: str,
-    licences: Licences = frozenset(),
-    reason: str | None = None,
-    queries: tuple[SmtQuery, ...] = (),
-    rests_on: tuple[str, ...] = (),
-    watch: Stopwatch | None = None,
-) -> Verdict:
-    seconds = watch.seconds() if watch is not None else 0.0
-    return Verdict(
-        Status.PROVED, claim, ENGINE, names_of(licences), reason, seconds=seconds, rests_on=rests_on, queries=queries, evidence=taken()
-    )
+def _may_change_zero_signs(verdicts: Sequence[Verdict]) -> bool:
+    return any(Licence.NSZ.value in v.strictness for v in verdicts)
 
 
 def _without_licences(answer: ValueAnswer) -> str:

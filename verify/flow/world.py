@@ -62,11 +62,11 @@ class World:
         if is_unsaid(rewrite):
             raise NotModelled(UNSAID, None)
         apart = are_apart(rewrite)
-        old = read_statements(old_facts.program, apart=apart)
-        new = read_statements(new_facts.program, apart=apart)
+        old = read_statements(old_facts.program, apart=apart, gathered=old_facts.gathered)
+        new = read_statements(new_facts.program, apart=apart, gathered=old_facts.gathered)
         symbols = tuple(dict.fromkeys((*old_facts.program.symbols, *new_facts.program.symbols)))
         ranges = {**old_facts.ranges, **new_facts.ranges}
-        workspace = Workspace(symbols, (*old_facts.assumed, *new_facts.assumed), ranges, operations)
+        workspace = Workspace(symbols, (*old_facts.assumed, *new_facts.assumed), ranges, operations, old_facts.gathered)
         world = World(
             rewrite,
             old,

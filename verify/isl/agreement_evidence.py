@@ -10,7 +10,7 @@ from functools import partial
 
 from layoutproof.ir.expr import FALSE, Expr, Not, Var, equal, logical_and, logical_or
 from layoutproof.ir.subst import substitute
-from layoutproof.verify.evidence import Evidence, NoInstance, Setting, Several, Unsaid, is_recording, record
+from layoutproof.verify.evidence import Evidence, Gathered, NoInstance, Setting, Several, Unsaid
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder
@@ -23,22 +23,22 @@ _MOST_PIECES = 24
 _OPERATIONS = 500_000
 
 
-def note_agreement(what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
-    """Keep, where somebody records, that `carry` takes what `found` leads to from each of `points` to what `wanted` leads to."""
-    if is_recording() and not points.is_empty():
-        record(Several(what, partial(_evidence_of, _exceptions, found, carry, wanted, points)))
+def note_agreement(gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+    """Gather that `carry` takes what `found` leads to from each of `points` to what `wanted` leads to."""
+    if gathered.is_recording and not points.is_empty():
+        gathered.record(Several(what, partial(_evidence_of, _exceptions, found, carry, wanted, points)))
 
 
-def note_contributions(what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
-    """Keep, where somebody records, that `carry` takes all that `found` leads to from each of `points` to all that `wanted` leads to."""
-    if is_recording() and not points.is_empty():
-        record(Several(what, partial(_evidence_of, _missing, found, carry, wanted, points)))
+def note_contributions(gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+    """Gather that `carry` takes all that `found` leads to from each of `points` to all that `wanted` leads to."""
+    if gathered.is_recording and not points.is_empty():
+        gathered.record(Several(what, partial(_evidence_of, _missing, found, carry, wanted, points)))
 
 
-def note_function(what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> None:
-    """Keep, where somebody records, that a relation leads from each of `points` to the values of `outputs`, which speak of `dims`."""
-    if is_recording() and not points.is_empty():
-        record(Several(what, partial(_evidence_of_function, link, dims, outputs, points)))
+def note_function(gathered: Gathered, what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> None:
+    """Gather that a relation leads from each of `points` to the values of `outputs`, which speak of `dims`."""
+    if gathered.is_recording and not points.is_empty():
+        gathered.record(Several(what, partial(_evidence_of_function, link, dims, outputs, points)))
 
 
 _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, ...]]]
@@ -47,7 +47,9 @@ _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, 
 def _evidence_of(exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[Evidence]:
     try:
         with limited(_OPERATIONS, points.get_ctx()):
-            return [NoInstance(Setting(), Scene(), tuple(exceptions(found, carry, wanted, points)), _ENGINE)]
+            # Where both lead nowhere there is nothing to ask.
+            either = tuple(exceptions(found, carry, wanted, points))
+            return [NoInstance(Setting(), Scene(), either, _ENGINE)] if either else []
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:

@@ -115,7 +115,7 @@ class _Sums:
 
     def _sum(self, factors: Sequence[isl.Val]) -> isl.Aff:
         total = isl.Aff.zero_on_domain(self._local).set_constant_val(factors[0])
-        for factor, term in zip(factors[1:], self._terms, strict=False):
+        for factor, term in zip(factors[1:], self._terms[: len(factors) - 1], strict=True):
             if not factor.is_zero():
                 total = total.add(term.scale_val(factor))
         return total

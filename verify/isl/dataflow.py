@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
-from layoutproof.verify.evidence import Several, record
+from layoutproof.verify.evidence import Several
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.flow_evidence import evidence_of
@@ -340,7 +340,7 @@ class Dataflow:
         owners, parts = nothing, nothing
         search = LastWrite(reader, reader.accessing(_unnamed(sink)), [w.moment for w in outside], [w.cells for w in outside])
         search.run()
-        record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
+        self.workspace.gathered.record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
         for number, found in search.found:
             owners = owners.union(isl.UnionMap.from_map(self._between(sink, outside[number], found)))
         if not search.todo.is_empty():

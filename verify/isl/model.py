@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.evidence import Covered, NoInstance, Setting, Unsaid, Witness, is_recording, record
+from layoutproof.verify.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unsaid, Witness
 from layoutproof.verify.instances import Dim, Guard, Scene, Unknown, ranges_of
 from layoutproof.verify.integers import above, below
 from layoutproof.verify.isl.coalesce import coalesced
@@ -54,9 +54,10 @@ class Model:
         assumed: Sequence[Expr],
         ranges: Mapping[Var, tuple[int | None, int | None]],
         operations: int = DEFAULT_OPERATIONS,
+        gathered: Gathered = UNRECORDED,
     ) -> None:
         self._ctx = new_context()
-        self._operations = operations
+        self._operations, self._gathered = operations, gathered
         self._params = tuple(s.name for s in symbols)
         self._assumed = tuple(assumed)
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
@@ -84,7 +85,7 @@ class Model:
                 points = found.points.intersect(too_low.union(too_high))
                 if not points.is_empty():
                     return self._found(found, points, found.missing)
-                return self._none(scene, ((below(expr, low),), (above(expr, high),)) if is_recording() else ())
+                return self._none(scene, ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ())
         except NotQuasiAffine as problem:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
@@ -115,14 +116,14 @@ class Model:
             return no_answer(ENGINE, str(problem))
 
     def _none(self, scene: Scene, either: tuple[tuple[Expr, ...], ...]) -> Search:
-        record(NoInstance(self._setting, scene, either, ENGINE))
+        self._gathered.record(NoInstance(self._setting, scene, either, ENGINE))
         return nothing(ENGINE)
 
     def _all_covered(self, scene: Scene, conditions: tuple[Expr, ...], covers: Sequence[Cover]) -> Search:
         def witnesses() -> list[Witness]:
             return self.witnesses(scene, covers, *conditions)
 
-        record(Covered(self._setting, scene, conditions, tuple(covers), witnesses, ENGINE))
+        self._gathered.record(Covered(self._setting, scene, conditions, tuple(covers), witnesses, ENGINE))
         return nothing(ENGINE)
 
     def witnesses(self, scene: Scene, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:

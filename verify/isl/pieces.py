@@ -19,14 +19,11 @@ from layoutproof.verify.isl.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a relation: on `points`, with the relation's tuple name, `link` leads to the values of `outputs`. `said` is what these
-    say, of other points too.
-    """
+    """A part of a relation: on `points`, with the relation's tuple name, `link` leads to the values of `outputs`."""
 
     points: Points
     link: Link
     outputs: tuple[Expr, ...]
-    said: Link
 
 
 def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: Sequence[Dim]) -> Iterator[Piece]:
@@ -45,7 +42,7 @@ def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: 
             region = Region(encoder, _in_types(encoder, workspace.symbols, unnamed(where)))
             part = link.intersect_domain(where)
             if said.intersect_domain(where).is_equal(part) and all(region.fits(output) for output in outputs):
-                yield Piece(where, part, outputs, said)
+                yield Piece(where, part, outputs)
         except (NotQuasiAffine, ValueError):
             # The numbers are too large for an expression.
             continue

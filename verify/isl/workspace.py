@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interval import Interval
+from layoutproof.verify.evidence import UNRECORDED, Gathered
 from layoutproof.verify.instances import Dim, Guard, Scene, ranges_of
 from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
@@ -47,14 +48,19 @@ class Workspace:
     """One isl context and one space of symbols for all programs of a rewrite.
 
     `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed), `ranges` bounds
-    symbols. `operations` bounds each outermost `limited` block.
+    symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
     """
 
     def __init__(
-        self, symbols: Sequence[Var], assumed: Sequence[Expr], ranges: Mapping[Var, Interval], operations: int = DEFAULT_OPERATIONS
+        self,
+        symbols: Sequence[Var],
+        assumed: Sequence[Expr],
+        ranges: Mapping[Var, Interval],
+        operations: int = DEFAULT_OPERATIONS,
+        gathered: Gathered = UNRECORDED,
     ) -> None:
         self.symbols = tuple(dict.fromkeys(symbols))
-        self.operations = operations
+        self.operations, self.gathered = operations, gathered
         self.ctx = new_context()
         self.params = tuple(dict.fromkeys(symbol.name for symbol in self.symbols))
         self._nested = False

@@ -15,7 +15,6 @@ from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, No
 from layoutproof.ir.layout_record import LayoutStep
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.contracts import is_contract, loads_of
@@ -34,13 +33,10 @@ class Assumptions:
     memories: Memories
     asking: Asking
     grown: Mapping[str, tuple[LayoutStep, ...]]
-    without: frozenset[Clause]
     made: set[str] = field(default_factory=set)
 
     def added(self, item: Item, condition: Expr, scene: Scene) -> str | None:
         """What a new assumption is, in words; None for one that holds anyway. Raises Mismatch for any other."""
-        if Clause.ASSUMPTIONS in self.without:
-            return None
         said = item.say(condition)
         parts = list(alternatives(said))
         outside = scene

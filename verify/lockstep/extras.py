@@ -14,7 +14,6 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking, is_plain
 from layoutproof.verify.lockstep.assumptions import Assumptions
@@ -99,10 +98,6 @@ class Extras:
     asking: Asking
     assumptions: Assumptions
 
-    @property
-    def _calls_count(self) -> bool:
-        return Clause.OPAQUE not in self.assumptions.without
-
     # -- what the old program had ----------------------------------------------------------------------------------------
 
     def check_dropped(self, item: Item, flattener: Flattener, scene: Scene) -> None:
@@ -118,7 +113,7 @@ class Extras:
                     return
                 text = f"the store of {expr_text(value, Style.PLAIN)} to {buffer.name} ({leaf.item.place})"
                 raise Mismatch(f"{text} has no counterpart in the new program")
-            case Evaluate(value=value) if has_calls(value) and self._calls_count and not self.asking.is_empty(leaf.scene):
+            case Evaluate(value=value) if has_calls(value) and not self.asking.is_empty(leaf.scene):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the new program")
             case _:
                 pass
@@ -166,7 +161,7 @@ class Extras:
                 return None
             case Evaluate(value=Assume(condition=condition)):
                 return self.assumptions.added(leaf.item, condition, leaf.scene)
-            case Evaluate(value=value) if has_calls(value) and self._calls_count:
+            case Evaluate(value=value) if has_calls(value):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the old program")
             case _:
                 return None

@@ -7,7 +7,7 @@ places, whatever view they are seen through. Part of the trust base.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -20,7 +20,6 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.abstraction import Inexpressible, in_lane
 from layoutproof.verify.cells import element_number
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.integers import same
 from layoutproof.verify.lockstep.asking import Asking
@@ -46,6 +45,11 @@ class Relaid:
     cells: IndexMap
 
 
+def _check_apart(names: Mapping[Var, Var]) -> None:
+    if len(set(names.values())) != len(names):
+        raise Mismatch("two memories of the old program become one")
+
+
 @dataclass(slots=True)
 class Memories:
     """The pairing. `relaid` is by the old memory. Temporaries that the new program never loads from make no difference, whatever they
@@ -63,7 +67,7 @@ class Memories:
     _back: dict[Var, Var] = field(default_factory=dict)
 
     @staticmethod
-    def of(rewrite: Rewrite, old: Side, new: Side, asking: Asking, without: frozenset[Clause] = frozenset()) -> Memories:
+    def of(rewrite: Rewrite, old: Side, new: Side, asking: Asking) -> Memories:
         """Raises Mismatch where a cell map speaks of memory that is not there, and where something keeps cells from moving."""
         names: dict[Var, Var] = {}
         relaid: dict[Var, Relaid] = {}
@@ -75,8 +79,7 @@ class Memories:
             relaid[before.data] = Relaid(before, after, cells.cells)
         for buffer in old.facts.program.buffers:
             names.setdefault(buffer.data, buffer.data)
-        if len(set(names.values())) != len(names) and Clause.CELLS_APART not in without:
-            raise Mismatch("two memories of the old program become one")
+        _check_apart(names)
         found = Memories(old, new, asking, names, relaid)
         found._back = {b: a for a, b in names.items()}
         found._check_moves()

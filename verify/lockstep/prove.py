@@ -15,8 +15,7 @@ from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, la
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.facts import Facts, Stopwatch, proved
+from layoutproof.verify.facts import Facts, proved
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.assumptions import Assumptions
@@ -43,12 +42,9 @@ class Lockstep:
     reason: str | None = None
 
 
-def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: frozenset[Clause] = frozenset()) -> Lockstep:
-    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two values are the same.
-
-    Each clause of `without` is left out: only tests do that.
-    """
-    watch = Stopwatch()
+def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
+    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two values are the same."""
+    watch = old.watch()
     if rewrite.old.body == rewrite.new.body and rewrite.old.buffer_map == rewrite.new.buffer_map and not rewrite.witness.cells:
         try:
             _apart(rewrite)
@@ -57,27 +53,25 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, wit
             return Lockstep((), problem.reason)
         return Lockstep((proved("the program is the one that it was", "structure", watch),))
     try:
-        said, engines = _walk(rewrite, old, new, values, without)
+        said, engines = _walk(rewrite, old, new, values)
     except Mismatch as problem:
         return Lockstep((), problem.reason)
     engine = "+".join(dict.fromkeys((ENGINE, *engines)))
     return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
 
 
-def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover, without: frozenset[Clause]) -> tuple[list[str], list[str]]:
+def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[list[str], list[str]]:
     apart = _apart(rewrite)
     asking = Asking(old)
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)
-    memories = Memories.of(rewrite, before, after, asking, without)
+    memories = Memories.of(rewrite, before, after, asking)
     grown = _grown(rewrite, memories)
     origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
     mine, theirs = Flattener(before), Flattener(after)
-    extras = Extras(memories, asking, Assumptions(memories, asking, grown, without))
-    walking = Walk(memories, asking, values, mine, theirs, origins, extras, without)
+    extras = Extras(memories, asking, Assumptions(memories, asking, grown))
+    walking = Walk(memories, asking, values, mine, theirs, origins, extras)
     walking.sequence(mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), Scene(), top=True)
-    said = list(walking.said)
-    if Clause.OWED_PADDING not in without:
-        said += Owed(memories, asking, theirs, grown).check(walking.top)
+    said = [*walking.said, *Owed(memories, asking, theirs, grown).check(walking.top)]
     if is_asked(rewrite):
         said.append(ASKED)
     return said, list(asking.engines)

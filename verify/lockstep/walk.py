@@ -17,7 +17,6 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.integers import below
 from layoutproof.verify.lockstep.asking import Asking
@@ -55,7 +54,6 @@ class Walk:
     after: Flattener
     origins: Mapping[int, int]
     extras: Extras
-    without: frozenset[Clause]
     said: dict[str, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
@@ -301,15 +299,12 @@ class Walk:
             case (Assume(condition=mine), Assume(condition=theirs)):
                 # A let that stands for a load would turn IEEE's `==` into value identity.
                 plain = not (_stands_for_loads(old, mine) or _stands_for_loads(new, theirs))
-                if plain and self._assumes_the_same(old.say(mine), new.say(theirs), scene):
-                    return
-                if Clause.ASSUMPTIONS in self.without:
-                    return
-                raise Mismatch(f"what is assumed {new.place} is not known to be what is assumed {old.place}")
+                if not (plain and self._assumes_the_same(old.say(mine), new.say(theirs), scene)):
+                    raise Mismatch(f"what is assumed {new.place} is not known to be what is assumed {old.place}")
             case (Assume(), _) | (_, Assume()):
                 raise self._unlike(old, new)
             case _:
-                if not self._is_same(old.say(a.value), new.say(b.value), scene) and Clause.OPAQUE not in self.without:
+                if not self._is_same(old.say(a.value), new.say(b.value), scene):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
                 if has_calls(a.value):
                     self.said.setdefault(f"the call {new.place} is made as it was")
@@ -349,12 +344,14 @@ class Walk:
         value = old.say(a.value)
         if a.buffer.dtype.is_bool and not b.buffer.dtype.is_bool:
             value = Cast(b.value.dtype, value)
-        alike = moment.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else moment.is_same
-        agrees = Clause.VALUES in self.without or alike(value, new.say(b.value))
-        if not agrees and not self.asking.is_empty(scene):
+        if not self._stores_the_same(moment, value, new.say(b.value)) and not self.asking.is_empty(scene):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
             raise Mismatch(f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})")
         self.said.setdefault(f"the store to {expr_text_of(b)} ({new.place}) writes what it wrote before, in the cell that its cell became")
+
+    def _stores_the_same(self, moment: Moment, old: Expr, new: Expr) -> bool:
+        alike = moment.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else moment.is_same
+        return alike(old, new)
 
 
 def expr_text_of(store: BufferStore) -> str:

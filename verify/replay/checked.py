@@ -8,6 +8,7 @@ from __future__ import annotations
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.checker import Checked, prove_rewrite
+from layoutproof.verify.evidence import UNRECORDED, Gathered
 from layoutproof.verify.replay.search import find_counterexample
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import Status, Verdict
@@ -15,12 +16,14 @@ from layoutproof.verify.verdict import Status, Verdict
 REPLAY = "replay"
 
 
-def check_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL) -> tuple[Verdict, ...]:
+def check_rewrite(
+    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED
+) -> tuple[Verdict, ...]:
     """The verdicts on a rewrite, as `verify.checker.prove_rewrite` has them; where one is open, both programs are run.
 
     Raises LayoutproofError as that does.
     """
-    return _run(rewrite, where, prove_rewrite(rewrite, where, allowed=allowed), allowed)
+    return _run(rewrite, where, prove_rewrite(rewrite, where, allowed=allowed, gathered=gathered), allowed)
 
 
 def _run(rewrite: Rewrite, where: Expr | None, checked: Checked, allowed: Licences) -> tuple[Verdict, ...]:

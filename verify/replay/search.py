@@ -16,7 +16,6 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import count_instances
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.verify.effort import scaled
 from layoutproof.verify.replay.counterexample import Counterexample
 from layoutproof.verify.replay.explain import explain
 from layoutproof.verify.replay.inputs import SEED, Hints, Palette, numbers_to_try, samples
@@ -27,6 +26,7 @@ from layoutproof.verify.replay.slices import SlicedPair
 from layoutproof.verify.replay.strictness import NotWatched, Strictness, relevant
 from layoutproof.verify.replay.trial import Pair
 from layoutproof.verify.replay.unread import Unread
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.values.licences import Licence, Licences
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.evidence import NoInstance, Setting, record
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.search import Search, no_answer, nothing
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
@@ -54,7 +53,6 @@ def search_instances(
             return no_answer(ENGINE, problem.reason)
     outcome = query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
-        record(NoInstance(Setting.of(assumed, ranges), scene, (tuple(conditions),), ENGINE))
         return nothing(ENGINE)
     if outcome.answer is Answer.UNKNOWN:
         return no_answer(ENGINE, outcome.reason or "z3 does not know")

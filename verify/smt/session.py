@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from layoutproof.verify.effort import scaled
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.interrupts import keep_interrupts
 
 DEFAULT_RLIMIT = 5_000_000

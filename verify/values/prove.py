@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.effort import scaled
+from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.answer import ValueAnswer
 from layoutproof.verify.values.budget import DEFAULT, QUICK, ValueBudget

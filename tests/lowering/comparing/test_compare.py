@@ -18,10 +18,10 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import remembering
 from layoutproof.verify import codes as claims
 from layoutproof.verify.claim_kinds import code_of
 from layoutproof.verify.replay.search import replays
+from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status
 
 TWO = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
@@ -425,7 +425,7 @@ def test_a_comparison_is_a_result_of_a_gate() -> None:
 def test_what_was_proved_before_is_looked_up(tmp_path: Any) -> None:
     """The checker's answers are remembered, so that a second comparison proves nothing anew and says the same."""
     store = ProofStore.open(str(tmp_path / "cache"))
-    with remembering(store):
+    with within(Settings(memory=store)):
         first, second = (lp.compare(COPY, COPY_TILED, layouts=FOURS) for _ in range(2))
     store.close()
     assert [v.to_dict() for v in first.verdicts[1:]] == [v.to_dict() for v in second.verdicts[1:]]

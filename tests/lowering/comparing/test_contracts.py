@@ -14,7 +14,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choosing, LastStored, options_of
-from layoutproof.lowering.licensed import allowing
+from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status, Verdict
 
 BLOCKS = {"A": "lambda i, k: [i, k//4, k%4]"}
@@ -149,7 +149,7 @@ def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> No
 
 def test_a_contract_that_needs_a_licence_is_not_proved_without_it() -> None:
     """What may be used of floats bounds the search for contracts too."""
-    with allowing(frozenset()):
+    with within(Settings(allowed=frozenset())):
         found = lp.compare(MAX, MAX_OF_ALL, layouts=BLOCKS)
     assert found.status is not Status.PROVED
     assert found.strictness == ()

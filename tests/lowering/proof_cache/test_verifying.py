@@ -19,9 +19,8 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certificate_of, is_storable, proof_key
 from layoutproof.lowering.proof_cache.verifying import Checked, Found, verify_entries
-from layoutproof.lowering.remembered import remembering
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.effort import effort, set_effort
+from layoutproof.verify.settings import Settings, settings, within
 from layoutproof.verify.smt import worker
 from layoutproof.verify.smt.engines import installed
 from layoutproof.verify.smt.worker import Worker
@@ -44,7 +43,7 @@ class Kept(dict[str, dict[str, Any]]):
 def entries() -> dict[str, dict[str, Any]]:
     """What a schedule of a row sum leaves in a cache: its steps, the passes that lower it, and a pad value that is refuted."""
     kept = Kept()
-    with remembering(kept):
+    with within(Settings(memory=kept)):
         schedule = Schedule(loads(ROW_SUM.strip() + "\n"))
         schedule.transform_layout("B", "A", "lambda i, j: [i, j // 4, j % 4]", 0.0)
         schedule.lower()
@@ -82,7 +81,7 @@ def test_entries_of_a_schedule_are_right() -> None:
     assert {each.found for each in found.entries} == {Found.RIGHT}, [each.problems for each in found.entries]
     assert sum(each.questions for each in found.entries) > 10
     assert all(each.claims == len(entries()[each.key]["obligations"]) for each in found.entries)
-    assert {engine.name for engine in found.engines} == {"z3", "cvc5", "bitwuzla"} and effort() == 1.0
+    assert {engine.name for engine in found.engines} == {"z3", "cvc5", "bitwuzla"} and settings().effort == 1.0
 
 
 def test_without_solvers_the_checker_is_asked() -> None:
@@ -196,7 +195,7 @@ def test_an_entry_under_a_wrong_key_is_no_hit() -> None:
     kept = Kept(copy.deepcopy(entries()))
     forged = next(name for name, value in kept.items() if value["primitive"] == "transform_layout")
     kept[forged] = kept[next(name for name, value in kept.items() if value["primitive"] == "lower_blocks")]
-    with remembering(kept):
+    with within(Settings(memory=kept)):
         schedule = Schedule(loads(ROW_SUM.strip() + "\n"))
         step = schedule.transform_layout("B", "A", "lambda i, j: [i, j // 4, j % 4]", 0.0)
     assert kept[forged]["primitive"] == "transform_layout"
@@ -264,9 +263,8 @@ def test_what_was_not_searched_for() -> None:
 
 def test_entries_are_checked_with_their_own_budgets() -> None:
     """The factor on budgets is that of the entry while it is checked, and the old one afterwards."""
-    set_effort(1.0)
     value = entry() | {"effort": 2.0}
-    assert checked(value).found is Found.RIGHT and effort() == 1.0
+    assert checked(value).found is Found.RIGHT and settings().effort == 1.0
 
 
 def test_entries_that_no_two_solvers_confirm() -> None:

@@ -9,7 +9,7 @@ from tests.tree import ROOT
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.evidence import Several, recording, taken
+from layoutproof.verify.evidence import Gathered, Several
 from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions, note_function
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.smt.engines import ask
@@ -28,9 +28,9 @@ def answers(found: str, carry: str, wanted: str, *, several: bool) -> set[Answer
     """What two solvers say of the claims behind an agreement."""
     note = note_contributions if several else note_agreement
     relations = [isl.UnionMap.read_from_str(CONTEXT, text) for text in (found, carry, wanted)]
-    with recording():
-        note("sources", relations[0], relations[1], relations[2], isl.Set.read_from_str(CONTEXT, POINTS))
-        (piece,) = taken()
+    gathered = Gathered()
+    note(gathered, "sources", relations[0], relations[1], relations[2], isl.Set.read_from_str(CONTEXT, POINTS))
+    (piece,) = gathered.taken()
     assert isinstance(piece, Several)
     queries, missing = queries_of(piece.make())
     assert missing == () and queries
@@ -61,12 +61,19 @@ def test_wrong_pairings_show(found: str, carry: str, wanted: str, *, several: bo
     assert Answer.SAT in answers(found, carry, wanted, several=several)
 
 
+def test_no_contributions_ask_nothing() -> None:
+    """Points from which neither relation leads anywhere have the same contributions, and leave no question."""
+    gathered, points = Gathered(), isl.Set.read_from_str(CONTEXT, POINTS)
+    nothing, carry = (isl.UnionMap.read_from_str(CONTEXT, text) for text in ("[n] -> { }", CARRY))
+    note_contributions(gathered, "sources", nothing, carry, nothing, points)
+    assert queries_of(gathered.taken()) == ((), ())
+
+
 def answers_on_function(outputs: tuple[Expr, ...], points: str = POINTS) -> set[Answer]:
     """What two solvers say of the claim that the sources are where expressions say."""
-    with recording():
-        link = isl.Map.read_from_str(CONTEXT, FOUND)
-        note_function("where", link, (Var("i"), Var("j")), outputs, isl.Set.read_from_str(CONTEXT, points))
-        (piece,) = taken()
+    gathered, link = Gathered(), isl.Map.read_from_str(CONTEXT, FOUND)
+    note_function(gathered, "where", link, (Var("i"), Var("j")), outputs, isl.Set.read_from_str(CONTEXT, points))
+    (piece,) = gathered.taken()
     assert isinstance(piece, Several)
     queries, missing = queries_of(piece.make())
     assert missing == () and queries
@@ -85,8 +92,7 @@ def test_expressions_for_sources() -> None:
 def test_what_stands_for_loads_is_confirmed(name: str) -> None:
     """Where a value was stored that stands for a load, and what its loads found then, is said for each, and two solvers agree."""
     case = litmus(ROOT / "proofs" / "accepted" / f"{name}.py")
-    with recording():
-        verdicts = prove_rewrite(case.rewrite).verdicts
+    verdicts = prove_rewrite(case.rewrite, gathered=Gathered()).verdicts
     evidence = [piece for verdict in verdicts for piece in verdict.evidence]
     told = [piece for piece in evidence if isinstance(piece, Several) and "in the place of" in piece.what]
     assert {piece.what.partition(" ")[0] for piece in told} >= {"where", "what"}

@@ -12,15 +12,16 @@ from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
-from layoutproof.verify.evidence import Covered, Digits, NoInstance, OneToOne, Setting, Unsaid, Unwritten, is_recording, recording, taken
+from layoutproof.verify.evidence import Covered, Digits, Gathered, NoInstance, OneToOne, Setting, Unsaid, Unwritten
+from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Dim, Guard, Scene
 from layoutproof.verify.isl.model import Model
+from layoutproof.verify.program import check_facts
 from layoutproof.verify.search import Cover
 from layoutproof.verify.smt.claims import Writer, legal, queries_of
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer, Query
-from layoutproof.verify.vacuity import check_program
 from layoutproof.verify.verdict import Status, Verdict
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
@@ -79,11 +80,10 @@ def test_what_is_said_of_one_scene_becomes_one_question() -> None:
 def covered(*covers: Cover, extent: Expr | int = 8, conditions: tuple[Expr, ...] = ()) -> Covered:
     """That the covers reach all of a loop over `i`, as isl says it; the answer must be that they do."""
     scene = Scene((dim(i, extent),))
-    model = Model((n,), (), {n: (0, None)})
-    with recording():
-        found = model.uncovered(scene, covers, *conditions)
-        assert found.is_empty, found
-        (evidence,) = taken()
+    gathered = Gathered()
+    found = Model((n,), (), {n: (0, None)}, gathered=gathered).uncovered(scene, covers, *conditions)
+    assert found.is_empty, found
+    (evidence,) = gathered.taken()
     assert isinstance(evidence, Covered)
     return evidence
 
@@ -178,9 +178,7 @@ def test_names_are_legal(name: str) -> None:
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path.stem)
 def test_obligations_of_operators(path: Path) -> None:
     """Every obligation that engines decided becomes questions, and z3 confirms each."""
-    function = load(path)
-    with recording():
-        verdicts = check_program(function)
+    verdicts = check_facts(Facts.of(load(path), gathered=Gathered()))
     assert all(verdict.status is Status.PROVED for verdict in verdicts)
     for verdict in verdicts:
         queries, missing = queries_of(verdict.evidence)
@@ -200,10 +198,9 @@ def test_nothing_is_kept_unless_somebody_records() -> None:
                 A[(i * 3) % 8] = T.float32(1)
         """
     )
-    plain = check_program(function)
-    assert not is_recording() and all(verdict.evidence == () for verdict in plain)
-    with recording():
-        recorded = check_program(function)
+    plain = check_facts(Facts.of(function))
+    assert all(verdict.evidence == () for verdict in plain)
+    recorded = check_facts(Facts.of(function, gathered=Gathered()))
     told = [[(v.status, v.claim, v.engine) for v in verdicts] for verdicts in (plain, recorded)]
     assert told[0] == told[1]
     assert any(verdict.evidence for verdict in recorded)

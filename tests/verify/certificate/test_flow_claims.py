@@ -9,7 +9,7 @@ import islpy as isl
 import pytest
 from tests.verify.programs import facts
 
-from layoutproof.verify.evidence import Evidence, Several, recording, taken
+from layoutproof.verify.evidence import Evidence, Gathered, Several
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.flow_evidence import evidence_of
 from layoutproof.verify.isl.last_write import LastWrite
@@ -53,16 +53,14 @@ PROGRAMS = {"scan": SCAN, "twice": TWICE, "tiled": TILED, "sum": SUM}
 def searches(body: str) -> list[LastWrite]:
     """Every search for last writes that the reads and the ends of a program take."""
     statements = read_statements(facts(HEADER + body).program)
-    workspace = Workspace((), (), {})
-    flow = Dataflow(workspace, statements, "n")
-    with recording():
-        for statement in statements.statements:
-            for read in statement.reads:
-                flow.sources(statement, read)
-        for data in statements.cells:
-            flow.final(data)
-        found = taken()
-    return [search_of(piece) for piece in found]
+    gathered = Gathered()
+    flow = Dataflow(Workspace((), (), {}, gathered=gathered), statements, "n")
+    for statement in statements.statements:
+        for read in statement.reads:
+            flow.sources(statement, read)
+    for data in statements.cells:
+        flow.final(data)
+    return [search_of(piece) for piece in gathered.taken()]
 
 
 def search_of(piece: Evidence) -> LastWrite:

@@ -11,7 +11,6 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import buffers_in, stores_in
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
 from layoutproof.verify.values.prove import ValueProver
@@ -50,7 +49,6 @@ def lockstep(
     *,
     cells: Mapping[str, str] | None = None,
     pairs: Mapping[int, int | None] | None = None,
-    without: frozenset[Clause] = frozenset(),
 ) -> Lockstep:
     """Walk two programs. `cells` are index maps by buffer name; new store `n` computes old store `pairs[n]`, store `n` if not given."""
     stores = len(list(stores_in(new.body)))
@@ -60,7 +58,7 @@ def lockstep(
     moved = tuple(CellMap(data_of(old, name), data_of(new, name), parse_index_map(text)) for name, text in (cells or {}).items())
     names = tuple(name for name in cells or {} if any(b.name == name for b in old.buffers))
     rewrite = Rewrite(old, new, Witness(maps, moved, names))
-    return prove_lockstep(rewrite, Facts.of(old), Facts.of(new), PROVER, without)
+    return prove_lockstep(rewrite, Facts.of(old), Facts.of(new), PROVER)
 
 
 def accepted(found: Lockstep) -> list[str]:

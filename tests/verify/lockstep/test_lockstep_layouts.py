@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.clauses import without
 from tests.verify.lockstep.rewrites import SPLIT, accepted, buffer, function, lockstep, record, refused
 
 from layoutproof.ir.primfunc import PrimFunc
@@ -24,9 +25,9 @@ def output(body: str, contract: str = ZERO, attrs: str = '"tirx.noalias": True',
     return function(head, body, f"{attrs}, {record('B_data', logical, step, '4, 4', contract)}")
 
 
-def relaid(new: PrimFunc, pairs: dict[int, int | None] | None = None, without: frozenset[Clause] = frozenset()) -> Lockstep:
+def relaid(new: PrimFunc, pairs: dict[int, int | None] | None = None) -> Lockstep:
     """The copy of `A` to `B`, with `B` re-laid."""
-    return lockstep(function(AB, COPY), new, cells={"B": SPLIT}, pairs=pairs, without=without)
+    return lockstep(function(AB, COPY), new, cells={"B": SPLIT}, pairs=pairs)
 
 
 def reader(body: str, contract: str = ZERO) -> PrimFunc:
@@ -77,7 +78,8 @@ def test_owed_padding_that_is_not_paid_is_refused(stage: str, reason: str) -> No
     new = output(f"{MOVED}\n{stage}")
     pairs: dict[int, int | None] = {0: 0, 1: None} if stage else {0: 0}
     refused(relaid(new, pairs=pairs), reason)
-    accepted(relaid(new, pairs=pairs, without=frozenset({Clause.OWED_PADDING})))
+    with without(Clause.OWED_PADDING):
+        accepted(relaid(new, pairs=pairs))
 
 
 def test_padding_that_is_written_again_is_refused() -> None:
@@ -130,10 +132,10 @@ def test_what_is_assumed_of_new_padding() -> None:
 )
 def test_other_new_assumptions_are_refused(assumption: str, reason: str) -> None:
     """Nothing about elements, nothing twice, nothing that the record does not say."""
-    found = lockstep(function(AB, COPY), reader(f"{assumption}\n{READ}"), cells={"A": SPLIT})
-    refused(found, reason)
-    allowed = frozenset({Clause.ASSUMPTIONS})
-    accepted(lockstep(function(AB, COPY), reader(f"{assumption}\n{READ}"), cells={"A": SPLIT}, without=allowed))
+    new = reader(f"{assumption}\n{READ}")
+    refused(lockstep(function(AB, COPY), new, cells={"A": SPLIT}), reason)
+    with without(Clause.ASSUMPTIONS):
+        accepted(lockstep(function(AB, COPY), new, cells={"A": SPLIT}))
 
 
 def test_padding_without_a_contract_may_not_be_assumed() -> None:

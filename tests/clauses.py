@@ -1,0 +1,189 @@
+"""The checker without one of its clauses: the functions that check it, each with an answer that always accepts.
+
+Only tests leave a clause out, to see that it alone refuses a wrong program; the checker itself has no switch for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+from unittest.mock import patch
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.intrinsics import OpaqueCall
+from layoutproof.ir.kept import Kept
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import walk
+from layoutproof.verify import vacuity
+from layoutproof.verify.clauses import Clause
+from layoutproof.verify.flow.agree import Agreement
+from layoutproof.verify.flow.ends import End
+from layoutproof.verify.flow.half import Half
+from layoutproof.verify.flow.inline import Form, Looking
+from layoutproof.verify.flow.knowledge import Fact, Knowledge
+from layoutproof.verify.flow.match import Match, Matcher
+from layoutproof.verify.flow.noops import NoOps
+from layoutproof.verify.flow.world import NEW
+from layoutproof.verify.isl.library import isl
+from layoutproof.verify.isl.pairing import Points, Region, Relation, function_between, part_of, relations
+from layoutproof.verify.isl.pieces import Piece, pieces_said
+from layoutproof.verify.lockstep.scenes import has_calls
+from layoutproof.verify.lockstep.walk import Walk
+from layoutproof.verify.values.answer import ValueAnswer
+from layoutproof.verify.values.licences import IEEE
+from layoutproof.verify.verdict import Status, Verdict
+
+Answers = Mapping[str, Callable[..., object]]
+
+PROVED = ValueAnswer(Status.PROVED)
+
+
+def always(answer: object) -> Callable[..., object]:
+    """A function that gives one answer whatever it is asked."""
+    return lambda *_args, **_options: answer
+
+
+def proved(*_asked: object) -> Verdict:
+    """What a function says that proves whatever it is asked."""
+    return Verdict(Status.PROVED, "anything", "structure")
+
+
+_stated, _of_flows, _compared = Knowledge._stated, Agreement.of_flows, Matcher._compared
+_is_same, _through_load = Walk._is_same, Looking.through_load
+
+
+def is_same_or_calls(self: Walk, old: Expr, new: Expr, scene: Any) -> bool:
+    """Any call that nobody looks into is taken for any other one."""
+    return (has_calls(old) and has_calls(new)) or _is_same(self, old, new, scene)
+
+
+def agree_by_cell(self: Agreement, claim: Any, new: Any, old: Any, _step: Relation, region: Region) -> Points:
+    """Loads agree where both are from one memory, in whatever order it is written."""
+    moved = {cells.old_data: cells.new_data for cells in self.world.rewrite.witness.cells}
+    whole = region.named(f"{NEW}{claim.new.number}")
+    return whole if moved.get(old.data.name, old.data.name) == new.data.name else whole.subtract(whole)
+
+
+def end_alike(_self: Agreement, _data: Var, _new_data: Var, _step: Relation, region: Region, name: str) -> Points:
+    """Every cell ends as it did."""
+    return region.named(name)
+
+
+def agree_where_lost(self: Agreement, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
+    """A source without an image is dropped."""
+    lost = found.subtract_range(self.moved).subtract_range(self.world.theta.domain()).domain()
+    return _of_flows(self, found, wanted, name, region).union(part_of(lost, name, region.points))
+
+
+def delete_all(half: Half, *_asked: object) -> list[NoOps]:
+    """Every extra instance is taken for a no-op."""
+    found = [NoOps(statement, half.unmatched(statement)) for statement in half.statements.statements]
+    found = [each for each in found if not each.extra.is_empty]
+    for each in found:
+        each.deleted = each.extra
+    return found
+
+
+def state_by_cell(self: Knowledge, number: int, assumption: Any, condition: Expr) -> Fact | None:
+    """A fact serves whoever reads the cell, though another instance wrote it."""
+    fact = _stated(self, number, assumption, condition)
+    if fact is None:
+        return None
+    writes = relations([self.flow.access(statement) for statement in self.statements.statements], self.world.encoder(()).space.universe())
+    cells = fact.sources.apply(writes).union(fact.sources)
+    return replace(fact, sources=cells.union(writes.intersect_range(cells).domain()))
+
+
+def compute_anew(_self: object, _statement: object, read: Any, _source: object, inner: Any, _piece: Piece) -> tuple[Var, Any]:
+    """A value that stands for a load finds what its cells hold when it is loaded."""
+    return Var(f"{inner.var.name}'", inner.var.dtype), read.access.scene
+
+
+def look_at_first_place(self: Looking, statement: Any, read: Any, points: Points) -> Iterator[Form]:
+    """All that a load finds is taken to come from the first place that is met."""
+
+    def whole(workspace: Any, link: Any, dims: Any, targets: Any) -> Iterator[Piece]:
+        encoder, (start, end) = workspace.boxed(dims).encoder, (link.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out))
+        for piece in pieces_said(workspace, link, dims, targets):
+            yield replace(piece, points=points, link=function_between(encoder, start, piece.outputs, end))
+
+    with patch("layoutproof.verify.flow.inline.pieces_said", whole):
+        yield from islice(_through_load(self, statement, read, points), 1)
+
+
+def contribute_anything(value: Expr, _op: object, acc: Var) -> Expr:
+    """Any update is one that adds something to the accumulator."""
+    return substitute(value, {acc: Var("acc", value.dtype)})
+
+
+def match_all_values(self: Matcher, claim: Any, bound: Any, *asked: Any) -> Match:
+    """Values that are computed from the same loads are the same."""
+    return _compared(self, claim, bound, *asked) if bound.unpaired else Match(claim, bound.region, PROVED)
+
+
+def end_observed(_world: object, _agreement: object, _new: object, _old: object, _values: object, data: Var, _entry: object) -> End:
+    """Every observable cell ends with the value that it had."""
+    return End(data.name, "anything", PROVED)
+
+
+PERMISSIVE: Mapping[Clause, Answers] = {
+    Clause.CELLS_INJECTIVE: {"checker.prove_injective": proved},
+    Clause.CELLS_INSIDE: {"checker._prove_inside": proved},
+    Clause.CELLS_APART: {"checker._prove_apart": always(()), "lockstep.memory._check_apart": always(None)},
+    Clause.INTERFACE: {"checker._prove_parameters_kept": always(())},
+    Clause.INPUTS_KEPT: {"checker._prove_inputs_kept": always(())},
+    Clause.RECORDS: {"checker._prove_records": always(())},
+    Clause.FAULTS: {"program._prove_no_fault": always(())},
+    Clause.CONTENTS: {"contents._certainly_happens": always(True), "contents._is_told": always(True)},
+    Clause.RACES: {"program.prove_race_free": always(())},
+    Clause.OPAQUE: {"lockstep.walk.Walk._is_same": is_same_or_calls, "lockstep.extras.has_calls": always(False)},
+    Clause.ORDER: {"flow.agree.Agreement._compared": agree_by_cell, "flow.agree.Agreement.of_ends": end_alike},
+    Clause.LOST_SOURCE: {"flow.agree.Agreement.of_flows": agree_where_lost},
+    Clause.NO_OPS: {"flow.simulate.find_no_ops": delete_all},
+    Clause.LAST_WRITER: {"flow.knowledge.Knowledge._stated": state_by_cell},
+    Clause.INVARIANT_START: {"flow.invariants.Invariants._may_be_initial": always(False)},
+    Clause.INVARIANT_KEPT: {"flow.invariants.Invariants._kept": always(PROVED)},
+    Clause.INLINED_SOURCES: {"flow.inline.Looking._found_when_stored": compute_anew},
+    Clause.INLINED_PARTS: {"flow.inline.Looking.through_load": look_at_first_place},
+    Clause.INLINED_UNDEFINED: {"flow.inline._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))},
+    Clause.INLINED_LICENCES: {
+        "flow.match.Matcher._choosing_once": lambda matcher: matcher,
+        "flow.simulate.chooses_for_several": always(False),
+    },
+    Clause.VALUES: {"flow.match.Matcher._compared": match_all_values, "lockstep.walk.Walk._stores_the_same": always(True)},
+    Clause.LICENCE_SCOPE: {
+        "flow.origins.Computed.where": lambda _self, _statement, _read, region: region.points,
+        "flow.match.passing_on": always(frozenset()),
+    },
+    Clause.ZERO_SIGN: {"flow.simulate._may_change_zero_signs": always(False)},
+    Clause.REDUCTION_FORM: {"flow.match.contribution": contribute_anything},
+    Clause.REDUCTION_LAW: {"flow.reductions._licences": always(IEEE)},
+    Clause.CONTRIBUTIONS: {
+        "flow.agree.Agreement._regrouped": lambda self, found, wanted, name, region: self.of_flows(found[0], wanted[0], name, region),
+        "flow.reductions._one_to_one": always(True),
+    },
+    Clause.ASSUMPTIONS: {
+        "checker._prove_assumptions": always(()),
+        "flow.simulate.check_assumptions": always(()),
+        "lockstep.walk.Walk._assumes_the_same": always(True),
+        "lockstep.assumptions.Assumptions.added": always(None),
+    },
+    Clause.OWED_PADDING: {"flow.ends._owed": always(()), "lockstep.prove.Owed.check": always([])},
+    Clause.OBSERVABLE: {"flow.ends._observable": end_observed},
+    Clause.VACUITY: {"checker._prove_runs": always(())},
+}
+
+
+@contextmanager
+def without(*clauses: Clause) -> Iterator[None]:
+    """Leave clauses out in this block. What is found of programs in it, whether they run, is not kept for later."""
+    with ExitStack() as stack:
+        for name in ("_ANSWERS", "_FAULTLESS"):
+            stack.enter_context(patch.object(vacuity, name, Kept(64)))
+        for clause in clauses:
+            for name, answer in PERMISSIVE[clause].items():
+                stack.enter_context(patch(f"layoutproof.verify.{name}", answer))
+        yield

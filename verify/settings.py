@@ -1,0 +1,77 @@
+"""What a run grants to all that is proved in it: work, float licences, and what was proved before.
+
+A gate is other people's code, which makes schedules and asks questions of its own: what holds in it cannot be handed to it. So one frozen
+value holds for a block, and outside of all blocks the usual one. Budgets are counted in units of the engines, so that answers do not depend
+on the machine; they fit questions of usual size, and whoever has larger ones, or less patience, sets a factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+Licence = TypeVar("Licence", bound=str)
+
+
+class Memory(Protocol):
+    """Where answers are kept: a proof cache."""
+
+    def get(self, table: str, key: str) -> dict[str, Any] | None:
+        """The value under a key, None where there is none."""
+        ...
+
+    def put(self, table: str, key: str, value: dict[str, Any]) -> None:
+        """Keep a value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`effort` is a factor on every budget, `allowed` the licences that proofs may use, None for all. What was proved is looked up in
+    `memory`, and kept there; None: everything is proved anew. Raises ValueError for a factor that is no finite number above 0.
+    """
+
+    effort: float = 1.0
+    allowed: frozenset[str] | None = None
+    memory: Memory | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.effort) and self.effort > 0):
+            raise ValueError(f"a factor is a finite number above 0, not {self.effort}")
+
+    def usable(self, licences: frozenset[Licence]) -> frozenset[Licence]:
+        """Those licences that proofs may use."""
+        return licences if self.allowed is None else frozenset(each for each in licences if each in self.allowed)
+
+    def under(self, licences: frozenset[Licence]) -> Settings:
+        """The same with no other licences than these."""
+        return replace(self, allowed=self.usable(licences))
+
+
+USUAL = Settings()
+_settings: ContextVar[Settings] = ContextVar("settings", default=USUAL)
+
+
+def settings() -> Settings:
+    """What holds here."""
+    return _settings.get()
+
+
+@contextmanager
+def within(held: Settings) -> Iterator[None]:
+    """Let `held` hold in this block."""
+    token = _settings.set(held)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
+def scaled(units: int) -> int:
+    """A budget in some engine's units, as large as it is to be: at least 1, and at most what an engine's counter holds."""
+    factor = settings().effort
+    return units if factor == 1.0 else max(1, min(round(units * factor), (1 << 31) - 1))
