@@ -65,8 +65,7 @@ def _rules(domain: Domain) -> Iterator[Lemma]:
 
 def _lemma(rule: Rule) -> Lemma:
     verdict = prove_rule(rule)
-    claim = verdict.claim.removeprefix(f"{rule.name}: ")
-    return Lemma(rule.name, claim, verdict.status, rule_queries(rule), source=rule.source.partition(":")[0])
+    return Lemma(rule.name, verdict.claim.text, verdict.status, rule_queries(rule), source=rule.source.partition(":")[0])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -98,7 +98,7 @@ print(schedule.script())
 # What was proved is a list of claims, each with a verdict of its own: that no access leaves its buffer, that the new map is injective,
 # that every value stored is the value that was stored before, and so on. The step was kept because all of them are proved.
 for verdict in step.verdicts[:4]:
-    print(f"{verdict.status}: {verdict.claim}")
+    print(f"{verdict.status}: {verdict.claim.text}")
 print(f"... {len(step.verdicts)} claims, {sum(v.status is lp.Status.PROVED for v in step.verdicts)} of them proved")
 
 # ---- 6. Who is trusted
@@ -112,7 +112,7 @@ proposal = step.rewrite
 wrong = loads(print_func(proposal.new).replace("vj % 4]", "(vj + 1) % 4]"), "wrong.py")
 for verdict in check_rewrite(replace(proposal, new=wrong)):
     if verdict.status is not lp.Status.PROVED:
-        print(f"{verdict.status}: {verdict.claim}\n{verdict.reason}")
+        print(f"{verdict.status}: {verdict.claim.text}\n{verdict.reason}")
 
 # ---- 7. Loops that follow the memory
 #
@@ -165,7 +165,7 @@ section("9. A pad value that makes it legal")
 schedule.remove_branching_through_overcompute("sum")
 print(schedule.script())
 print("licences needed:", sorted({licence for v in schedule.steps[-1].verdicts for licence in v.strictness}))
-print([verdict.claim for verdict in schedule.steps[-1].verdicts if "extra instance" in verdict.claim])
+print([verdict.claim.text for verdict in schedule.steps[-1].verdicts if "extra instance" in verdict.claim.text])
 
 # ---- 10. The certificate, and the trace
 #

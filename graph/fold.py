@@ -21,6 +21,7 @@ from layoutproof.graph.run import box, padded, transformed
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.wellformed import require_graph
 from layoutproof.ir.text import expr_text
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import Status, Verdict, worst
 
 
@@ -213,7 +214,7 @@ def _into_constant(graph: Graph, step: Rewriting, constant: Constant) -> tuple[F
     """The operator's result as a constant. Undefined padding, which may hold anything, holds zeros."""
     made = Constant(step.result, np.asarray(_computed(step, constant.data), order="C"), step.span)
     steps = tuple(other for other in graph.steps if other is not step)
-    claim = f"{step.result.name} is known at compile time"
+    claim = Claim(ClaimKind.OTHER, f"{step.result.name} is known at compile time")
     found = Fold(step.result.name, (step,), (), (Verdict(Status.PROVED, claim, "evaluation"),))
     return found, without_dead(replace(graph, constants=(*graph.constants, made), steps=steps))
 

@@ -13,6 +13,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, Let, Stmt
 from layoutproof.ir.visit import replace_buffers, walk
 from layoutproof.lowering.effects import data_read
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, obstacle_reason
 from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_readable
@@ -35,7 +36,7 @@ def prove_fresh(func: PrimFunc) -> Verdict:
     Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of its own in place of
     the results: also a reduction, whose init may come late, or be kept off by a guard. What is proved is said of calls without a fault.
     """
-    claim = f"{func.name} reads no result before it is written"
+    claim = Claim(ClaimKind.OTHER, f"{func.name} reads no result before it is written")
     results = signature_of(func).results
     if not _may_read(func, results):
         return Verdict(Status.PROVED, claim, STRUCTURE)
@@ -45,7 +46,7 @@ def prove_fresh(func: PrimFunc) -> Verdict:
         return Verdict(Status.UNKNOWN, claim, STRUCTURE, reason=problem)
     for verdict in (*prove_readable(facts), *prove_race_free(facts)):
         if verdict.status not in (Status.PROVED, Status.VACUOUS):
-            return replace(verdict, claim=f"{claim}: {verdict.claim}")
+            return replace(verdict, claim=replace(verdict.claim, head=f"{claim}: {verdict.claim.head}"))
     return Verdict(Status.PROVED, claim, "facts")
 
 

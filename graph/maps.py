@@ -11,6 +11,7 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.maps import check_map
 from layoutproof.verify.report import MapReport
@@ -67,13 +68,16 @@ def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | N
     return _same(*texts, shape)
 
 
+_SAME = Claim(ClaimKind.OTHER, "both maps take every index to the same cell")
+
+
 @lru_cache(maxsize=4096)
 def _same(first: str, second: str, shape: Shape) -> Verdict:
     a, b = parse_index_map(first), parse_index_map(second)
     if a.rank != b.rank:
         origin = [0] * len(shape)
         example = {"index": origin, "first": list(a.evaluate(origin)), "second": list(b.evaluate(origin))}
-        return Verdict(Status.REFUTED, "both maps take every index to the same cell", "structure", counterexample=example)
+        return Verdict(Status.REFUTED, _SAME, "structure", counterexample=example)
     return prove_equal_maps(a, b, shape)
 
 

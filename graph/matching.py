@@ -31,6 +31,7 @@ from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict import GOOD, Status, Verdict
 
@@ -75,7 +76,7 @@ def matched(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> GraphRe
 
 
 def _unpaired(name: str, why: str) -> Verdict:
-    return Verdict(Status.UNKNOWN, f"{name} is paired with a value of the old graph", ENGINE, reason=why)
+    return Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, f"{name} is paired with a value of the old graph"), ENGINE, reason=why)
 
 
 @dataclass(slots=True)

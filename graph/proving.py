@@ -40,6 +40,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import GOOD, Status, Verdict
 
 ENGINE = "structure"
@@ -64,6 +65,10 @@ def prove_graph_rewrite(
             if isinstance(step, LayoutTransform):
                 report_of(step.index_map, graph.by_name()[step.operand].shape, asked)  # what a graph that is well-formed rests on
     return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said, asked).verdicts())
+
+
+def _holds(name: str) -> Claim:
+    return Claim(ClaimKind.OTHER, f"{name} holds what the witness says")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class _Proof:
 
     def verdict(self, name: str, problem: str | None, engine: str = ENGINE) -> Verdict:
         """Proved, or unknown for a reason."""
-        claim = f"{name} holds what the witness says"
+        claim = _holds(name)
         status = Status.PROVED if problem is None else Status.UNKNOWN
         return Verdict(status, claim, engine, reason=problem)
 
@@ -197,8 +202,7 @@ class _Proof:
             return self.verdict(name, "its place, or that of its operand, does not lie inside it")
         found = prove_same(moved_by(step, before.index_map), after.index_map, self.shape(after), self.asked)
         if found.status is Status.REFUTED and any(after.value == value.name for value in self.rewrite.old.inputs):
-            claim = f"{name} holds what the witness says"
-            return Verdict(Status.REFUTED, claim, found.engine, counterexample=found.counterexample)
+            return Verdict(Status.REFUTED, _holds(name), found.engine, counterexample=found.counterexample)
         if found.status is Status.REFUTED:
             # Elements of anything else but an input may be alike.
             return self.verdict(name, f"elements of {after.value} stand elsewhere in it: {found.counterexample}", found.engine)
@@ -291,13 +295,13 @@ class _Proof:
     def outputs(self) -> Verdict:
         """The outputs are the old ones, as the interface has them."""
         old, asked = self.rewrite.old.by_name(), self.interface.outputs
-        claim = "the outputs are the old ones"
+        text = "the outputs are the old ones"
         if asked is None:
             asked = tuple((name, IndexMap.identity(len(old[name].shape))) for name in self.rewrite.old.outputs)
         else:
-            claim += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
+            text += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
         problem = next(self.differences(asked), None)
-        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, claim, ENGINE, reason=problem)
+        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem)
 
     def differences(self, asked: tuple[tuple[str, IndexMap], ...]) -> Iterator[str]:
         """Why the new graph is not proved to be called, and to do outside of itself, what the old one was and did."""

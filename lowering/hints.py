@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
+from layoutproof.verify.claim import Because
 from layoutproof.verify.verdict import Status, Verdict
-
-_SPENT = re.compile(r"\bbudget\b|\bspent\b|\btoo many\b")
 
 
 def hint_of(verdict: Verdict) -> str | None:
-    """What could be done about a verdict, where its status and reason tell."""
-    reason = verdict.reason if verdict.reason is not None else ""
-    if verdict.status is Status.VACUOUS and "observed" in reason:
+    """What could be done about a verdict, where its status and what is known of its reason tell."""
+    if verdict.status is Status.VACUOUS and Because.NOTHING_SEEN in verdict.because:
         return "store what is computed to a parameter, where callers see it"
-    if verdict.status is Status.VACUOUS and "assumption" not in reason:
-        return "mend the fault that every run meets"
-    if verdict.status is Status.VACUOUS:
+    if verdict.status is Status.VACUOUS and Because.CONTRADICTION in verdict.because:
         return "take out or mend the assumptions that contradict each other"
-    if verdict.status is Status.UNKNOWN and "noalias" in reason:
+    if verdict.status is Status.VACUOUS:
+        return "mend the fault that every run meets"
+    if verdict.status is Status.UNKNOWN and Because.OVERLAP in verdict.because:
         return 'state that parameters do not overlap: T.func_attr({"tirx.noalias": True})'
-    if verdict.status is Status.UNKNOWN and _SPENT.search(reason):
+    if verdict.status is Status.UNKNOWN and Because.BUDGET in verdict.because:
         return "bounds on sizes, stated by the program, or a larger --budget may decide it"
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
@@ -19,7 +18,7 @@ from layoutproof.lowering.illegal import IllegalTransform, counterexample_text, 
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify import codes as claims
-from layoutproof.verify.claim_kinds import code_of
+from layoutproof.verify.claim import Claim
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import GOOD, Status, Verdict
 
@@ -69,7 +68,7 @@ _SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
 
 def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str | None]:
     """The code of a verdict that is not proved, and what could be done about it where that is known."""
-    code = code_of(verdict.status, verdict.claim)
+    code = verdict.code
     if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
         return code, hint_of(verdict)
     stated = {name for name, record in layout_records(rewrite.old).items() if any(step.contract is not None for step in record.steps)}
@@ -80,26 +79,18 @@ def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str
 
 
 def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[tuple[Span, str]]:
-    """Further lines that the claim and its reason name, where two places matter: the accesses of a race, the stores that differ."""
-    if first is None or verdict.status is not Status.REFUTED:
-        return
-    seen = {first.line}
-    for text in (verdict.claim, verdict.reason if verdict.reason is not None else ""):
-        for found in _NAMED.finditer(text):
-            place = _line(func, int(found["line"]))
-            if place is not None and place.line not in seen:
-                seen.add(place.line)
-                yield place, found["what"].strip(" ,;:")
+    """Further lines that the reason names, where two places matter: the accesses of a race."""
+    lines = dict(reversed(verdict.related)) if first is not None and verdict.status is Status.REFUTED else {}
+    for line, what in lines.items():
+        place = _line(func, line)
+        if first is not None and place is not None and line != first.line:
+            yield place, what
 
 
-_LINE = re.compile(r"\bline (\d+)\b")
-_NAMED = re.compile(r"(?P<what>[^\n(]*)\(line (?P<line>\d+)\)")
-
-
-def place_of_claim(claim: str, func: PrimFunc) -> Span | None:
-    """The line that a claim names, in the text that the function was read from; else where the function stands."""
-    found = _LINE.search(claim)
-    return _line(func, int(found[1])) if found is not None else func.span
+def place_of_claim(claim: Claim, func: PrimFunc) -> Span | None:
+    """The line of a claim, in the text that the function was read from; else where the function stands."""
+    line = claim.place.line if claim.place is not None else None
+    return _line(func, line) if line is not None else func.span
 
 
 def _line(func: PrimFunc, line: int) -> Span | None:

@@ -43,9 +43,9 @@ def verdicts_of(
     if known is not None and (known["rewrite"], known["licences"]) != (text, licences):
         known = None
     if known is not None and (known["searched"] if search else not _seen_by_a_run(known["obligations"])):
-        return tuple(verdict_from(entry) for entry in known["obligations"])
+        return tuple(Verdict.of_entry(entry) for entry in known["obligations"])
     clock = Clock()
-    entries = [entry_of(verdict) for verdict in _checked(rewrite, where, allowed, search)]
+    entries = [verdict.to_entry() for verdict in _checked(rewrite, where, allowed, search)]
     # As they will be read back, so that what is said does not depend on whether it was known.
     entries = json.loads(json.dumps(entries))
     if is_storable(entries, clock) and (known is None or search):
@@ -67,31 +67,12 @@ def verdicts_of(
                 "obligations": entries,
             },
         )
-    return tuple(verdict_from(entry) for entry in entries)
+    return tuple(Verdict.of_entry(entry) for entry in entries)
 
 
 def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Whether an answer is one that only a search gives."""
     return any(entry["engine"] == "replay" for entry in entries)
-
-
-def entry_of(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as plain data, with what it rests on."""
-    return {**verdict.to_dict(), "rests_on": list(verdict.rests_on)}
-
-
-def verdict_from(entry: Mapping[str, Any]) -> Verdict:
-    """The verdict that `entry_of`, or `Verdict.to_dict`, wrote."""
-    return Verdict(
-        Status(entry["status"]),
-        entry["claim"],
-        entry["engine"],
-        tuple(entry["strictness"]),
-        entry["reason"],
-        entry["counterexample"],
-        entry["seconds"],
-        tuple(entry.get("rests_on", ())),
-    )
 
 
 def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:

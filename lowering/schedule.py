@@ -48,6 +48,7 @@ from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.vectors.methods import VectorMethods
+from layoutproof.verify.claim import ClaimKind
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.licences import ALL, Licences
 from layoutproof.verify.verdict import GOOD, Status, Verdict
@@ -192,7 +193,7 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         """The refusal; of guards that cannot go, with the wrapped index as its help where only that is missing."""
         if not isinstance(transform, RemoveBranchingThroughOvercompute) or transform.wrap:
             return problem
-        if not any("stays within" in verdict.claim for verdict in problem.verdicts):
+        if not any(verdict.claim.kind is ClaimKind.WITHIN_BUFFER for verdict in problem.verdicts):
             return problem
         wrapped = replace(transform, wrap=True)
         try:

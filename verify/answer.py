@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Expr
+from layoutproof.verify.claim import Because
 from layoutproof.verify.polynomial import Poly
 from layoutproof.verify.verdict import Status
 
@@ -30,6 +31,7 @@ class Answer:
     status: Status
     engine: str
     reason: str | None = None
+    because: frozenset[Because] = frozenset()
     collision: Collision | None = None
     inverse: Mapping[int, Expr] | None = None
     inverse_reason: str | None = None

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from layoutproof.ir.primfunc import APART, NOALIAS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.verify.claim import Claim, ClaimKind
 
 UNSAID = "the new program assumes that parameters do not overlap, and does not say so as a step's own assumption"
-ASKED = "parameters do not overlap, which is asked of every call"
+ASKED = Claim(ClaimKind.ASSUMPTION, "parameters do not overlap, which is asked of every call")
 
 
 def _claims(function: PrimFunc) -> set[str]:

@@ -12,8 +12,9 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.evidence import Digits
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, Scene
 from layoutproof.verify.integers import at_least, below
 from layoutproof.verify.radix import factors_of, split_digits, stride_radices
@@ -39,7 +40,7 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     """That one access stays inside its buffer."""
     watch = facts.watch()
     shape = ", ".join(expr_text(e, Style.PLAIN) for e in access.buffer.shape)
-    claim = f"{access.kind.value} {access.text} stays within [{shape}] ({access.place})"
+    claim = Claim(ClaimKind.WITHIN_BUFFER, f"{access.kind.value} {access.text} stays within [{shape}]", access.place)
     engine = STRUCTURE
     undecided: Verdict | None = None
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
@@ -99,21 +100,20 @@ def _in_range(facts: Facts, scene: Scene, digit: Expr, radix: Expr) -> bool:
     return facts.model.search(scene, below(digit, 0)).is_empty and facts.model.search(scene, at_least(digit, radix)).is_empty
 
 
-def _violation(facts: Facts, access: Access, axis: int, found: Search, claim: str, watch: Stopwatch) -> Verdict:
+def _violation(facts: Facts, access: Access, axis: int, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
     index = expr_text(access.indices[axis], Style.PLAIN)
     if found.point is None:
-        return unknown(claim, found.engine, f"index {axis}, {index}: {found.reason}", watch)
+        return left_open(claim, found, watch, f"index {axis}, {index}: ")
     point = found.point
     values = visible(access.scene, point, facts.program)
     where = f" at {values_text(values)}" if values else ""
     numbers = replayed_index(facts, access, point)
     if numbers is None or not found.exact:
-        reason = found.reason if found.reason is not None else "the point that was found does not replay"
-        return unknown(claim, found.engine, f"index {axis}, {index}: {reason}", watch)
+        return left_open(claim, found, watch, f"index {axis}, {index}: ")
     if access.data_dependent:
         return unknown(claim, found.engine, f"index {axis}, {index}, may be {numbers[0][axis]}{where}, depending on data", watch)
-    counterexample = {"buffer": access.buffer.name, "place": access.place, "indices": numbers[0], "extents": numbers[1], "values": values}
-    return refuted(claim, found.engine, counterexample, f"{access.buffer.name}{numbers[0]} of {numbers[1]}{where}", watch)
+    seen = {"buffer": access.buffer.name, "place": str(access.place), "indices": numbers[0], "extents": numbers[1], "values": values}
+    return refuted(claim, found.engine, seen, f"{access.buffer.name}{numbers[0]} of {numbers[1]}{where}", watch)
 
 
 def replayed_index(facts: Facts, access: Access, point: Mapping[str, int]) -> tuple[list[int], list[int]] | None:

@@ -33,6 +33,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
+from layoutproof.verify.claim import Because, Claim, ClaimKind
 from layoutproof.verify.contents import contents_of
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.evidence import UNRECORDED, Gathered
@@ -126,7 +127,7 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
     found = prove_runs(rewrite.old, where)
     if found is None and is_idle(rewrite.new, where):
         reason = "the new program stores nothing to a parameter, so that nothing can be observed"
-        found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason)
+        found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason, because=frozenset((Because.NOTHING_SEEN,)))
     # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
     if found is None and rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
         found = prove_runs(rewrite.new, where)
@@ -139,7 +140,8 @@ def _prove_cell_maps(rewrite: Rewrite, old: Facts, new: Facts, where: Expr | Non
         before, after = _memory(old, cells.old_data), _memory(new, cells.new_data)
         if before is None or after is None:
             missing = cells.old_data if before is None else cells.new_data
-            yield unknown(f"cells of {cells.old_data}", STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
+            claim = Claim(ClaimKind.OTHER, f"cells of {cells.old_data}")
+            yield unknown(claim, STRUCTURE, f"the witness speaks of memory {missing}, which is not there", watch)
             continue
         yield prove_injective(cells.cells, before.shape, where, old.gathered)
         yield _prove_inside(old, cells, before, after)
@@ -150,7 +152,8 @@ def _prove_apart(rewrite: Rewrite) -> Iterator[Verdict]:
     targets = Counter((*(cells.new_data for cells in rewrite.witness.cells), *_kept_memories(rewrite)))
     shared = next((name for name, count in targets.items() if count > 1), None)
     if shared is not None:
-        yield unknown("no two memories become one", STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
+        claim = Claim(ClaimKind.CELLS, "no two memories become one")
+        yield unknown(claim, STRUCTURE, f"the witness maps more than one memory to {shared}", watch)
 
 
 def _kept_memories(rewrite: Rewrite) -> Iterator[str]:
@@ -167,7 +170,7 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
     """That every cell of the old buffer gets a place in the new one."""
     watch = old.watch()
     box = ", ".join(expr_text(e, Style.PLAIN) for e in after.shape)
-    claim = f"the cells of {before.name} lie within [{box}] of {after.name}"
+    claim = Claim(ClaimKind.CELLS, f"the cells of {before.name} lie within [{box}] of {after.name}")
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
         reason = f"the map leads from {len(cells.cells.inputs)} to {counted(cells.cells.rank, 'axis', 'axes')}"
         return unknown(claim, STRUCTURE, reason, watch)
@@ -191,13 +194,14 @@ def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[Scene, Sequence[E
 def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
     watch = Stopwatch()
     for name in sorted(_stored(rewrite.new) - _stored(rewrite.old) & {b.data.name for b in rewrite.old.buffers}):
-        yield unknown(f"{name} is only read", STRUCTURE, "the old program never writes it, the new one does", watch)
+        claim = Claim(ClaimKind.INTERFACE, f"{name} is only read")
+        yield unknown(claim, STRUCTURE, "the old program never writes it, the new one does", watch)
 
 
 def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
-    claim = "parameters keep their order, types and shapes, declared layout changes aside"
+    claim = Claim(ClaimKind.INTERFACE, "parameters keep their order, types and shapes, declared layout changes aside")
     if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [p for p, _ in rewrite.new.buffer_map]:
         yield unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
         return
@@ -240,7 +244,7 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
-    claim = "layout records keep their steps, and have each declared change"
+    claim = Claim(ClaimKind.RECORDS, "layout records keep their steps, and have each declared change")
     invented = next((b.name for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)), None)
     if invented is not None:
         yield unknown(claim, STRUCTURE, f"the record of {invented} states a change that is not declared", watch)
@@ -305,7 +309,7 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
         if condition in old.program.assumed:
             continue
         watch = old.watch()
-        claim = f"the assumption {expr_text(condition, Style.PLAIN)} was made before"
+        claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {expr_text(condition, Style.PLAIN)} was made before")
         found = old.search(Scene(), Not(condition))
         if found.is_empty:
             yield proved(claim, found.engine, watch)
@@ -318,7 +322,7 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     instance twice, the simulation refuses.
     """
     watch = Stopwatch()
-    claim = "the witness speaks of every new store, and of old stores that are there"
+    claim = Claim(ClaimKind.WITNESS, "the witness speaks of every new store, and of old stores that are there")
     old, new = len(list(stores_in(rewrite.old.body))), len(list(stores_in(rewrite.new.body)))
     said = Counter(m.new_store for m in rewrite.witness.instances)
     if sorted(said) != list(range(new)):

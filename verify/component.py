@@ -97,7 +97,7 @@ def _by_solvers(part: Part, reason: str) -> Answer:
     if second.status is Status.PROVED:
         return second
     reasons = [reason, *(why for a in part.axes if (why := part.problem.why_not.get(a)) is not None), answer.reason, second.reason]
-    return replace(answer, reason="; ".join(dict.fromkeys(r for r in reasons if r)))
+    return replace(answer, reason="; ".join(dict.fromkeys(r for r in reasons if r)), because=answer.because | second.because)
 
 
 # -- structure --------------------------------------------------------------------------------------------------------------------

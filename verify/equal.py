@@ -12,6 +12,7 @@ from layoutproof.ir.expr import CompareOp, Expr, compare, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.box import check_traps
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, first_where
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
@@ -33,7 +34,7 @@ def prove_equal_maps(first: MapLike, second: MapLike, shape: ShapeLike, where: E
     extents = coerce_shape(shape)
     joined = _joined(first, second, extents, where)
     rank = joined.given.rank // 2
-    claim = f"both maps take every logical index of {joined.domain_text()} to the same cell"
+    claim = Claim(ClaimKind.OTHER, f"both maps take every logical index of {joined.domain_text()} to the same cell")
     pairs = [(k, k + rank) for k in range(rank)]
     open_pairs = [(a, b) for a, b in pairs if joined.outputs[a] is None or joined.outputs[a] != joined.outputs[b]]
     for axis in range(joined.given.rank):
@@ -88,7 +89,7 @@ def _example(problem: Problem, point: tuple[int, ...], symbols: dict[str, int], 
     return {**found, "symbols": symbols} if symbols else found
 
 
-def _by_solvers(problem: Problem, different: Expr, claim: str, rank: int, start: float) -> Verdict:
+def _by_solvers(problem: Problem, different: Expr, claim: Claim, rank: int, start: float) -> Verdict:
     names = [v.name for v in problem.index_map.inputs]
     try:
         with limited(OPERATIONS) as ctx:

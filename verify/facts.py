@@ -20,6 +20,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.verify.accesses import read_program
+from layoutproof.verify.claim import Because, Claim
 from layoutproof.verify.evidence import UNRECORDED, Gathered, NoInstance, Setting
 from layoutproof.verify.instances import Dim, Guard, Program, Scene
 from layoutproof.verify.integers import above, below
@@ -238,21 +239,34 @@ class Stopwatch:
         return time.perf_counter() - self._start
 
 
-def proved(claim: str, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
+def proved(claim: Claim, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
     """The verdict that a claim holds; `reason` says what it rests on, where there is something to say."""
     return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=watch.gathered.taken())
 
 
-def unknown(claim: str, engine: str, reason: str, watch: Stopwatch) -> Verdict:
+def unknown(claim: Claim, engine: str, reason: str, watch: Stopwatch, *because: Because) -> Verdict:
     """The verdict that nothing is known, and why."""
     watch.gathered.taken()
-    return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=watch.seconds())
+    return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=watch.seconds(), because=frozenset(because))
 
 
-def refuted(claim: str, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch) -> Verdict:
+def left_open(claim: Claim, found: Search, watch: Stopwatch, said: str = "") -> Verdict:
+    """The verdict that a search left open, for the reason that it gave; `said` stands before it."""
+    reason = found.reason or ("no answer" if found.point is None else "the point that was found does not replay")
+    return unknown(claim, found.engine, f"{said}{reason}", watch, *found.because)
+
+
+def refuted(
+    claim: Claim,
+    engine: str,
+    counterexample: Mapping[str, Any],
+    reason: str,
+    watch: Stopwatch,
+    related: tuple[tuple[int, str], ...] = (),
+) -> Verdict:
     """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
     watch.gathered.taken()
-    return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds())
+    return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds(), related=related)
 
 
 def values_text(point: Mapping[str, int]) -> str:

@@ -12,6 +12,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.verify.answer import Answer, Collision
 from layoutproof.verify.bits import input_exprs, kernel_points, padding_exprs, read_linear
 from layoutproof.verify.box import size_exprs
+from layoutproof.verify.claim import Because
 from layoutproof.verify.enumerate import TooLarge, duplicate, tabulate
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import Relation, make_relation
@@ -91,13 +92,14 @@ def by_isl(part: Part) -> Answer:
         with limited(OPERATIONS) as ctx:
             injective = _relation(part, ctx).is_injective()
     except (NotQuasiAffine, BudgetExceeded) as reason:
-        return Answer(Status.UNKNOWN, "isl", reason=str(reason), padding_reason=str(reason))
+        because = frozenset(reason.because if isinstance(reason, BudgetExceeded) else ())
+        return Answer(Status.UNKNOWN, "isl", reason=str(reason), because=because, padding_reason=str(reason))
     answer = Answer(Status.PROVED if injective else Status.REFUTED, "isl", image=part.domain_size() if injective else None)
     if not injective:
         collision = _isl_collision(part)
         if collision is None:
             reason_text = "not injective, but the search for two indices with one image spent its budget"
-            return Answer(Status.UNKNOWN, "isl", reason=reason_text, padding_reason=reason_text)
+            return Answer(Status.UNKNOWN, "isl", reason=reason_text, because=frozenset((Because.BUDGET,)), padding_reason=reason_text)
         answer = replace(answer, collision=collision, image=_isl_count(part))
     return _with_padding(part, _with_inverse(part, answer) if injective else answer)
 
@@ -174,10 +176,10 @@ def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
 
 def by_z3(part: Part) -> Answer:
     """Injectivity by non-linear integer arithmetic; neither inverse nor predicate come with it."""
-    proved, reason = prove_injective_by_z3(part.problem, part.axes, part.inputs, RLIMIT)
+    proved, reason, because = prove_injective_by_z3(part.problem, part.axes, part.inputs, RLIMIT)
     missing = "proved by z3, which gives no expression"
     if proved:
         full = part.domain_size() is not None and part.domain_size() == part.box_size()
         padding = () if full else None
         return Answer(Status.PROVED, "z3", inverse_reason=missing, padding=padding, padding_reason=missing, image=part.domain_size())
-    return Answer(Status.UNKNOWN, "z3", reason=reason, padding_reason=reason)
+    return Answer(Status.UNKNOWN, "z3", reason=reason, because=because, padding_reason=reason)

@@ -18,15 +18,17 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.verify.bounds import find_outside
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.evidence import NoInstance
-from layoutproof.verify.facts import Facts, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.facts import Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import DIVISIONS, Arithmetic, Scene, keeps_range
 from layoutproof.verify.integers import above, at_least, below
 from layoutproof.verify.radix import Polynomial
 from layoutproof.verify.search import Search, no_answer, nothing
+from layoutproof.verify.spot import Place
 from layoutproof.verify.verdict import Verdict
 
-CLAIM = "index arithmetic fits its types"
+CLAIM = Claim(ClaimKind.SIZES_FIT, "index arithmetic fits its types")
 _SHOWN = 6
 
 
@@ -43,7 +45,7 @@ def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
     """
     watch = facts.watch()
     sizes = _Sizes(facts)
-    failures: dict[tuple[Expr, str], Verdict] = {}
+    failures: dict[tuple[Expr, Place], Verdict] = {}
     engine = "isl" if sizes.assumed else "intervals"
     for arithmetic, expr, scene in sizes.open:
         found = sizes.find_overflow(arithmetic, expr, scene)
@@ -192,12 +194,12 @@ def _is_at_least(facts: Facts, expr: Expr, scene: Scene, low: int) -> bool:
 def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene, found: Search) -> Verdict:
     watch = facts.watch()
     text = expr_text(expr, Style.PLAIN)
-    claim = f"{text} fits {expr.dtype} ({arithmetic.place})"
+    claim = Claim(ClaimKind.FITS, f"{text} fits {expr.dtype}", arithmetic.place)
     if found.point is None:
-        return unknown(claim, found.engine, found.reason or "no answer", watch)
+        return left_open(claim, found, watch)
     value = _value_at(facts, expr, scene, found.point)
     if value is None or expr.dtype.min_int <= value <= expr.dtype.max_int:
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+        return left_open(claim, found, watch)
     values = visible(scene, found.point, facts.program)
     said = f"{text} is {value} at {values_text(values)}"
     if scene.depends_on_data(expr):

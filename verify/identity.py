@@ -18,10 +18,11 @@ from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATI
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, Let
 from layoutproof.ir.visit import children
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import Status, Verdict
 
 STRUCTURE = "structure"
-CLAIM = "both programs are the same, up to names"
+CLAIM = Claim(ClaimKind.SAME_VALUE, "both programs are the same, up to names")
 _BY_DATA = (LAYOUT_TRANSFORMATIONS, AXIS_SEPARATORS, LAYOUT)  # attributes whose keys are names of data variables
 _NAME = "global_symbol"
 

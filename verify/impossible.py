@@ -17,6 +17,7 @@ from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate,
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, walk
+from layoutproof.verify.claim import Because
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.inhabited import writes_of
@@ -30,6 +31,8 @@ from layoutproof.verify.values.prove import prove_same
 
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 Hint = dict[str, float | int]
+Why = tuple[str, frozenset[Because]]
+_CONTRADICTION = frozenset((Because.CONTRADICTION,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +41,37 @@ class _Failure:
 
     scene: Scene
     what: str
+    because: frozenset[Because] = frozenset()
 
 
-def why_impossible(facts: Facts, opaque: bool) -> tuple[str | None, list[Hint]]:
+def why_impossible(facts: Facts, opaque: bool) -> tuple[Why | None, list[Hint]]:
     """Why no run stores anything observable without a fault, where that is proved; and values for arrays that may satisfy assumptions.
 
     With `opaque`, calls that nobody looks into may store something too.
     """
     if facts.search(Scene()).is_empty:
-        return f"the assumptions on the symbols cannot all hold: {_text(_core(facts))}", []
+        return (f"the assumptions on the symbols cannot all hold: {_text(_core(facts))}", _CONTRADICTION), []
     sizes = call_assumptions(facts.program.function, None)
     fitting = [part for e in sizes for part in (at_least(e, e.dtype.min_int), below(e, e.dtype.max_int + 1)) if e.dtype.bits <= 32]
     if fitting and facts.search(Scene(), *fitting).is_empty:
-        return f"the assumptions on the symbols leave no sizes that fit their types: {_text(facts.program.assumed)}", []
+        return (f"the assumptions on the symbols leave no sizes that fit their types: {_text(facts.program.assumed)}", _CONTRADICTION), []
     if opaque:
         return None, []
     writes = [access.scene for access in writes_of(facts)]
     writes = [scene for scene in writes if not facts.search(scene).is_empty]
     if not writes:
-        return "no store to a parameter is ever executed, so that nothing can be observed", []
+        return ("no store to a parameter is ever executed, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,))), []
     failures, hints = _assumptions(facts)
     failures += _faults(facts)
     for failure in failures:
         if all(_comes_with(facts, scene, failure.scene) for scene in writes):
-            return failure.what, hints
-    certain = [next((f for f in failures if _comes_with(facts, scene, f.scene)), None) for scene in writes]
-    if all(certain):
-        return "; ".join(dict.fromkeys(f.what for f in certain if f is not None)), hints
-    return None, hints
+            return (failure.what, failure.because), hints
+    found = (next((f for f in failures if _comes_with(facts, scene, f.scene)), None) for scene in writes)
+    certain = [failure for failure in found if failure is not None]
+    if len(certain) < len(writes):
+        return None, hints
+    because = frozenset[Because]().union(*(failure.because for failure in certain))
+    return ("; ".join(dict.fromkeys(failure.what for failure in certain)), because), hints
 
 
 def _core(facts: Facts) -> tuple[Expr, ...]:
@@ -157,12 +163,14 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
         dims = tuple(Dim(_loop(k, start.dtype), start, extent, ForKind.SERIAL) for k, (start, extent) in enumerate(loops))
         broken = next((stated for stated in group if _is_broken(facts, Scene(dims), stated)), None)
         if broken is not None:
-            failures.append(_Failure(Scene(dims), f"the assumption {broken.text} does not hold at every iteration of its loops"))
+            failures.append(
+                _Failure(Scene(dims), f"the assumption {broken.text} does not hold at every iteration of its loops", _CONTRADICTION)
+            )
             continue
         told = _data_of(facts, group)
         if told is None:
             lines = ", ".join(stated.text for stated in group)
-            failures.append(_Failure(Scene(dims), f"the assumptions about data cannot all hold: {lines}"))
+            failures.append(_Failure(Scene(dims), f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION))
         else:
             merged |= told
     return failures, [merged] if merged else []

@@ -21,7 +21,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind, IterVar
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import children, free_variables, walk
-from layoutproof.verify.spot import Spot
+from layoutproof.verify.spot import Place, Spot
 
 
 class AccessKind(StrEnum):
@@ -137,7 +137,7 @@ class Access:
         return f"{self.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in self.node.indices)}]"
 
     @property
-    def place(self) -> str:
+    def place(self) -> Place:
         """Where the access stands, for a claim."""
         return self.spot.place_of(self.node)
 
@@ -158,7 +158,7 @@ class Arithmetic:
     extent: Expr | None = None
 
     @property
-    def place(self) -> str:
+    def place(self) -> Place:
         """Where it stands, for a claim."""
         return self.spot.place_of(self.node)
 

@@ -27,6 +27,7 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Stopwatch, proved, refuted, unknown, values_text
 from layoutproof.verify.smt.claims import Writer, written
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
@@ -47,9 +48,8 @@ Number = int | float | bool
 def prove_rule(rule: Rule, rlimit: int = RLIMIT) -> Verdict:
     """Whether a rule holds, in its domain. A refutation gives the variables' values and was run."""
     watch = Stopwatch()
-    claim = f"{rule.name}: {expr_text(rule.lhs, Style.PLAIN)} is {expr_text(rule.rhs, Style.PLAIN)}"
-    if rule.condition != TRUE:
-        claim += f" where {expr_text(rule.condition, Style.PLAIN)}"
+    where = f" where {expr_text(rule.condition, Style.PLAIN)}" if rule.condition != TRUE else ""
+    claim = Claim(ClaimKind.OTHER, f"{expr_text(rule.lhs, Style.PLAIN)} is {expr_text(rule.rhs, Style.PLAIN)}{where}")
     try:
         outcome = _ask_index(rule, rlimit) if rule.domain is Domain.INDEX else _ask_values(rule, rlimit)
     except (NotInteger, NotValue) as problem:
@@ -59,7 +59,7 @@ def prove_rule(rule: Rule, rlimit: int = RLIMIT) -> Verdict:
             return Verdict(Status.VACUOUS, claim, ENGINE, reason="the condition never holds", seconds=watch.seconds())
         return proved(claim, ENGINE, watch)
     if outcome.answer is Answer.UNKNOWN:
-        return unknown(claim, ENGINE, outcome.reason or "z3 does not know", watch)
+        return unknown(claim, ENGINE, outcome.reason or "z3 does not know", watch, *outcome.because)
     return _replayed(rule, outcome.model, claim, watch)
 
 
@@ -131,7 +131,7 @@ def _value_script(rule: Rule, *, traps: bool) -> tuple[str, str]:
     return encoder.script([condition, *guards, goal]), encoder.logic
 
 
-def _replayed(rule: Rule, model: Mapping[str, int], claim: str, watch: Stopwatch) -> Verdict:
+def _replayed(rule: Rule, model: Mapping[str, int], claim: Claim, watch: Stopwatch) -> Verdict:
     names = {v: model_name(v) if rule.domain is Domain.VALUE else v.name for v in rule.variables}
     values = {v.name: _number(model.get(names[v], 0), v.dtype, rule.domain) for v in rule.variables}
     holds, lhs, rhs = (_evaluated(part, values, rule.domain) for part in (rule.condition, rule.lhs, rule.rhs))

@@ -21,6 +21,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.answer import Answer, Collision
 from layoutproof.verify.box import Size, physical_box, shown_sizes, size_exprs
+from layoutproof.verify.claim import Because, Claim, ClaimKind
 from layoutproof.verify.component import analyse
 from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, tabulate
 from layoutproof.verify.evidence import UNRECORDED, Gathered, OneToOne
@@ -113,9 +114,10 @@ def _cell_type(problem: Problem, sizes: Sequence[Size]) -> DType:
 
 
 def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport:
-    claim = f"no two logical indices of {problem.domain_text()} share a physical cell"
+    claim = Claim(ClaimKind.CELLS, f"no two logical indices of {problem.domain_text()} share a physical cell")
     reason = "no values of the symbols satisfy the side condition with every extent at least 1"
-    verdict = Verdict(Status.VACUOUS, claim, "z3", reason=reason, seconds=perf_counter() - start)
+    because = frozenset((Because.CONTRADICTION,))
+    verdict = Verdict(Status.VACUOUS, claim, "z3", reason=reason, seconds=perf_counter() - start, because=because)
     physical = shown_sizes(problem, sizes)
     flattened = _flattened(problem, sizes)
     padding = Padding(None, None, None, reason)
@@ -149,7 +151,7 @@ def _flattened(problem: Problem, sizes: Sequence[Size]) -> tuple[Expr | None, ..
 
 
 def _injective(problem: Problem, answers: Sequence[Answer]) -> Verdict:
-    claim = f"no two logical indices of {problem.domain_text()} share a physical cell"
+    claim = Claim(ClaimKind.CELLS, f"no two logical indices of {problem.domain_text()} share a physical cell")
     refuted = next((a for a in answers if a.status is Status.REFUTED and a.collision is not None), None)
     if refuted is not None and refuted.collision is not None:
         example = replayed(problem, refuted.collision)
@@ -158,7 +160,7 @@ def _injective(problem: Problem, answers: Sequence[Answer]) -> Verdict:
         return Verdict(Status.UNKNOWN, claim, refuted.engine, reason="a counterexample was found but does not replay")
     unknown = next((a for a in answers if a.status is not Status.PROVED), None)
     if unknown is not None:
-        return Verdict(unknown.status, claim, unknown.engine, reason=unknown.reason)
+        return Verdict(unknown.status, claim, unknown.engine, reason=unknown.reason, because=unknown.because)
     return Verdict(Status.PROVED, claim, _engine(answers), reason=problem.assumptions())
 
 
@@ -194,7 +196,7 @@ def _bijective(
     a_hole: Callable[[], list[int] | None],
 ) -> Verdict:
     shown = ", ".join("?" if size is None else expr_text(size, "plain") for size in physical)
-    claim = f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}"
+    claim = Claim(ClaimKind.OTHER, f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}")
     if injective.status in (Status.REFUTED, Status.VACUOUS):
         return replace(injective, claim=claim)
     if padding.predicate == FALSE or padding.cells == 0:
@@ -210,7 +212,7 @@ def _bijective(
     return _bijective_by_instances(problem, claim, physical, injective)
 
 
-def _bijective_by_instances(problem: Problem, claim: str, physical: Sequence[Expr | None], injective: Verdict) -> Verdict:
+def _bijective_by_instances(problem: Problem, claim: Claim, physical: Sequence[Expr | None], injective: Verdict) -> Verdict:
     """A box that has padding for some values of the symbols: one small instance, with a cell that nothing reaches."""
     known = [size for size in physical if size is not None]
     for instance in instances(problem, 40, None):

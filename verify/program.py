@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from layoutproof.ir.expr import TRUE, Not
 from layoutproof.verify.bounds import prove_in_bounds
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.contents import Content, told
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.fits import prove_index_fits
-from layoutproof.verify.instances import Binding, Program
+from layoutproof.verify.instances import Binding, Obstacle, Program
 from layoutproof.verify.races import prove_race_free
 from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.search import Search
@@ -49,17 +50,18 @@ def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for binding in facts.program.bindings:
         watch = facts.watch()
-        claim = f"block variable {binding.iter_var.var.name} stays in its domain ({binding.spot.place_of(binding.node)})"
+        what = f"block variable {binding.iter_var.var.name} stays in its domain"
+        claim = Claim(ClaimKind.WITHIN_DOMAIN, what, binding.spot.place_of(binding.node))
         if binding.domain != TRUE:
             found = facts.search(binding.scene, Not(binding.domain))
             verdicts.append(proved(claim, found.engine, watch) if found.is_empty else _outside(facts, binding, found, claim, watch))
     return tuple(verdicts)
 
 
-def _outside(facts: Facts, binding: Binding, found: Search, claim: str, watch: Stopwatch) -> Verdict:
+def _outside(facts: Facts, binding: Binding, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
     point = found.point
     if point is None or not facts.happens(binding.scene, point) or facts.holds(binding.domain, point) is not False:
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+        return left_open(claim, found, watch)
     values = visible(binding.scene, point, facts.program)
     text = f"{binding.iter_var.var.name} leaves its domain at {values_text(values)}"
     if binding.scene.depends_on_data(binding.domain):
@@ -71,6 +73,9 @@ def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
     watch = facts.watch()
     return tuple(
-        unknown(f"no fault ({obstacle.spot.place_of(obstacle.node)})", "structure", f"{obstacle.what} is not looked into", watch)
-        for obstacle in facts.program.obstacles
+        unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch) for obstacle in facts.program.obstacles
     )
+
+
+def _no_fault(obstacle: Obstacle) -> Claim:
+    return Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node))

@@ -15,7 +15,8 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.cells import Place, places_of
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text
+from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text
 from layoutproof.verify.instances import AccessKind, Dim, Loop, Scene
 from layoutproof.verify.integers import below, differ
 from layoutproof.verify.order import MARK, joined, same_cell
@@ -33,7 +34,7 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind is ForKind.THREAD_BINDING:
-            claim = f"no two threads {loop.dim.var.name} touch one cell ({loop.spot.place_of(loop.node)})"
+            claim = Claim(ClaimKind.NO_RACE, f"no two threads {loop.dim.var.name} touch one cell", loop.spot.place_of(loop.node))
             verdicts.append(unknown(claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", facts.watch()))
         elif loop.dim.kind in _CONCURRENT:
             verdicts.append(_prove_loop(facts, loop, cells))
@@ -58,8 +59,8 @@ def _places(facts: Facts, data: Var, cells: dict[Var, list[Place]]) -> list[Plac
 def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verdict:
     watch = facts.watch()
     dim, outer = loop.dim, loop.scene
-    place = loop.spot.place_of(loop.node)
-    claim = f"no two iterations of the {dim.kind.value} loop {dim.var.name} touch one cell, one writing ({place})"
+    what = f"no two iterations of the {dim.kind.value} loop {dim.var.name} touch one cell, one writing"
+    claim = Claim(ClaimKind.NO_RACE, what, loop.spot.place_of(loop.node))
     depth = len(outer.dims)
     written: dict[Var, list[Place]] = {}
     touched: set[Var] = set()
@@ -74,7 +75,7 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
             written[data] = inside
     overlap = _possible_overlap(facts, set(written), touched)
     if overlap is not None:
-        return unknown(claim, STRUCTURE, overlap, watch)
+        return unknown(claim, STRUCTURE, overlap, watch, *([] if facts.program.obstacles else [Because.OVERLAP]))
     engine, undecided = STRUCTURE, None
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
@@ -123,24 +124,24 @@ def _conflict(facts: Facts, first: Place, second: Place, position: int) -> tuple
     return facts.search(scene, *same_cell(first, second, values), apart), scene
 
 
-def _collision(facts: Facts, first: Place, second: Place, scene: Scene, found: Search, claim: str, watch: Stopwatch) -> Verdict:
+def _collision(facts: Facts, first: Place, second: Place, scene: Scene, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
     if found.point is None:
-        return unknown(claim, found.engine, found.reason or "no answer", watch)
+        return left_open(claim, found, watch)
     point = found.point
     here = {dim.var.name: point[dim.var.name] for dim in first.access.scene.dims}
     there = {dim.var.name: point.get(dim.var.name + MARK, point.get(dim.var.name, 0)) for dim in second.access.scene.dims}
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
     cells = _cell(facts, first, scene, point, here | symbols), _cell(facts, second, scene, point, there | symbols)
     if cells[0] is None or cells[0] != cells[1]:
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
-    text = (
-        f"{first.access.kind.value} {first.access.text} ({first.access.place}) at {values_text(here)} and {second.access.kind.value} "
-        f"{second.access.text} ({second.access.place}) at {values_text(there)} touch one cell"
-    )
+        return left_open(claim, found, watch)
+    places = [each.access.place for each in (first, second)]
+    names = [f"{each.access.kind.value} {each.access.text}" for each in (first, second)]
+    text = f"{names[0]} ({places[0]}) at {values_text(here)} and {names[1]} ({places[1]}) at {values_text(there)} touch one cell"
     if first.access.data_dependent or second.access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     counterexample = {"buffer": first.access.buffer.name, "cell": cells[0], "first": here, "second": there, "symbols": symbols}
-    return refuted(claim, found.engine, counterexample, text, watch)
+    related = tuple((place.line, name) for place, name in zip(places, names, strict=True) if place.line is not None)
+    return refuted(claim, found.engine, counterexample, text, watch, related)
 
 
 def _cell(facts: Facts, place: Place, scene: Scene, point: object, values: dict[str, int]) -> list[int] | None:
@@ -154,7 +155,7 @@ def _cell(facts: Facts, place: Place, scene: Scene, point: object, values: dict[
 
 def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
     watch = facts.watch()
-    claim = f"no two lanes of the store {place.access.text} meet ({place.access.place})"
+    claim = Claim(ClaimKind.NO_RACE, f"no two lanes of the store {place.access.text} meet", place.access.place)
     if not place.access.buffer.strides and any(_is_ramp(c, place.access.scene.dims[position].var) for c in place.coordinates):
         return proved(claim, STRUCTURE, watch)
     found, scene = _conflict(facts, place, place, position)

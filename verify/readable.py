@@ -15,7 +15,8 @@ from layoutproof.ir.expr import Expr, Var, const, equal
 from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
 from layoutproof.ir.semantics import Trap
 from layoutproof.verify.cells import Place, in_box, places_of
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, AccessKind
 from layoutproof.verify.order import pairs_before
 from layoutproof.verify.padding_cells import find_forbidden, has_forbidden, padding_covers, record_shape
@@ -52,9 +53,15 @@ def prove_no_forbidden_write(facts: Facts) -> tuple[Verdict, ...]:
     for access in facts.program.accesses:
         record = records.get(access.data.name)
         if access.kind is AccessKind.WRITE and record is not None and has_forbidden(record):
-            claim = f"write {access.text} stays off padding that has no contract ({access.place})"
+            claim = Claim(
+                ClaimKind.OFF_PADDING, f"write {access.text} stays off padding that has no contract", access.place, buffers=_names(access)
+            )
             verdicts.append(_prove_off_padding(facts, access, record, claim, facts.watch()))
     return tuple(verdicts)
+
+
+def _names(access: Access) -> tuple[str, ...]:
+    return access.buffer.name, access.data.name
 
 
 def _memories(facts: Facts) -> list[Var]:
@@ -68,7 +75,7 @@ def _places(facts: Facts, data: Var) -> list[Place]:
 
 def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
     access, watch = place.access, facts.watch()
-    claim = f"read {access.text} finds a value ({access.place})"
+    claim = Claim(ClaimKind.DEFINED_READ, f"read {access.text} finds a value", access.place, buffers=_names(access))
     program = facts.program
     record = layout_records(program.function).get(access.data.name)
     if record is not None and has_forbidden(record):
@@ -107,25 +114,25 @@ def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
 
 
 def _unwritten(
-    facts: Facts, place: Place, writes: Sequence[Place], found: Search, record: LayoutRecord | None, claim: str, watch: Stopwatch
+    facts: Facts, place: Place, writes: Sequence[Place], found: Search, record: LayoutRecord | None, claim: Claim, watch: Stopwatch
 ) -> Verdict:
     access = place.access
     if found.point is None:
-        return unknown(claim, found.engine, found.reason or "no answer", watch)
+        return left_open(claim, found, watch)
     values = visible(access.scene, found.point, facts.program)
     index = _index_at(facts, access, found.point)
     if index is None:
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+        return left_open(claim, found, watch)
     text = f"{access.buffer.name}{index} is read at {values_text(values)} before it is written"
     doubtful = next((w.access for w in writes if w.access.data_dependent), None)
     if facts.program.obstacles or access.data_dependent or doubtful is not None:
         why = f"the write at {doubtful.place} depends on data" if doubtful is not None else "that depends on data"
         return unknown(claim, found.engine, f"{text}; {why}", watch)
     if not found.exact and record is not None:
-        return unknown(claim, found.engine, f"{text}, or so it seems: {found.reason}", watch)
+        return left_open(claim, found, watch, f"{text}, or so it seems: ")
     if not all(_never(facts, pairs, found.point) for write in writes for pairs in pairs_before(place, write)):
         return unknown(claim, found.engine, f"{text}, or so it seems: an earlier write could not be excluded", watch)
-    counterexample = {"buffer": access.buffer.name, "place": access.place, "indices": index, "values": values}
+    counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
     return refuted(claim, found.engine, counterexample, text, watch)
 
 
@@ -148,7 +155,7 @@ def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[in
         return None
 
 
-def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim: str, watch: Stopwatch) -> Verdict:
+def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim: Claim, watch: Stopwatch) -> Verdict:
     boxed = in_box(facts, access, record_shape(record, facts.program.symbols))
     if boxed is None:
         return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
@@ -157,12 +164,12 @@ def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim
         return proved(claim, found.engine, watch)
     index = _index_at(facts, access, found.point) if found.point is not None else None
     if found.point is None or index is None or not _is_forbidden(facts, boxed.coordinates, record, found.point):
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+        return left_open(claim, found, watch)
     values = visible(access.scene, found.point, facts.program)
     text = f"{access.buffer.name}{index} is padding without a contract, at {values_text(values)}"
     if access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
-    counterexample = {"buffer": access.buffer.name, "place": access.place, "indices": index, "values": values}
+    counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
     return refuted(claim, found.engine, counterexample, text, watch)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr
+from layoutproof.verify.claim import Because
 from layoutproof.verify.instances import Scene
 
 
@@ -27,13 +28,14 @@ class Search:
     """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no answer.
 
     `exact` says that the point satisfies everything that was asked; without it something could not be said to the engine, named in
-    `reason`.
+    `reason`. `because` is what code asks of the reason.
     """
 
     point: Mapping[str, int] | None
     exact: bool = True
     reason: str | None = None
     engine: str = "isl"
+    because: frozenset[Because] = frozenset()
 
     @property
     def is_empty(self) -> bool:
@@ -46,6 +48,6 @@ def nothing(engine: str) -> Search:
     return Search(None, engine=engine)
 
 
-def no_answer(engine: str, reason: str) -> Search:
+def no_answer(engine: str, reason: str, *because: Because) -> Search:
     """No answer, and why."""
-    return Search(None, False, reason, engine)
+    return Search(None, False, reason, engine, frozenset(because))

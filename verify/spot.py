@@ -14,18 +14,29 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands, in words; `line` is its line, where there is text to point into."""
+
+    words: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True, slots=True)
 class Spot:
     """The innermost statement around something, and the name of the innermost block that has one."""
 
     statement: Stmt
     block: str | None = None
 
-    def place_of(self, node: Node) -> str:
+    def place_of(self, node: Node) -> Place:
         """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or the statement."""
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
-            return f"line {span.line}"
-        return f"in block {self.block}" if self.block is not None else _said(self.statement)
+            return Place(f"line {span.line}", span.line)
+        return Place(f"in block {self.block}" if self.block is not None else _said(self.statement))
 
 
 def _said(statement: Stmt) -> str:

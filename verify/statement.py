@@ -15,15 +15,16 @@ from enum import StrEnum
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
+from layoutproof.verify.claim import Because
 from layoutproof.verify.instances import Access, Dim, Program, Scene
 
 
 class NotModelled(Exception):
     """A program, or a part of it, that has no exact model: why, and the node that is the cause where there is one."""
 
-    def __init__(self, reason: str, node: Node | None = None) -> None:
+    def __init__(self, reason: str, node: Node | None = None, *because: Because) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.because = reason, because
         self.node = node
 
 

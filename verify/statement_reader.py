@@ -28,6 +28,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.abstraction import survey_of
+from layoutproof.verify.claim import Because
 from layoutproof.verify.evidence import Gathered
 from layoutproof.verify.instances import Access, AccessKind, Dim, Guard, Program, Scene, conjuncts
 from layoutproof.verify.integers import at_least, below, same
@@ -84,9 +85,8 @@ class StatementReader:
             other = next((data for data in touched if data != statement.data), None)
             if statement.data in parameters and other is not None:
                 names = f"{parameters[statement.data]} and {parameters[other]}"
-                raise NotModelled(
-                    f"{names} may overlap, since the function does not have the attribute tirx.noalias", statement.access.node
-                )
+                reason = f"{names} may overlap, since the function does not have the attribute tirx.noalias"
+                raise NotModelled(reason, statement.access.node, Because.OVERLAP)
 
     # Statements
 

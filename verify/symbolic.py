@@ -15,6 +15,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.claim import Because
 from layoutproof.verify.problem import Problem
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
 from layoutproof.verify.smt.session import Answer, Query
@@ -202,22 +203,25 @@ def outputs_are_equal_by_z3(problem: Problem, different: Expr, rlimit: int) -> b
     return statement.query.solve(rlimit=rlimit).answer is Answer.UNSAT
 
 
-def prove_injective_by_z3(problem: Problem, axes: tuple[int, ...], inputs: tuple[int, ...], rlimit: int) -> tuple[bool, str]:
-    """Whether z3 proves that two points with equal outputs are equal; otherwise the reason why not."""
+def prove_injective_by_z3(
+    problem: Problem, axes: tuple[int, ...], inputs: tuple[int, ...], rlimit: int
+) -> tuple[bool, str, frozenset[Because]]:
+    """Whether z3 proves that two points with equal outputs are equal; otherwise the reason why not, and what code asks of it."""
     try:
         statement = make_statement(problem)
         first, second = statement.point("_1"), statement.point("_2")
         outputs = [(first.integer(o), second.integer(o)) for o in (problem.index_map.outputs[a] for a in axes)]
     except NotInteger as reason:
-        return False, str(reason)
+        return False, str(reason), frozenset()
     names = [problem.index_map.inputs[k].name for k in inputs]
     z3 = statement.query.z3
     statement.query.add(*(a == b for a, b in outputs))
     statement.query.add(z3.Or([first.variable(n) != second.variable(n) for n in names]))
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
-        return True, ""
-    return False, outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
+        return True, "", frozenset()
+    reason_text = outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
+    return False, reason_text, outcome.because
 
 
 def condition_is_satisfiable(problem: Problem, rlimit: int) -> bool | None:

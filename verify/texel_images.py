@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, proved, refuted
 from layoutproof.verify.instances import Access, AccessKind
 from layoutproof.verify.radix import Polynomial
@@ -82,7 +83,7 @@ def find_textures(facts: Facts) -> tuple[tuple[Texture, ...], tuple[Verdict, ...
             continue
         watch = facts.watch()
         name = owner.name if owner is not None else touching[0].buffer.name
-        claim = f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike"
+        claim = Claim(ClaimKind.OTHER, f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike")
         problem = next(_problems(name, owner, touching), None)
         if problem is not None:
             reason, shown = problem

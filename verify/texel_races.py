@@ -14,7 +14,8 @@ from layoutproof.ir.expr import FALSE, TRUE, Expr
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.cells import Place
-from layoutproof.verify.facts import Facts, Stopwatch, obstacle_reason, proved, refuted, unknown, values_text
+from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, obstacle_reason, proved, refuted, unknown, values_text
 from layoutproof.verify.instances import Access, AccessKind, Dim, Loop, Scene
 from layoutproof.verify.integers import below, differ
 from layoutproof.verify.order import MARK, joined, same_cell
@@ -63,7 +64,7 @@ def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -
 
 def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, writes: Sequence[Place]) -> Verdict:
     watch = facts.watch()
-    claim = f"write {access.text} covers its texel or is the only writer of it ({access.place})"
+    claim = Claim(ClaimKind.OTHER, f"write {access.text} covers its texel or is the only writer of it", access.place)
     partial = partial_where(access, texture)
     if partial != TRUE:
         covering = None if partial == FALSE else facts.search(access.scene, partial)
@@ -90,8 +91,9 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
 
 def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Place]) -> Verdict:
     watch = facts.watch()
-    kind, name, place = loop.dim.kind.value, loop.dim.var.name, loop.spot.place_of(loop.node)
-    claim = f"no texel of {texture.name} that one iteration of the {kind} loop {name} writes is read by another ({place})"
+    of = f"of the {loop.dim.kind.value} loop {loop.dim.var.name}"
+    what = f"no texel of {texture.name} that one iteration {of} writes is read by another"
+    claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node))
     problem = obstacle_reason(facts.program)
     strays = _stray_threads(facts)
     if problem is None and any(_prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside):
@@ -169,11 +171,11 @@ def _meet(facts: Facts, first: Place, second: Place, position: int, conditions: 
     return _Meeting(first, second, position, scene, facts.search(scene, *same_cell(first, second, values), apart, *asked))
 
 
-def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: str, watch: Stopwatch) -> Verdict:
+def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, watch: Stopwatch) -> Verdict:
     first, second, found = meeting.first.access, meeting.second.access, meeting.found
     told = _replayed(facts, texture, meeting)
     if told is None:
-        return unknown(claim, found.engine, _undecided(found), watch)
+        return left_open(claim, found, watch)
     here, there, texel = told
     lanes = channels_written(first, texture, here, texel)
     if len(lanes) == texture.channels:
@@ -187,11 +189,11 @@ def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: str, wa
     return refuted(claim, found.engine, {**_shown(facts, texture, meeting, told), "channels": lanes}, text, watch)
 
 
-def _raced(facts: Facts, texture: Texture, meeting: _Meeting, claim: str, watch: Stopwatch) -> Verdict:
+def _raced(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, watch: Stopwatch) -> Verdict:
     first, second, found = meeting.first.access, meeting.second.access, meeting.found
     told = _replayed(facts, texture, meeting)
     if told is None:
-        return unknown(claim, found.engine, _undecided(found), watch)
+        return left_open(claim, found, watch)
     here, there, texel = told
     text = (
         f"write {first.text} ({first.place}) at {_loops(first, here)} and read {second.text} ({second.place}) at {_loops(second, there)} "
@@ -200,12 +202,6 @@ def _raced(facts: Facts, texture: Texture, meeting: _Meeting, claim: str, watch:
     if first.data_dependent or second.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     return refuted(claim, found.engine, _shown(facts, texture, meeting, told), text, watch)
-
-
-def _undecided(found: Search) -> str:
-    if found.reason is not None:
-        return found.reason
-    return "no answer" if found.point is None else "the point that was found does not replay"
 
 
 _Told = tuple[dict[str, int], dict[str, int], Texel]

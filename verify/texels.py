@@ -21,7 +21,8 @@ from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.bounds import prove_access_in_bounds
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, AccessKind, Scene
 from layoutproof.verify.integers import compare_integers
 from layoutproof.verify.search import Search
@@ -110,7 +111,7 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
     """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to them."""
     watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
-    claim = f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}"
+    claim = Claim(ClaimKind.OTHER, f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}")
     engine, asked = STRUCTURE, list[str]()
     for direction, texels, fits in _fitting(texture, limits):
         over = facts.search(Scene(), Not(fits))
@@ -121,17 +122,18 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
         else:
             asked.append(expr_text(fits, Style.PLAIN))
     if asked:
-        return proved(f"{claim}, which is asked of every call", STRUCTURE, watch, f"asked: {', '.join(asked)}")
+        claim = Claim(ClaimKind.OTHER, f"{claim}, which is asked of every call")
+        return proved(claim, STRUCTURE, watch, f"asked: {', '.join(asked)}")
     return proved(claim, engine, watch)
 
 
 def _too_large(
-    facts: Facts, texture: Texture, direction: str, texels: Expr, limits: DeviceLimits, over: Search, claim: str, watch: Stopwatch
+    facts: Facts, texture: Texture, direction: str, texels: Expr, limits: DeviceLimits, over: Search, claim: Claim, watch: Stopwatch
 ) -> Verdict:
     point, limit = over.point, limits.of(direction)
     number = int(evaluate(texels, point)) if point is not None and facts.happens(Scene(), point) else 0
     if point is None or number <= limit:
-        return unknown(claim, over.engine, over.reason or "the point that was found does not replay", watch)
+        return left_open(claim, over, watch)
     values = visible(Scene(), point, facts.program)
     at = f" at {values_text(values)}, and too many at any sizes that are allowed" if values else ""
     shown = {"buffer": texture.name, "direction": direction, "texels": number, "limit": limit, "values": values}
@@ -173,7 +175,7 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
     """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put there."""
     watch = facts.watch()
-    claim = f"write {access.text} stores a value ({access.place})"
+    claim = Claim(ClaimKind.OTHER, f"write {access.text} stores a value", access.place)
     assert isinstance(access.node, BufferStore)
     if not _is_undefined(access.node.value, names):
         return proved(claim, STRUCTURE, watch)
@@ -187,7 +189,7 @@ def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdi
     at = f" at {values_text(values)}" if values else ""
     if access.data_dependent:
         return unknown(claim, found.engine, f"undef is stored{at}, depending on data; {hint}", watch)
-    shown = {"buffer": access.buffer.name, "place": access.place, "values": values}
+    shown = {"buffer": access.buffer.name, "place": str(access.place), "values": values}
     return refuted(claim, found.engine, shown, f"undef is stored{at}; {hint}", watch)
 
 
@@ -197,7 +199,8 @@ def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdi
 def _obstacles(facts: Facts) -> Iterator[Verdict]:
     """One verdict for each thing that nobody looks into, which could reach a texture in ways of its own."""
     for obstacle in facts.program.obstacles:
-        claim = f"textures are reached by loads and stores only ({obstacle.spot.place_of(obstacle.node)})"
+        where = obstacle.spot.place_of(obstacle.node)
+        claim = Claim(ClaimKind.OTHER, "textures are reached by loads and stores only", where)
         yield unknown(claim, STRUCTURE, f"{obstacle.what} is not looked into", facts.watch())
 
 
@@ -205,7 +208,7 @@ def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
     """That no two parameters are one memory, where one of them is a texture or `noalias` makes them `restrict`."""
     function = facts.program.function
     watch = facts.watch()
-    claim = "no two parameters are one memory"
+    claim = Claim(ClaimKind.OTHER, "no two parameters are one memory")
     for first, second in combinations(function.buffers, 2):
         if first.data == second.data and (function.noalias or is_texture(first) or is_texture(second)):
             why = "noalias promises that they do not overlap" if function.noalias else "an image is one argument of a kernel"
@@ -216,6 +219,6 @@ def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
         return
     written = {access.data for access in facts.program.accesses if access.kind is AccessKind.WRITE}
     if len(function.buffers) > 1 and not function.noalias and written & {buffer.data for buffer in function.buffers}:
-        yield unknown(claim, STRUCTURE, "parameters may overlap: the function does not assume noalias", watch)
+        yield unknown(claim, STRUCTURE, "parameters may overlap: the function does not assume noalias", watch, Because.OVERLAP)
     else:
         yield proved(claim, STRUCTURE, watch, "the function assumes noalias" if function.noalias else None)

@@ -16,16 +16,18 @@ from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Expr, FloatIm
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.verify.facts import Facts, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.facts import Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Arithmetic, Dim, Program, Scene, can_trap
 from layoutproof.verify.integers import same
 from layoutproof.verify.search import Search, no_answer, nothing
+from layoutproof.verify.spot import Place
 from layoutproof.verify.verdict import Status, Verdict
 
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
-_Key = tuple[Expr, str]
+_Key = tuple[Expr, Place]
 
 
 def prove_no_trap(facts: Facts, before: Program | None = None) -> tuple[Verdict, ...]:
@@ -98,15 +100,15 @@ def _plainly_safe(expr: Expr) -> bool:
 
 def _prove(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> Verdict:
     watch = facts.watch()
-    claim = f"{expr_text(expr, Style.PLAIN)} has a result ({arithmetic.place})"
+    claim = Claim(ClaimKind.HAS_RESULT, f"{expr_text(expr, Style.PLAIN)} has a result", arithmetic.place)
     found = _find_trap(facts, expr, scene, arithmetic.is_index)
     if found.is_empty:
         return proved(claim, found.engine, watch)
     if found.point is None:
-        return unknown(claim, found.engine, found.reason or "no answer", watch)
+        return left_open(claim, found, watch)
     point = found.point
     if not facts.happens(scene, point) or not _traps(expr, point):
-        return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+        return left_open(claim, found, watch)
     values = visible(scene, point, facts.program)
     text = f"{expr_text(expr, Style.PLAIN)} traps at {values_text(values)}"
     if scene.depends_on_data(*_deciding(expr, point)):

@@ -17,6 +17,7 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.verify.claim import Because, Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.impossible import why_impossible
 from layoutproof.verify.inhabited import Looking, certainly_stores, find_run, numbers_of, writes_of
@@ -27,7 +28,7 @@ from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.values.prove import prove_same
 from layoutproof.verify.verdict import Status, Verdict
 
-CLAIM = "the program runs"
+CLAIM = Claim(ClaimKind.RUNS, "the program runs")
 _SMALL_RUN, _RUNS = 4_000, 24
 _LARGE_RUN, _MORE_RUNS = 400_000, 120
 
@@ -58,7 +59,7 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
     facts = Facts.of(function, where)
     opaque = _is_opaque(facts)
     if not opaque and next(writes_of(facts), None) is None:
-        return _vacuous("no parameter is ever written, so that nothing can be observed", watch)
+        return _vacuous("no parameter is ever written, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,)), watch)
     looking = Looking()
     known = _FAULTLESS.get(function, (where,), lambda: [False])[0]
     if known and _shown_without_a_run(facts, looking, opaque):
@@ -67,9 +68,9 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
         return None
     if not known and _is_faultless(facts) and _shown_without_a_run(facts, looking, opaque):
         return None
-    reason, hints = why_impossible(facts, opaque)
-    if reason is not None:
-        return _vacuous(reason, watch)
+    why, hints = why_impossible(facts, opaque)
+    if why is not None:
+        return _vacuous(*why, watch)
     if find_run(facts, _LARGE_RUN, _MORE_RUNS, looking, hints):
         return None
     return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(looking), seconds=watch.seconds())
@@ -82,8 +83,8 @@ def _is_opaque(facts: Facts) -> bool:
     return bool(facts.program.obstacles) or any(p.dtype == HANDLE and p not in mapped for p in function.params)
 
 
-def _vacuous(reason: str, watch: Stopwatch) -> Verdict:
-    return Verdict(Status.VACUOUS, CLAIM, "isl", reason=reason, seconds=watch.seconds())
+def _vacuous(reason: str, because: frozenset[Because], watch: Stopwatch) -> Verdict:
+    return Verdict(Status.VACUOUS, CLAIM, "isl", reason=reason, seconds=watch.seconds(), because=because)
 
 
 def _what_failed(looking: Looking) -> str:

@@ -9,7 +9,8 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.semantics import Trap
 from layoutproof.verify.cells import element_number
-from layoutproof.verify.facts import Facts, Stopwatch, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, Scene
 from layoutproof.verify.integers import above, below
 from layoutproof.verify.radix import Polynomial
@@ -48,7 +49,7 @@ def _size(buffer: Buffer) -> Polynomial:
 
 def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict:
     watch = facts.watch()
-    claim = f"the view {view.name} stays inside the memory of {owner.name}"
+    claim = Claim(ClaimKind.WITHIN_MEMORY, f"the view {view.name} stays inside the memory of {owner.name}")
     spare = _size(owner).plus(_size(view), -1)
     number = spare.constant
     if number is not None and number >= 0:
@@ -67,7 +68,7 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     return undecided if undecided is not None else proved(claim, "isl", watch)
 
 
-def _prove_access(facts: Facts, access: Access, end: Expr, claim: str, watch: Stopwatch) -> Verdict | None:
+def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Verdict | None:
     """None when the access stays inside the memory."""
     first = Polynomial.of(element_number(access.buffer, access.indices)).times(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
     last = Polynomial.of(first).plus(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
@@ -76,13 +77,13 @@ def _prove_access(facts: Facts, access: Access, end: Expr, claim: str, watch: St
         if found.is_empty:
             continue
         if found.point is None or not _replays(facts, access, condition, found.point):
-            return unknown(claim, found.engine, found.reason or "the point that was found does not replay", watch)
+            return left_open(claim, found, watch)
         values = visible(access.scene, found.point, facts.program)
         text = f"{access.text} ({access.place}) lies outside the memory at {values_text(values)}"
         if access.data_dependent:
             return unknown(claim, found.engine, f"{text}, depending on data", watch)
         index = [int(evaluate(i, found.point)) for i in access.indices]
-        counterexample = {"buffer": access.buffer.name, "place": access.place, "indices": index, "values": values}
+        counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
         return refuted(claim, found.engine, counterexample, text, watch)
     return None
 

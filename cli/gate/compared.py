@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.findings import digest, of_verdict
-from layoutproof.cli.gate.outcome import Finding, Place
+from layoutproof.cli.gate.outcome import Finding, Place, step_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.source import Span
@@ -19,7 +19,6 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.illegal import counterexample_text, worst_first
 from layoutproof.verify import codes as claims
-from layoutproof.verify.claim_kinds import code_of
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -28,10 +27,9 @@ if TYPE_CHECKING:
     from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
 
 
-def step_of(compared: Comparison) -> Mapping[str, Any]:
+def as_step(compared: Comparison) -> Mapping[str, Any]:
     """The comparison as the one step of a report."""
-    obligations = [verdict.to_dict() for verdict in compared.verdicts]
-    return {"primitive": "compare", "arguments": compared.arguments, "obligations": obligations}
+    return step_of("compare", compared.arguments, compared.verdicts)
 
 
 # ---- what holds
@@ -149,7 +147,7 @@ def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: 
         return ()
     shown, detailed = _shown(compared)
     bare = of_verdict(shown, "", None, _obligation_of(compared), allow_unknown)
-    reason = _reason(shown, detailed).removeprefix(f"{compared.before.name}: ")
+    reason = _reason(shown).removeprefix(f"{compared.before.name}: ")
     places = [(call, "")] if call is not None else []
     places += [(place, word) for place, word in _places(compared, shown, detailed) if place is not None]
     (first, _), *rest = places if places else [(None, "")]
@@ -164,13 +162,10 @@ def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: 
     return (finding,)
 
 
-def _reason(whole: Verdict, detailed: Verdict) -> str:
-    """Why it is not proved. What no two results show, an access out of bounds or a race, is told with the claim that it refutes."""
+def _reason(whole: Verdict) -> str:
+    """Why it is not proved."""
     text = counterexample_text(whole)
-    if text is None:
-        return whole.claim
-    differs = whole.counterexample is None or "element" in whole.counterexample
-    return text if differs or detailed is whole or detailed.claim in text else f"{detailed.claim} is refuted: {text}"
+    return text if text is not None else whole.claim.text
 
 
 def _headline(compared: Comparison) -> str:
@@ -188,7 +183,7 @@ def _shown(compared: Comparison) -> tuple[Verdict, Verdict]:
     whole = compared.verdicts[0] if compared.verdicts[0].status is compared.status else ordered[0]
     others = [verdict for verdict in ordered if verdict.status is compared.status and verdict is not whole]
     # Without a witness the checker says that there is none, which is nobody's fault.
-    telling = [verdict for verdict in others if code_of(Status.REFUTED, verdict.claim) not in _SAYING_NOTHING]
+    telling = [verdict for verdict in others if verdict.claim.kind.code not in _SAYING_NOTHING]
     return whole, next(iter(telling), whole)
 
 
@@ -199,10 +194,10 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
     """The code of what is refuted: of the claim itself, or of a value that differs at the end, of an element or of padding."""
     example = whole.counterexample
     if example is None:
-        return code_of(whole.status, whole.claim)
+        return whole.code
     element = example.get("element")
     if element is None:
-        return code_of(detailed.status, detailed.claim)
+        return detailed.code
     of_padding = element["logical"] is None and element["before_index"] is None
     return claims.PADDING_OWED if of_padding else claims.OTHER_END
 

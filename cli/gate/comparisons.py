@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutproof.cli.gate.compared import findings_of, kept_by, notes_of, step_of
+from layoutproof.cli.gate.compared import as_step, findings_of, kept_by, notes_of
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.known import remembered, store_of
 from layoutproof.cli.gate.loading import function_of, text_of
@@ -110,7 +110,7 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     asked, clock = Asked.read(item.text), Clock()
     before, after = _functions(item, texts, asked)
     found = compare(before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where)
-    return found, is_storable([verdict.to_dict() for verdict in found.verdicts], clock)
+    return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
 
 
 def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFunc, PrimFunc]:
@@ -127,7 +127,7 @@ def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: b
         f"{item.program}:{compared.before.name}",
         Place(item.path, item.line, 1, item.line, len(line) + 1, line),
         compared.status.value,
-        (step_of(compared),),
+        (as_step(compared),),
         findings_of(compared),
         (*notes_of(compared), *remarks_of(compared.before, compared.after)),
         compared.seconds,

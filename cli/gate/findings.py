@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from layoutproof.cli.gate.outcome import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.hints import hint_of
 from layoutproof.lowering.illegal import counterexample_text
-from layoutproof.verify.claim_kinds import code_of
+from layoutproof.verify.claim import Claim
 from layoutproof.verify.verdict import Status, Verdict
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
     from layoutproof.lowering.schedule import Schedule
 
-_LINES = re.compile(r" ?\((in block \S+, )?line \d+\)|\bline \d+")
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
 
 
@@ -53,7 +51,7 @@ def of_refusal(problem: IllegalTransform, call: Place | None = None, allow_unkno
     return tuple(found)
 
 
-def _hash_of(claim: str, step: RefusedStep | None) -> str | None:
+def _hash_of(claim: Claim, step: RefusedStep | None) -> str | None:
     return obligation_of(claim, step.primitive, step.arguments, step.func) if step is not None else None
 
 
@@ -80,7 +78,7 @@ def of_verdict(verdict: Verdict, subject: str, place: Place | None, obligation: 
     """The finding of one verdict that is not proved, on what `subject` says."""
     reason = counterexample_text(verdict)
     return Finding(
-        code_of(verdict.status, verdict.claim),
+        verdict.code,
         f"{subject}: {verdict.claim} {_WORDS[verdict.status]}: {reason}",
         verdict.status.value,
         place=place,
@@ -105,14 +103,14 @@ def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -
     )
 
 
-def obligation_of(claim: str, primitive: str, arguments: Mapping[str, Any], before: PrimFunc) -> str:
+def obligation_of(claim: Claim, primitive: str, arguments: Mapping[str, Any], before: PrimFunc) -> str:
     """The hash of a claim about a step of a program: of the program's text as it is printed, the step and the claim, without lines.
 
     It stays the same where the program's file is edited elsewhere, and changes with the program.
     """
     from layoutproof.ir.script.printer import print_func
 
-    return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), _LINES.sub("", claim))
+    return digest(print_func(before), primitive, json.dumps(arguments, sort_keys=True), claim.steady)
 
 
 def digest(*parts: str) -> str:

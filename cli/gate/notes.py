@@ -11,9 +11,10 @@ from layoutproof.cli.gate import compared
 from layoutproof.cli.gate.findings import digest, nothing_proved, of_verdict, of_verdicts
 from layoutproof.cli.gate.items import Options
 from layoutproof.cli.gate.loading import remarks_on
-from layoutproof.cli.gate.outcome import Finding, Outcome, Place
+from layoutproof.cli.gate.outcome import Finding, Outcome, Place, step_of
 from layoutproof.cli.gate.paths import steady_path
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import ClaimKind
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 
@@ -30,12 +31,12 @@ Step = Mapping[str, Any]
 
 
 def steps_of(schedule: Schedule | None, problem: IllegalTransform | None = None) -> tuple[Step, ...]:
-    """The steps of a schedule as JSON has them, the refused one last, with the obligations that were not proved."""
-    steps: list[Step] = [step.to_dict() for step in schedule.steps] if schedule is not None else []
+    """The steps of a schedule, the refused one last, with the obligations that were not proved."""
+    applied = schedule.steps if schedule is not None else ()
+    steps = [step_of(step.transform.primitive, step.transform.arguments(), step.verdicts) for step in applied]
     if problem is not None:
         primitive, arguments = (problem.step.primitive, problem.step.arguments) if problem.step is not None else ("step", {})
-        refused = [verdict.to_dict() for verdict in problem.verdicts]
-        steps.append({"primitive": primitive, "arguments": dict(arguments), "obligations": refused})
+        steps.append(step_of(primitive, arguments, problem.verdicts))
     return tuple(steps)
 
 
@@ -49,14 +50,12 @@ def seconds_of(steps: Iterable[Step]) -> float:
     return float(sum(obligation["seconds"] for step in steps for obligation in step["obligations"]))
 
 
-def notes_of(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """What proved claims of schedules hold with, and what is checked whenever a kernel is called."""
-    from layoutproof.verify.fits import CLAIM as FITS
-
+def notes_of(verdicts: Sequence[Verdict], what: str = "all steps hold") -> tuple[str, ...]:
+    """What proved claims hold with, and what is checked whenever a kernel is called."""
     found = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness)
     needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
-    asked = dict.fromkeys(v.reason for v in verdicts if v.claim == FITS and v.status is Status.PROVED and v.reason is not None)
-    return (f"all steps hold {needed}", *asked)
+    fits = (v for v in verdicts if v.claim.kind is ClaimKind.SIZES_FIT and v.status is Status.PROVED)
+    return (f"{what} {needed}", *dict.fromkeys(v.reason for v in fits if v.reason is not None))
 
 
 def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
@@ -87,7 +86,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
                 findings.append(nothing_proved(result.func, blank.place, own))
             findings.extend(of_verdicts(result, blank.place, allow_unknown))
         elif isinstance(result, Comparison):
-            steps.append(compared.step_of(result))
+            steps.append(compared.as_step(result))
             verdicts.extend(result.verdicts)
             findings.extend(compared.findings_of(result, blank.place, allow_unknown))
             said.extend(remarks_of(result.before, result.after))
@@ -95,10 +94,10 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
         else:
             verdict = result.injective if isinstance(result, MapReport) else result
             subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
-            steps.append({"primitive": subject, "arguments": arguments, "obligations": [verdict.to_dict()]})
+            steps.append(step_of(subject, arguments, [verdict]))
             if verdict.status is not Status.PROVED:
                 text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-                known_by = digest(text, verdict.claim) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
+                known_by = digest(text, verdict.claim.text) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
                 findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
     # What is kept of a schedule holds; two programs that differ hold with nothing.
     all_compared = all(result.status is Status.PROVED for result in results if isinstance(result, Comparison))
@@ -119,7 +118,7 @@ def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
     """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks against the claim."""
     file = steady_path(blank.place.path) if blank.place is not None else ""
     against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
-    return digest(file, blank.name.rpartition("::")[2], verdict.claim, against)
+    return digest(file, blank.name.rpartition("::")[2], verdict.claim.text, against)
 
 
 def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:

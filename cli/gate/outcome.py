@@ -5,13 +5,14 @@ An outcome holds texts and numbers only, so that one read back from JSON is equa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.ir.source import Span
+from layoutproof.verify.verdict import Verdict
 
 
 class Kind(StrEnum):
@@ -25,6 +26,15 @@ class Kind(StrEnum):
 
 COMPARED = ("after", "layouts", "kept", "strictness", "furthest", "witness")
 """The keys that an outcome of a comparison has besides those of all: see `gate.comparisons`."""
+
+
+REPORTED = ("status", "claim", "engine", "strictness", "reason", "counterexample", "seconds")
+"""The keys of an obligation that reports have; the others are for code."""
+
+
+def step_of(primitive: str, arguments: Mapping[str, Any], verdicts: Iterable[Verdict]) -> Mapping[str, Any]:
+    """A step as outcomes have it: its obligations with all that code asks of them."""
+    return {"primitive": primitive, "arguments": dict(arguments), "obligations": [verdict.to_entry() for verdict in verdicts]}
 
 
 class Fate(StrEnum):
@@ -137,7 +147,7 @@ class Outcome:
 
     `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, with `tuned.jsonl:17` behind it for a line of a file of
     traces. `place` is where the item stands. `verdict` is a verdict's word, the worst of all; None where the input is wrong. `steps` are
-    as `Step.to_dict` has them, a refused one last; `notes` is what else a reader should know, a line each (licences, assumptions of
+    as `step_of` makes them, a refused one last; `notes` is what else a reader should know, a line each (licences, assumptions of
     callers). `seconds` is how long it took to prove, `cached` whether that was in an earlier run; `certificate` is the file that was made.
     `detail` is there only for who asked for it (the HTML report): see `gate.detail`. `compared` is what only comparisons have, by the keys
     of COMPARED.
@@ -170,8 +180,13 @@ class Outcome:
         """The same outcome with other findings: those whose fate was decided."""
         return replace(self, findings=findings)
 
+    def to_report(self) -> dict[str, Any]:
+        """As reports have it: `to_dict` without what only code asks of obligations."""
+        shorter = [{**step, "obligations": [{key: one[key] for key in REPORTED} for one in step["obligations"]]} for step in self.steps]
+        return {**self.to_dict(), "steps": shorter}
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: the keys of a schedule's report first."""
+        """All of it as plain data: the keys of a schedule's report first."""
         return {
             "program": self.program,
             "verdict": self.verdict,

@@ -7,7 +7,7 @@ from layoutproof.cli.gate.detail import detail_of_rewrite
 from layoutproof.cli.gate.findings import obligation_of, of_verdict
 from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.loading import text_of
-from layoutproof.cli.gate.outcome import Kind, Outcome, Place
+from layoutproof.cli.gate.outcome import Kind, Outcome, Place, step_of
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proving import place_of_claim
 from layoutproof.lowering.remembered import verdicts_of
@@ -44,7 +44,7 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
     written = certificate is not None and status is Status.PROVED
     if certificate is not None and written:
         certify([StepRecord("rewrite", {}, rewrite, where, licences)], rewrite.old.name).save(certificate)
-    steps = ({"primitive": "rewrite", "arguments": {}, "obligations": [verdict.to_dict() for verdict in verdicts]},)
+    steps = (step_of("rewrite", {}, verdicts),)
     return Outcome(
         Kind.REWRITE,
         item.name,
@@ -53,7 +53,7 @@ def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None
         status.value,
         steps,
         tuple(findings),
-        notes.notes_of(verdicts) if status is Status.PROVED else (),
+        notes.notes_of(verdicts, "the two programs do the same") if status is Status.PROVED else (),
         notes.seconds_of(steps),
         certificate=certificate if written else None,
         detail={"schedules": [detail_of_rewrite(rewrite, where)]} if detail else None,

@@ -130,7 +130,7 @@ def before_planning(hoisting: Hoisting, folding: Folding, assumed: Sequence[str]
     for fold in folding.refused[:_MOST_REASONS]:
         worst = next(verdict for verdict in fold.verdicts if verdict.status is fold.status)
         example = counterexample_text(worst)
-        why = worst.reason if worst.reason is not None else example if example is not None else worst.claim
+        why = worst.reason if worst.reason is not None else example if example is not None else worst.claim.text
         steps = " then ".join(step_text(step) for step in fold.old)
         yield f"    not folded: {fold.value}, {steps}: {fold.status.value}: {why.splitlines()[0]}"
     if len(folding.refused) > _MOST_REASONS:
@@ -236,7 +236,7 @@ def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict],
         yield "  every value holds bit for bit what it held"
     for verdict in every:
         if verdict.status is not Status.PROVED:
-            yield f"    {_plain(verdict.claim, markup)}: {verdict_text(verdict, markup)}"
+            yield f"    {_plain(verdict.claim.text, markup)}: {verdict_text(verdict, markup)}"
             example = counterexample_text(verdict)
             if example is not None:
                 yield f"      {_plain(example, markup)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from layoutproof.cli.report import Refusal, RunReport
 from layoutproof.cli.trial import OutputTrial, Trial
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.lowering.step import Step
+from layoutproof.verify.claim import ClaimKind
 from layoutproof.verify.values.licences import Licence, names_of
 from layoutproof.verify.verdict import Status, Verdict, worst
 
@@ -155,7 +155,7 @@ def refusal_lines(refused: Refusal, markup: bool) -> Iterator[str]:
 def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
     for verdict in verdicts:
         if verdict.status is not Status.PROVED:
-            claim = escape(verdict.claim) if markup else verdict.claim
+            claim = escape(verdict.claim.text) if markup else verdict.claim.text
             # What was run and seen to differ is told in several lines; all of them belong to the claim.
             first, *rest = verdict_text(verdict, markup).split("\n")
             yield f"      {claim}: {first}"
@@ -165,11 +165,8 @@ def _not_proved(verdicts: Iterable[Verdict], markup: bool) -> Iterator[str]:
                 yield f"        {escape(example) if markup else example}"
 
 
-# Claims of these forms come by the dozen, one an access; a summary counts them. All others are told one by one.
-_KINDS = (
-    (re.compile(r"(assume|read|write) .* stays within .*"), "accesses stay within their buffers"),
-    (re.compile(r"read .* finds a value .*"), "reads find a value"),
-)
+# Claims of these kinds come by the dozen, one an access; a summary counts them. All others are told one by one.
+_KINDS = {ClaimKind.WITHIN_BUFFER: "accesses stay within their buffers", ClaimKind.DEFINED_READ: "reads find a value"}
 
 
 def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
@@ -177,8 +174,7 @@ def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
     groups: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.status is Status.PROVED:
-            kind = next((text for form, text in _KINDS if form.fullmatch(verdict.claim)), verdict.claim)
-            groups.setdefault(kind, []).append(verdict)
+            groups.setdefault(_KINDS.get(verdict.claim.kind, verdict.claim.text), []).append(verdict)
     for kind, group in groups.items():
         engines = ", ".join(f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items())
         text = f"{f'{len(group)} ' if len(group) > 1 else ''}{kind} ({engines})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.primfunc import PrimFunc
@@ -16,21 +17,23 @@ from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.illegal import counterexample_text, worst_first
 from layoutproof.lowering.pairing.question import Furthest
 from layoutproof.verify.apart import ASKED, is_asked
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import Status, Verdict
 
 ENGINE = "compare"
 REPLAY = "replay"
 
 
-def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> str:
+def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> Claim:
     """What is asked: that callers see no difference, the layouts aside."""
     return _claim(asked.old.name, asked.after.name, layouts)
 
 
-def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> str:
+def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> Claim:
     names = (after, before) if before != after else (f"{after} after", f"{before} before")
     said = "".join(f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts))
-    return f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
+    text = f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
+    return Claim(ClaimKind.SAME_END, text)
 
 
 def _stored(layout: BufferLayout) -> str:
@@ -59,7 +62,7 @@ def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
 
 def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
     """The verdict where no witness is needed: there is no input to speak of. `said` says why."""
-    return (Verdict(Status.VACUOUS, claim_of(asked, ()), ENGINE, (), said.reason, seconds=said.seconds),)
+    return (replace(said, claim=claim_of(asked, ()), engine=ENGINE),)
 
 
 def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None:
@@ -69,7 +72,7 @@ def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None
     parts = [f"the layout of {', '.join(maps)}"] if maps else []
     parts += [f"what padding of {', '.join(pads)} holds"] if pads else []
     said = [f"found, not given: {' and '.join(parts)}"] if parts else []
-    said += [ASKED] if is_asked(rewrite) else []
+    said += [ASKED.text] if is_asked(rewrite) else []
     return "; ".join(said) if said else None
 
 
@@ -77,7 +80,7 @@ def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None)
     """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with other ones."""
     first = trials[0]
     shown = worst_first(first.verdicts)[0]
-    said = [str(counterexample_text(shown))]
+    said = [_difference_text(shown)]
     if shown.engine == REPLAY:
         said += _interface_text(asked)
     inputs = _open_inputs(asked, first)
@@ -89,6 +92,13 @@ def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None)
     claim = claim_of(asked, layouts_of(asked, first))
     verdict = Verdict(Status.REFUTED, claim, shown.engine, (), reason, shown.counterexample, shown.seconds)
     return (verdict, *first.verdicts)
+
+
+def _difference_text(shown: Verdict) -> str:
+    """What was seen; of what no two results show, an access out of bounds or a race, with the claim that it refutes."""
+    text = str(counterexample_text(shown))
+    example = shown.counterexample
+    return text if example is None or "element" in example else f"{shown.claim} is refuted: {text}"
 
 
 def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
@@ -148,7 +158,7 @@ def undecided(
 
 def _doubted(verdict: Verdict) -> Verdict:
     reason = f"of the program after alone, with layouts and pad values that may be other ones: {counterexample_text(verdict)}"
-    return Verdict(Status.UNKNOWN, verdict.claim, verdict.engine, (), reason, seconds=verdict.seconds)
+    return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 
 def without_witness(asked: Asked, layouts: Sequence[BufferLayout], furthest: Furthest, seconds: float) -> tuple[Verdict, ...]:

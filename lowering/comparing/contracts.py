@@ -6,7 +6,6 @@ writes the strongest that is provable: callers may rely on it. Nothing here is e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -22,7 +21,6 @@ from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.folding import fold_constants
 from layoutproof.lowering.pad_value import PadValue
 from layoutproof.verify import codes as claims
-from layoutproof.verify.claim_kinds import code_of_claim
 from layoutproof.verify.verdict import Status, Verdict
 
 MOST_CHOICES = 10
@@ -138,9 +136,8 @@ class Choosing:
 
     def _blamed(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
         for verdict in verdicts:
-            if verdict.status is not Status.PROVED and code_of_claim(verdict.claim) in ABOUT_PADDING:
-                said = set(re.findall(r"\w+", f"{verdict.claim} {verdict.reason}"))
-                yield from (name for name in self.options if name in said or self.memories[name] in said)
+            if verdict.status is not Status.PROVED and verdict.claim.kind.code in ABOUT_PADDING:
+                yield from (name for name in self.options if not {name, self.memories[name]}.isdisjoint(verdict.claim.buffers))
 
 
 ABOUT_PADDING = frozenset({claims.PADDING_OWED, claims.PADDING_TOUCHED, claims.ASSUMED, claims.UNDEFINED_READ})

@@ -13,7 +13,6 @@ from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.trying import Asked, Trial, checked, last_values
 from layoutproof.lowering.effects import data_written
 from layoutproof.verify import codes as claims
-from layoutproof.verify.claim_kinds import code_of_claim
 from layoutproof.verify.verdict import Status, Verdict
 
 _MOST_CHOICES = 6
@@ -72,7 +71,7 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
 def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
     """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its buffer, or a race."""
-    found = (v for v in trial.verdicts if v.status is Status.REFUTED and code_of_claim(v.claim) in _ALONE)
+    found = (v for v in trial.verdicts if v.status is Status.REFUTED and v.claim.kind.code in _ALONE)
     shown = next(found, None)
     return shown if shown is not None and _is_faultless(asked) else None
 

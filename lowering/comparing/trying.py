@@ -17,7 +17,6 @@ from layoutproof.lowering.comparing.proposal import Moved, proposal
 from layoutproof.lowering.comparing.stated import Source, Term, padding_under
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify.claim_kinds import code_of_claim
 from layoutproof.verify.values.licences import Licences
 from layoutproof.verify.verdict import Status, Verdict, worst
 
@@ -165,7 +164,7 @@ def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | No
 def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
     """What is proved where pad values that were given are left open; None where nothing is, or where they were not what failed."""
     freed = tuple(replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms)
-    about = {code_of_claim(verdict.claim) for verdict in failed.verdicts if verdict.status is not Status.PROVED}
+    about = {verdict.claim.kind.code for verdict in failed.verdicts if verdict.status is not Status.PROVED}
     if freed == asked.terms or not about <= ABOUT_PADDING:
         return None
     other = replace(asked, terms=freed)

@@ -13,7 +13,8 @@ from layoutproof.verify.verdict import Status
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Whether a guard may go. `strictness` lists the licences that the proof needs, none for a proof bit for bit; `wrapped` says that
-    loads must take their index modulo the extent; `claim` and `reason` are of what is not proved.
+    loads must take their index modulo the extent; `claim` and `reason` are of what is not proved; `leaves` says that an access that
+    leaves its buffer stands in the way: a wrapped index may help.
     """
 
     status: Status
@@ -21,16 +22,12 @@ class Outcome:
     wrapped: bool = False
     claim: str | None = None
     reason: str | None = None
+    leaves: bool = False
 
     @property
     def goes(self) -> bool:
         """Whether it is proved that the guard may go."""
         return self.status is Status.PROVED
-
-    @property
-    def leaves(self) -> bool:
-        """Whether an access that leaves its buffer stands in the way: a wrapped index may help."""
-        return self.claim is not None and "stays within" in self.claim
 
     def __str__(self) -> str:
         if self.goes:

@@ -21,6 +21,7 @@ from layoutproof.lowering.padding.report import Outcome, PadValueReport, Row
 from layoutproof.lowering.padding.values import CandidateValue, candidate_values
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.step import Step, prove_step
+from layoutproof.verify.claim import ClaimKind
 from layoutproof.verify.verdict import Status
 
 
@@ -127,4 +128,4 @@ def _refused(problem: IllegalTransform) -> Outcome:
     verdict = problem.verdict
     if verdict is None:
         return Outcome(Status.UNKNOWN, claim=problem.diagnostics[0].message)
-    return Outcome(verdict.status, claim=verdict.claim, reason=verdict.reason)
+    return Outcome(verdict.status, claim=verdict.claim.text, reason=verdict.reason, leaves=verdict.claim.kind is ClaimKind.WITHIN_BUFFER)

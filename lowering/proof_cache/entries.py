@@ -1,7 +1,7 @@
 """What stands in the cache: which verdicts may be kept, and how an entry becomes a certificate that anybody can check again.
 
 A proof's entry has the rewrite's text, the licences that could be used, who proposed it (primitive, arguments, function), the factor on
-budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_dict` has them, with what they rest on. Verdicts that are
+budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_entry` has them. Verdicts that are
 refuted or not decided stand there too, or apart under `refused`.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,6 @@ from layoutproof.lowering import codes
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
     from layoutproof.verify.verdict import Verdict
-
-# What the clock, or a solver's death, had a part in says so; it may come out otherwise next time.
-_WALL = re.compile(r"\bwall:")
 
 
 class Clock:
@@ -44,14 +40,14 @@ def _cut_short() -> int:
 
 
 def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = None) -> bool:
-    """Whether verdicts, as `Verdict.to_dict` has them, would come out the same next time: no clock had a part in any of them.
+    """Whether verdicts, as `Verdict.to_entry` has them, would come out the same next time: no clock had a part in any of them.
 
     Verdicts say so themselves where it is the reason that they give. One that was reached another way after a solver had been stopped
     says nothing: `clock`, made before the first question, knows.
     """
     if clock is not None and clock.struck:
         return False
-    return not any(_WALL.search(text) for verdict in verdicts for text in (verdict.get("reason") or "", *verdict.get("rests_on", ())))
+    return not any("clock" in verdict["because"] for verdict in verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +76,10 @@ class ProofEntry:
     @staticmethod
     def of(entry: Mapping[str, Any]) -> ProofEntry:
         """Read an entry. Raises LayoutproofError for one of another form."""
+        from layoutproof.verify.verdict import Verdict
+
         try:
-            verdicts = [_verdict(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
+            verdicts = [Verdict.of_entry(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
             if not verdicts or not isinstance(entry["rewrite"], str):
                 raise ValueError("it has no obligations" if not verdicts else "its rewrite is no text")
             return ProofEntry(
@@ -129,12 +127,3 @@ def _key_of(entry: Mapping[str, Any]) -> str | None:
     if "lines" not in entry:
         return None
     return proof_key(entry["tool"], entry["effort"], entry["licences"], entry["rewrite"], entry["lines"])
-
-
-def _verdict(entry: Mapping[str, Any]) -> Verdict:
-    from layoutproof.verify.verdict import Status, Verdict
-
-    found = entry["counterexample"]
-    return Verdict(
-        Status(entry["status"]), str(entry["claim"]), str(entry["engine"]), tuple(map(str, entry["strictness"])), entry["reason"], found
-    )

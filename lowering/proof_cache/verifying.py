@@ -7,7 +7,6 @@ missing, keeps from being said again is not confirmed.
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,19 +18,15 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certificate_of, is_storable
-from layoutproof.verify.certificate.obligations import derive
-from layoutproof.verify.certificate.reading import CERTIFICATE_ENDING, Kind, Reading, broken, read_file
+from layoutproof.verify.certificate.certificate import Certificate
+from layoutproof.verify.certificate.obligations import Derived, Obligation, derive
+from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_certificate
 from layoutproof.verify.certificate.recheck import SECONDS, EngineReport, FileReport, Told, recheck, unwatched
 from layoutproof.verify.settings import settings, within
 from layoutproof.verify.values.licences import Licence
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict import Status, Verdict
 
 Entry = tuple[str, Mapping[str, Any]]
-_LINE = re.compile(r"\bline \d+\b")
-# As `verify.spot` names places.
-_SOMEWHERE = "(?:line [0-9]+|in block .+|in the store to .+|at the loop .+|at `if .+`|where .+|in `.+`|in the body of the function)"
-# A claim, its status and its licences.
-_Said = tuple[str, str, tuple[str, ...]]
 
 
 class Found(StrEnum):
@@ -123,56 +118,39 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
 
 def _certain(path: Path, entry: Mapping[str, Any], proof: ProofEntry) -> Reading:
     """What is proved, as a certificate that is read as any other one is."""
-    certificate = certificate_of(entry)
-    (step,) = certificate.steps
-    difference = _difference(proof, [(o["claim"], o["status"], tuple(o["strictness"])) for o in step["obligations"]])
-    if difference is not None:
-        return broken(str(path), [difference])
-    place = path.with_name(path.stem + CERTIFICATE_ENDING)
-    certificate.save(place)
-    reading = read_file(place)
-    reading.path = str(path)
-    reading.problems[:] = [text.replace(f"{place}, step 1", "the entry").replace(f"{place}: ", "") for text in reading.problems]
-    return reading
+    derived: list[Derived] = []
+    reading = read_certificate(str(path), Certificate.of_document(certificate_of(entry).document, str(path)), derived)
+    (step,) = derived
+    difference = _difference(proof, step.obligations)
+    return reading if difference is None else broken(str(path), [difference])
 
 
 def _open(path: Path, proof: ProofEntry) -> Reading:
     """What is refuted or not decided: the checker, which runs each counterexample, must say so again."""
     derived = derive(proof.text, "the entry", frozenset(Licence(word) for word in proof.licences))
-    difference = _difference(proof, [obligation.identity for obligation in derived.obligations])
+    difference = _difference(proof, derived.obligations)
     if difference is not None:
         return broken(str(path), [difference])
     return Reading(str(path), Kind.REWRITE, claims=len(proof.verdicts))
 
 
-def _difference(proof: ProofEntry, derived: Sequence[_Said]) -> str | None:
+def _difference(proof: ProofEntry, derived: Sequence[Obligation]) -> str | None:
     """What the checker says now and the entry does not, or the other way round; None where they say the same.
 
     How often a claim stands in either does not count: one claim of several places on one line of the user's file stands once there.
     """
-    stored = [(verdict.claim, verdict.status.value, verdict.strictness) for verdict in proof.verdicts]
     confirmed = set[int]()
-    for said in derived:
-        same = [k for k, each in enumerate(stored) if _is_same(each, said, proof.searched)]
+    for now in derived:
+        same = [k for k, stored in enumerate(proof.verdicts) if _is_same(stored, now, proof.searched)]
         if not same:
-            return f"an obligation is missing, or is another one: {said[0]} ({said[1]} when derived again)"
+            return f"an obligation is missing, or is another one: {now.claim} ({now.status.value} when derived again)"
         confirmed.update(same)
-    extra = next((each for k, each in enumerate(stored) if k not in confirmed), None)
-    return None if extra is None else f"the checker does not say so: {extra[0]} ({extra[1]})"
+    extra = next((stored for k, stored in enumerate(proof.verdicts) if k not in confirmed), None)
+    return None if extra is None else f"the checker does not say so: {extra.claim} ({extra.status.value})"
 
 
-def _is_same(stored: _Said, derived: _Said, searched: bool) -> bool:
-    status, now = stored[1], derived[1]
+def _is_same(stored: Verdict, now: Obligation, searched: bool) -> bool:
+    """Whether two answers differ in nothing but the places that their claims name: of the entry's text, or of the user's file."""
     # Where no counterexample was looked for, one may have been found now.
-    same = status == now or (not searched and (status, now) == (Status.UNKNOWN.value, Status.REFUTED.value))
-    return same and tuple(stored[2]) == tuple(derived[2]) and _is_same_claim(stored[0], derived[0])
-
-
-def _is_same_claim(stored: str, derived: str) -> bool:
-    """Whether two claims differ in nothing but how they name places: by a line of the entry's text, or of the user's file, or in words
-    where the program was not read from a file.
-    """
-    if stored == derived:
-        return True
-    first, *rest = _LINE.split(derived)
-    return stored.startswith(first) and re.fullmatch(_SOMEWHERE.join(map(re.escape, (first, *rest))), stored) is not None
+    same = stored.status is now.status or (not searched and (stored.status, now.status) == (Status.UNKNOWN, Status.REFUTED))
+    return same and stored.strictness == now.strictness and (stored.claim.kind, stored.claim.apart) == (now.claim.kind, now.claim.apart)

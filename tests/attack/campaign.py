@@ -158,7 +158,7 @@ def _cause(attempt: Attempt, verdict: Verdict | None) -> str:
     if verdict is None:
         return f"{attempt.what}: malformed"
     reason = str(verdict.reason)
-    return f"{verdict.status} [{verdict.engine}] {attempt.what}: {verdict.claim}: {reason}"
+    return f"{verdict.status} [{verdict.engine}] {attempt.what}: {verdict.claim.text}: {reason}"
 
 
 def _try_mutant(attempt: Attempt, rng: Random, tally: Tally) -> None:

@@ -111,7 +111,7 @@ class Judge:
 
     def lies(self, rewrite: GraphRewrite, interface: Interface, verdicts: Sequence[Verdict]) -> Iterator[str]:
         """What is proved of a rewrite, and is not so in a run."""
-        proved = [verdict.claim for verdict in verdicts if verdict.status is Status.PROVED]
+        proved = [verdict.claim.text for verdict in verdicts if verdict.status is Status.PROVED]
         told = {name for claim in proved if claim.endswith(CLAIM) for name in claim.removesuffix(CLAIM).split(", ")}
         ends = [claim for claim in proved if not claim.endswith(CLAIM)]
         if not told and not ends:

@@ -30,6 +30,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import Status, Verdict
 
 AS_IT_IS = IndexMap.identity(1)
@@ -44,7 +45,7 @@ def steps(body: str, results: str = "B", name: str = "f") -> PrimFunc:
 
 def statuses(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Mapping[str, Status]:
     """What is said of each value, and of the outputs."""
-    return {v.claim.removesuffix(" holds what the witness says"): v.status for v in prove_graph_rewrite(rewrite, interface)}
+    return {v.claim.text.removesuffix(" holds what the witness says"): v.status for v in prove_graph_rewrite(rewrite, interface)}
 
 
 def called_twice(graph: Graph) -> GraphRewrite:
@@ -182,7 +183,7 @@ def test_programs_on_the_way_are_well_formed() -> None:
     witness = Witness((InstanceMap(0, 0, AS_IT_IS),))
     pairs = (Rewrite(func, between, witness), Rewrite(between, func, witness))
     chain = Chain(func, tuple(StepRecord("split", {}, each, None, frozenset()) for each in pairs))
-    good = (Verdict(Status.PROVED, "it is the same", "structure"),)
+    good = (Verdict(Status.PROVED, Claim(ClaimKind.OTHER, "it is the same"), "structure"),)
     assert chain_problem(chain, func, func, (good, good)) == "step 1 leads to a program that is not well-formed"
     assert chain_problem(Chain(func, ()), func, func, ()) is None
 

@@ -56,7 +56,7 @@ def test_a_result_that_is_read_first_is_not_fresh(body: str) -> None:
     """Adding to what stands in a result, all of it or one element, is not proved to be fresh."""
     func = steps(body)
     verdict = prove_fresh(func)
-    assert verdict.status is not Status.PROVED and "before it is written" in verdict.claim
+    assert verdict.status is not Status.PROVED and "before it is written" in verdict.claim.text
     g = GraphBuilder()
     with pytest.raises(LayoutproofError, match=codes.FUNCTION_FORM):
         g.build(*g.call(func, g.input("x", (8,))))
@@ -133,7 +133,7 @@ def started(
 def test_an_init_that_comes_late_or_never_starts_nothing(func: PrimFunc) -> None:
     """Where updates come before the instance at the reduction's start, or a guard keeps that off, they read what is not written."""
     verdict = prove_fresh(func)
-    assert verdict.status is Status.REFUTED and "before it is written" in verdict.claim
+    assert verdict.status is Status.REFUTED and "before it is written" in verdict.claim.text
     g = GraphBuilder()
     with pytest.raises(LayoutproofError, match=codes.FUNCTION_FORM):
         g.build(*g.call(func, g.input("x", (4, 3))))

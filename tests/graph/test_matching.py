@@ -138,11 +138,11 @@ def test_a_function_that_computes_something_else() -> None:
     )
     found = matched(running_example(), new)
     assert isinstance(found, Verdict) and found.status is Status.UNKNOWN
-    assert found.claim.startswith("add is paired") and found.reason is not None and "is not proved to do what add does" in found.reason
+    assert found.claim.text.startswith("add is paired") and found.reason is not None and "is not proved to do what add does" in found.reason
 
 
 def test_other_inputs() -> None:
     """A graph with an input that is not there before is not paired."""
     new = replace(running_example(), inputs=(*running_example().inputs, replace(running_example().inputs[0], name="y")))
     found = matched(running_example(), new)
-    assert isinstance(found, Verdict) and found.claim.startswith("y is paired") and "no input of this name" in str(found.reason)
+    assert isinstance(found, Verdict) and found.claim.text.startswith("y is paired") and "no input of this name" in str(found.reason)

@@ -14,8 +14,9 @@ from tests.tree import ROOT
 import layoutproof as lp
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import verdict_from, verdicts_of
+from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.expected import allowed_by
+from layoutproof.verify.claim import Because, Claim, ClaimKind
 from layoutproof.verify.replay import checked
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.values.licences import ALL, IEEE
@@ -150,7 +151,7 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
     """A verdict whose reason is the wall clock is given, and asked for again."""
     memory = Kept()
     rewrite = scheduled().steps[0].rewrite
-    late = Verdict(Status.UNKNOWN, "a claim", "z3", reason="wall: killed after 30 s")
+    late = Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "a claim"), "z3", reason="killed", because=frozenset((Because.CLOCK,)))
     monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: (late,))
     with within(Settings(memory=memory)):
         assert verdicts_of(rewrite, None, ALL, True, "rewrite", {}) == (late,)
@@ -160,4 +161,4 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_verdict_and_back() -> None:
     """A verdict read back is the one that was written, questions aside."""
     (verdict, *_) = scheduled().steps[0].verdicts
-    assert verdict_from(verdict.to_dict()) == replace(verdict, queries=(), rests_on=())
+    assert Verdict.of_entry(verdict.to_entry()) == replace(verdict, queries=())

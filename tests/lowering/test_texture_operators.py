@@ -38,7 +38,7 @@ def test_by_one_work_item(path: Path) -> None:
     """Where nothing runs in parallel, all that textures ask for is proved."""
     schedule = textured(path)
     verdicts = check_texels(schedule.lower(), WIDE)
-    images = [v for v in verdicts if "is an image" in v.claim]
+    images = [v for v in verdicts if "is an image" in v.claim.text]
     assert len(images) == len(schedule.func.buffers)
     assert statuses(verdicts) == {Status.PROVED}
 

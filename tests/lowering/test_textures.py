@@ -169,7 +169,7 @@ def test_texels_of_any_shape(layout: TextureLayout) -> None:
     """With extents that are symbols, what textures ask for is proved; only the size is asked of each call."""
     verdicts = check_texels(by_texels(layout).lower(), PROFILES["16384x16384"])
     assert statuses(verdicts) == {Status.PROVED}
-    assert [v.claim for v in verdicts if "asked of every call" in v.claim]
+    assert [v.claim.text for v in verdicts if "asked of every call" in v.claim.text]
 
 
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
@@ -184,7 +184,7 @@ def test_a_work_item_for_each_texel(layout: TextureLayout) -> None:
             schedule.parallel("double", outer)
         blocks = LowerBlocks().propose(schedule.func).new
         verdicts = check_texels(FlattenBuffer().propose(blocks).new, PROFILES["16384x16384"])
-        of_loops = next(v for v in verdicts if "covers its texel" in v.claim)
+        of_loops = next(v for v in verdicts if "covers its texel" in v.claim.text)
         assert of_loops.status is expected
 
 

@@ -21,6 +21,6 @@ def test_a_right_rewrite_is_proved(path: Path) -> None:
     assert case.header.expect == "proved" and case.header.about is not None
     assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
     verdicts = prove_rewrite(case.rewrite, allowed=allowed(case)).verdicts
-    assert [(v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED] == []
+    assert [(v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED] == []
     licences = frozenset(word for v in verdicts for word in v.strictness)
     assert judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, licences=licences).difference is None

@@ -65,12 +65,12 @@ def test_the_verdict(path: Path) -> None:
     header = litmus(path).header
     verdicts = check_rewrite(litmus(path).rewrite)
     assert worst(v.status for v in verdicts).value == header.expect, [
-        (v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED
+        (v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED
     ]
     if header.expect == "proved":
         assert header.strictness is not None and strictness(verdicts) == set(header.strictness)
     else:
-        told = [f"{v.claim}: {v.reason}" for v in verdicts if v.status is not Status.PROVED]
+        told = [f"{v.claim.text}: {v.reason}" for v in verdicts if v.status is not Status.PROVED]
         assert REASONS.get(path.stem, "") in " ".join(told)
 
 

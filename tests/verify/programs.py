@@ -32,4 +32,4 @@ def statuses(verdicts: Iterable[Verdict]) -> set[Status]:
 
 def first(verdicts: Iterable[Verdict], status: Status, part: str = "") -> Verdict:
     """The first verdict with this status whose claim contains `part`."""
-    return next(v for v in verdicts if v.status is status and part in v.claim)
+    return next(v for v in verdicts if v.status is status and part in v.claim.text)

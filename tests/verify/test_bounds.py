@@ -42,7 +42,7 @@ COPY = """
 def test_concrete_accesses(extent: int, trip: int, guard: str, index: str, expected: Status) -> None:
     """A load is in bounds exactly when no iteration that happens leaves the buffer."""
     verdicts = prove_in_bounds(facts(COPY.format(extent=extent, trip=trip, guard=guard, index=index)))
-    read = next(v for v in verdicts if v.claim.startswith("read A"))
+    read = next(v for v in verdicts if v.claim.text.startswith("read A"))
     assert read.status is expected
 
 
@@ -53,8 +53,8 @@ def test_refutation_names_instance_and_line() -> None:
     assert verdict.counterexample["values"] == {"i": 13}
     assert verdict.counterexample["indices"] == [14]
     assert verdict.counterexample["extents"] == [14]
-    assert "A[i + 1]" in verdict.claim
-    assert "line 4" in verdict.claim
+    assert "A[i + 1]" in verdict.claim.text
+    assert "line 4" in verdict.claim.text
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_symbolic_accesses(index: str, expected: Status) -> None:
                 B[i, j] = A[{index}]
         """)
     )
-    assert next(v for v in verdicts if v.claim.startswith("read A")).status is expected
+    assert next(v for v in verdicts if v.claim.text.startswith("read A")).status is expected
 
 
 def test_side_condition_is_used() -> None:
@@ -125,7 +125,7 @@ GATHER = """
 def test_indices_from_data(statement: str, expected: Status) -> None:
     """An index that is loaded may be anything of its type, unless a guard on the same cell says more; arithmetic on data may wrap."""
     verdicts = prove_in_bounds(facts(GATHER.format(statement=statement)))
-    assert next(v for v in verdicts if v.claim.startswith("read A")).status is expected
+    assert next(v for v in verdicts if v.claim.text.startswith("read A")).status is expected
 
 
 def test_guard_on_a_cell_that_changes_is_forgotten() -> None:
@@ -172,7 +172,7 @@ def test_products_of_symbols(index: str, expected: Status) -> None:
                 B[i, j] = A[{index}]
         """)
     )
-    assert next(v for v in verdicts if v.claim.startswith("read A")).status is expected
+    assert next(v for v in verdicts if v.claim.text.startswith("read A")).status is expected
 
 
 def test_fused_loop_is_split_by_its_symbol() -> None:

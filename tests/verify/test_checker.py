@@ -79,7 +79,7 @@ def test_wrong_cells_are_refused(good: Rewrite, cells: IndexMap, part: str) -> N
     """A cell map that is not injective, or leaves the box, or has the wrong rank, is not accepted."""
     name = good.witness.cells[0].old_data
     verdicts = check_rewrite(replace(good, witness=replace(good.witness, cells=(CellMap(name, name, cells),))))
-    assert any(v.status is not Status.PROVED and part in v.claim for v in verdicts)
+    assert any(v.status is not Status.PROVED and part in v.claim.text for v in verdicts)
 
 
 def test_memory_that_is_not_there(good: Rewrite) -> None:
@@ -123,7 +123,7 @@ def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tu
     witness = replace(good.witness, changes_interface=declared)
     invented = replace(good, new=program(said), witness=witness)
     (open_one,) = [verdict for verdict in check_rewrite(invented) if verdict.status is not Status.PROVED]
-    assert open_one.claim.startswith("layout records")
+    assert open_one.claim.text.startswith("layout records")
     with without(Clause.RECORDS):
         assert statuses(prove_rewrite(invented).verdicts) == {Status.PROVED}
 

@@ -34,7 +34,7 @@ def open_claims(before: str, after: str, parameters: str = PLAIN) -> list[str]:
     """What is not proved of the new program's bounds and arithmetic."""
     rewrite = parse_rewrite(TEXT.format(parameters=parameters, before=before, after=after))
     verdicts = prove_rewrite(rewrite).verdicts
-    return [v.claim for v in verdicts if v.status is not Status.PROVED and ("stays within" in v.claim or "fits" in v.claim)]
+    return [v.claim.text for v in verdicts if v.status is not Status.PROVED and ("stays within" in v.claim.text or "fits" in v.claim.text)]
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def check_seed(seed: int, *, symbolic: bool) -> None:
         fault = fault_of(function, {"n": n, "m": m}, seed)
         if fault is not None:
             words = _KINDS[fault.kind]
-            to_blame = [v for v in verdicts if v.status is not Status.PROVED and any(word in v.claim for word in words)]
+            to_blame = [v for v in verdicts if v.status is not Status.PROVED and any(word in v.claim.text for word in words)]
             assert to_blame, f"seed {seed}: {fault}\n{text}"
     for verdict in verdicts:
         if verdict.status is Status.REFUTED:
@@ -254,4 +254,4 @@ def test_campaign_of_random_programs() -> None:
 def test_claims_name_buffer_and_line() -> None:
     """Each obligation about an access says which, and on what line."""
     verdicts = check_program(program(CONV))
-    assert any(re.search(r"read A\[.*\] stays within \[N, H, W, C\] \(line \d+\)", v.claim) for v in verdicts)
+    assert any(re.search(r"read A\[.*\] stays within \[N, H, W, C\] \(line \d+\)", v.claim.text) for v in verdicts)

@@ -25,7 +25,9 @@ def told(made: TexelProgram) -> tuple[Verdict, ...]:
 
 def of_write(verdicts: tuple[Verdict, ...], line: int, part: str) -> Verdict:
     """The verdict about the store on a line."""
-    return next(v for v in verdicts if v.claim.startswith("write") and part in v.claim and v.claim.endswith(f"(line {line})"))
+    return next(
+        v for v in verdicts if v.claim.text.startswith("write") and part in v.claim.text and v.claim.text.endswith(f"(line {line})")
+    )
 
 
 def agree(made: TexelProgram, sizes: tuple[Mapping[str, int], ...]) -> None:
@@ -45,13 +47,13 @@ def agree(made: TexelProgram, sizes: tuple[Mapping[str, int], ...]) -> None:
             assert covers.counterexample is not None
             assert is_clobbered(made, number, covers.counterexample), (made.text, covers)
     for verdict in verdicts:
-        if "is read by another" in verdict.claim:
+        if "is read by another" in verdict.claim.text:
             check_race(made, verdict, possible)
 
 
 def check_race(made: TexelProgram, verdict: Verdict, possible: list[Events]) -> None:
     """The verdict about one loop agrees with what happens in it."""
-    (loop,) = (name for name, _, _ in made.loops if verdict.claim.endswith(f"(line {made.loop_line(name)})"))
+    (loop,) = (name for name, _, _ in made.loops if verdict.claim.text.endswith(f"(line {made.loop_line(name)})"))
     if verdict.status is Status.PROVED:
         assert not any(loop in found.raced for found in possible), made.text
     if verdict.status is Status.REFUTED:
@@ -117,6 +119,6 @@ def test_the_programs_are_of_all_kinds() -> None:
     found: set[tuple[str, Status]] = set()
     for seed in range(2 * BATCH):
         for verdict in told(random_texel_program(seed)):
-            found |= {(part, verdict.status) for part in ("covers", "is read by another", "stays within") if part in verdict.claim}
+            found |= {(part, verdict.status) for part in ("covers", "is read by another", "stays within") if part in verdict.claim.text}
     assert {status for part, status in found if part == "covers"} == {Status.PROVED, Status.REFUTED, Status.UNKNOWN}
     assert {(part, s) for part in ("is read by another", "stays within") for s in (Status.PROVED, Status.REFUTED)} <= found

@@ -53,5 +53,5 @@ def main(A: T.Buffer((64, 4), "float32"), n: T.int32{more}):
     if n + 5 < 0:
         A[n, 0] = T.float32(0)
 """
-    (inside,) = (verdict for verdict in check_program(loads(text, "p.py")) if "stays within" in verdict.claim)
+    (inside,) = (verdict for verdict in check_program(loads(text, "p.py")) if "stays within" in verdict.claim.text)
     assert inside.status is expected

@@ -47,7 +47,7 @@ def without_places(func: PrimFunc) -> PrimFunc:
 
 def claims(func: PrimFunc) -> str:
     """Every claim about a program."""
-    return "\n".join(verdict.claim for verdict in check_program(func))
+    return "\n".join(verdict.claim.text for verdict in check_program(func))
 
 
 def test_a_line_comes_first() -> None:

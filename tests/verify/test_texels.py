@@ -33,7 +33,7 @@ def textured(body: str, *, shape: str = "(4, 32)", dtype: str = "float32", noali
 
 def told(func: PrimFunc, part: str, limits: DeviceLimits = LIMITS) -> tuple[Verdict, ...]:
     """The verdicts of one obligation."""
-    return tuple(v for v in check_texels(func, limits) if part in v.claim)
+    return tuple(v for v in check_texels(func, limits) if part in v.claim.text)
 
 
 FOUR = "T.broadcast(T.float32(1.0), 4)"
@@ -207,7 +207,7 @@ def test_symbolic_sizes_are_asked_of_every_call() -> None:
     """Sizes that some calls exceed are asked of each; the conditions say which symbols are refused."""
     func = textured("A[0, 0] = B[0, 0]", shape='("n", 4 * m )')
     (verdict,) = told(func, SIZE)
-    assert verdict.status is Status.PROVED and verdict.claim.endswith("which is asked of every call")
+    assert verdict.status is Status.PROVED and verdict.claim.text.endswith("which is asked of every call")
     conditions = size_conditions(func, LIMITS)
     assert [c.about for c in conditions] == [
         "the width of texture B, at most 16384 texels",
@@ -221,7 +221,7 @@ def test_symbolic_sizes_that_are_bounded_need_no_asking() -> None:
     """What the program assumes of its symbols keeps the texture within the limits."""
     func = textured("T.evaluate(T.assume(n <= 100))\nT.evaluate(T.assume(m <= 4096))\nA[0, 0] = B[0, 0]", shape='("n", 4 * m )')
     (verdict,) = told(func, SIZE)
-    assert verdict.status is Status.PROVED and verdict.claim == "texture B is at most 16384 by 16384 texels"
+    assert verdict.status is Status.PROVED and verdict.claim.text == "texture B is at most 16384 by 16384 texels"
     assert size_conditions(func, LIMITS) == ()
 
 
@@ -262,11 +262,11 @@ def test_an_image_has_two_or_three_axes(shape: str, expected: Status, hint: str 
     """Memory of another number of physical axes is refused, and what to add is said; nothing further is said of it."""
     zeros = ", ".join("0" for part in shape.strip("()").split(",") if part)
     verdicts = check_texels(textured(f"B[{zeros}] = T.float32(1.0)", shape=shape), LIMITS)
-    (verdict,) = (v for v in verdicts if IMAGE in v.claim)
+    (verdict,) = (v for v in verdicts if IMAGE in v.claim.text)
     assert verdict.status is expected
     if hint is not None:
         assert verdict.reason is not None and hint in verdict.reason
-        assert not [v for v in verdicts if COVERS in v.claim]
+        assert not [v for v in verdicts if COVERS in v.claim.text]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_what_nobody_looks_into() -> None:
     verdicts = check_texels(
         textured("T.call_extern('int32', 'paint', B.data)\nfor j in T.parallel(8):\n    B[0, j * 4] = T.float32(1.0)"), LIMITS
     )
-    unknown = {v.claim.partition(" (")[0] for v in verdicts if v.status is Status.UNKNOWN}
+    unknown = {v.claim.text.partition(" (")[0] for v in verdicts if v.status is Status.UNKNOWN}
     assert unknown == {"textures are reached by loads and stores only", "write B[0, j*4] covers its texel or is the only writer of it"}
 
 

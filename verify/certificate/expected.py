@@ -49,4 +49,4 @@ def _why(verdicts: Sequence[Verdict], status: Status) -> str:
     first = next((verdict for verdict in verdicts if verdict.status is status), None)
     if first is None or status is Status.PROVED:
         return f"all {len(verdicts)} obligations hold"
-    return first.claim if first.reason is None else f"{first.claim}: {first.reason.splitlines()[0]}"
+    return first.claim.text if first.reason is None else f"{first.claim}: {first.reason.splitlines()[0]}"

@@ -42,7 +42,7 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     where = (problem.where,)
     source = f"{index_map_text(given)} on [{layout.shape}]"
     if report.injective.status is not Status.PROVED or None in known:
-        return (Lemma(f"{layout.name}: one place to each index", report.injective.claim, report.injective.status, (), source=source),)
+        return (Lemma(f"{layout.name}: one place to each index", report.injective.claim.text, report.injective.status, (), source=source),)
     box = [extent for extent in known if extent is not None]
     symbols = dict.fromkeys(v for e in (*problem.shape, *box) for v in free_variables(e))
     setting = Setting(where, tuple((v.name, 0, None) for v in symbols))
@@ -51,7 +51,7 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     found: list[tuple[str, str, Evidence]] = [
         (
             "one place to each index",
-            report.injective.claim,
+            report.injective.claim.text,
             OneToOne(given.inputs, problem.shape, given.outputs, problem.where, engine),
         ),
         ("inside the box", f"every place lies within [{_listed(box)}]", NoInstance(setting, inside, _outside(given.outputs, box), engine)),

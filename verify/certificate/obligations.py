@@ -16,6 +16,7 @@ from layoutproof.ir.rewrite_text import LitmusHeader, parse_litmus, rewrite_text
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.certificate.sealing import Document, digest
+from layoutproof.verify.claim import Claim
 from layoutproof.verify.evidence import Evidence, Gathered
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
@@ -38,7 +39,7 @@ THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every cal
 class Obligation:
     """One claim with its verdict; `queries` are the texts that confirm it, `unwritten` what could not be made one, with the reason."""
 
-    claim: str
+    claim: Claim
     status: Status
     engine: str
     strictness: tuple[str, ...]
@@ -50,12 +51,12 @@ class Obligation:
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...]]:
         """What two derivations of one text agree on, whatever the versions of the engines are."""
-        return self.claim, self.status.value, self.strictness
+        return self.claim.text, self.status.value, self.strictness
 
     def to_dict(self) -> Document:
         """As a certificate has it: queries by the hash under which it keeps their texts."""
         return {
-            "claim": self.claim,
+            "claim": self.claim.text,
             "status": self.status.value,
             "engine": self.engine,
             "strictness": list(self.strictness),
@@ -126,7 +127,7 @@ def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
 def _obligations(verdicts: Sequence[Verdict], rest: Sequence[Evidence]) -> Iterator[Obligation]:
     last = next((k for k in reversed(range(len(verdicts))) if verdicts[k].engine not in _READING), len(verdicts) - 1)
     # An engine that proves several claims in one go has asked its questions for the first of them.
-    asked: dict[str, str] = {}
+    asked: dict[str, Claim] = {}
     for number, verdict in enumerate(verdicts):
         queries, unwritten = queries_of((*verdict.evidence, *(rest if number == last else ())))
         every = tuple({query.text: query for query in (*verdict.queries, *queries)}.values())

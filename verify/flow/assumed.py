@@ -12,6 +12,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import Cell, LayoutStep, layout_records
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.flow.ends import contract_value, padding_of
 from layoutproof.verify.flow.knowledge import Fact, Knowledge, is_undefined
 from layoutproof.verify.flow.world import NEW, OLD, World
@@ -25,9 +26,17 @@ from layoutproof.verify.values.properties import Identical
 class Assumed:
     """A new assumption: what it says, why it may be made (None: it may not), and whether callers have to keep it."""
 
-    text: str
+    assumption: AssumedFact
     reason: str | None
     interface: bool = False
+
+    @property
+    def claim(self) -> Claim:
+        """That it may be made."""
+        text = expr_text(_readable(self.assumption), Style.PLAIN)
+        accesses = [read.access for read in self.assumption.reads]
+        buffers = tuple(name for access in accesses for name in (access.buffer.name, access.data.name))
+        return Claim(ClaimKind.ASSUMPTION, f"the assumption {text} may be made", buffers=buffers)
 
 
 def check_assumptions(world: World, new_facts: Knowledge, old_facts: Knowledge, moved: Sources, *, loose: bool) -> Iterator[Assumed]:
@@ -38,12 +47,11 @@ def check_assumptions(world: World, new_facts: Knowledge, old_facts: Knowledge, 
     if loose:
         moved = moved.union(_stored_floats(world))
     for number, assumption in enumerate(world.new.assumptions):
-        text = expr_text(_readable(assumption), Style.PLAIN)
         if not assumption.reads:
-            yield Assumed(text, "it holds wherever the old program's assumptions do" if _holds_anyway(world, assumption) else None)
+            yield Assumed(assumption, "it holds wherever the old program's assumptions do" if _holds_anyway(world, assumption) else None)
             continue
         if _was_made(world, number, assumption, moved):
-            yield Assumed(text, "it was made before")
+            yield Assumed(assumption, "it was made before")
             continue
         facts = [fact for fact in new_facts.facts if fact.number == number]
         undefined = [fact for fact in new_facts.undefined if fact.number == number]
@@ -53,11 +61,11 @@ def check_assumptions(world: World, new_facts: Knowledge, old_facts: Knowledge, 
             and all(_follows(world, fact, old_facts.facts, moved) for fact in facts)
             and all(_follows(world, fact, old_facts.undefined, moved) for fact in undefined)
         ):
-            yield Assumed(text, "it follows from what was assumed before")
+            yield Assumed(assumption, "it follows from what was assumed before")
         elif whole and all(_is_padding(world, fact) for fact in (*facts, *undefined)):
-            yield Assumed(text, "it speaks of padding of a parameter that is laid out anew", interface=True)
+            yield Assumed(assumption, "it speaks of padding of a parameter that is laid out anew", interface=True)
         else:
-            yield Assumed(text, None)
+            yield Assumed(assumption, None)
 
 
 def _stored_floats(world: World) -> Sources:

@@ -16,6 +16,7 @@ from layoutproof.ir.map_text import parse_index_map, parse_integer
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.visit import stores_in
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.half import Half
 from layoutproof.verify.flow.knowledge import Knowledge, Known, is_closed
@@ -37,7 +38,7 @@ class End:
     """
 
     name: str
-    claim: str
+    claim: Claim
     answer: ValueAnswer
     where: Region | None = None
     is_new: bool = False
@@ -95,7 +96,7 @@ def _written_parameters(world: World) -> Iterator[Buffer]:
 def _observable(
     world: World, agreement: Agreement, new_facts: Knowledge, old_facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
 ) -> End:
-    claim = f"{data.name}: every observable cell ends with the value that it had"
+    claim = Claim(ClaimKind.SAME_END, f"{data.name}: every observable cell ends with the value that it had")
     old_data, new_data, step = world.ends_of(entry)
     name = f"{OLD}out_{data.name}"
     box = world.cells_region(world.before, old_data)
@@ -184,7 +185,8 @@ def _owed(world: World, facts: Knowledge, values: ValueProver, data: Var, entry:
     for number in range(known_steps, len(record.steps)):
         if record.steps[number].padding is not Cell.PAD_VALUE:
             continue
-        claim = f"{data.name}: padding ends with its pad value {record.steps[number].contract}"
+        what = f"{data.name}: padding ends with its pad value {record.steps[number].contract}"
+        claim = Claim(ClaimKind.OWED_PADDING, what, buffers=(data.name, new_data.name))
         if len(box.encoder.space.dims) != len(record.shape):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
         region = box.within(padding_of(record, number, box.encoder))
@@ -196,7 +198,7 @@ def _owed(world: World, facts: Knowledge, values: ValueProver, data: Var, entry:
 
 
 def _holds(
-    claim: str, name: str, facts: Knowledge, values: ValueProver, flow: Relation, tuple_name: str, region: Region, wanted: Expr | None
+    claim: Claim, name: str, facts: Knowledge, values: ValueProver, flow: Relation, tuple_name: str, region: Region, wanted: Expr | None
 ) -> End:
     if wanted is None:
         unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")

@@ -15,6 +15,7 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, is_asked
+from layoutproof.verify.claim import Because, Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.assumed import check_assumptions
@@ -59,10 +60,11 @@ def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> S
         simulator = _Simulator(rewrite, old, new, values)
         found = simulator.run()
     except (NotModelled, NotQuasiAffine, BudgetExceeded) as problem:
-        reason = getattr(problem, "reason", None) or str(problem)
-        claim = "every value has the source that it had"
+        because = frozenset(() if isinstance(problem, NotQuasiAffine) else problem.because)
+        claim = Claim(ClaimKind.SAME_VALUE, "every value has the source that it had")
         hints = simulator.hints if simulator is not None else []
-        return Simulation((Verdict(Status.UNKNOWN, claim, ENGINE, reason=reason, seconds=watch.seconds()),), hints)
+        open_one = Verdict(Status.UNKNOWN, claim, ENGINE, reason=str(problem), seconds=watch.seconds(), because=because)
+        return Simulation((open_one,), hints)
     cells, sizes = simulator.suspicion.found()
     return replace(found, hints=[*found.hints, *sizes], suspects=cells)
 
@@ -164,11 +166,10 @@ class _Simulator:
 
     def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
         for each in check_assumptions(self.world, self.full_facts, self.old_facts, agreement.moved, loose=loose):
-            claim = f"the assumption {each.text} may be made"
             if each.reason is None:
-                yield Verdict(Status.UNKNOWN, claim, ENGINE, reason="it does not follow from what the old program assumes")
+                yield Verdict(Status.UNKNOWN, each.claim, ENGINE, reason="it does not follow from what the old program assumes")
             else:
-                yield self._proved(claim, reason=each.reason)
+                yield self._proved(each.claim, reason=each.reason)
 
     def _told(self, found: Sequence[NoOps], kind: str) -> list[Verdict]:
         for each in found:
@@ -178,8 +179,8 @@ class _Simulator:
         return [v for v in verdicts if v is not None]
 
     def _regrouped(self, each: Reordered) -> Verdict:
-        claim = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
-        return self._proved(claim, each.licences)
+        what = f"the updates of {each.chains.data.name} by `{each.operator.value}` may be done in another order"
+        return self._proved(Claim(ClaimKind.SAME_VALUE, what), each.licences)
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
@@ -192,7 +193,8 @@ class _Simulator:
 
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
         watch = Stopwatch()
-        claim = f"{_place(statement)} computes what it computed before, from the same values"
+        access = statement.access
+        claim = Claim(ClaimKind.SAME_VALUE, access.text, access.place, " computes what it computed before, from the same values")
         answers: list[ValueAnswer] = []
         for pair, points in self.world.matched[statement.number]:
             for match in matcher.matches(pair, points):
@@ -201,7 +203,7 @@ class _Simulator:
                     self.suspicion.failed.append(match)
                     if answer.model is not None:
                         self.hints.append(dict(answer.model))
-                    return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds())
+                    return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds(), because=answer.because)
                 answers.append(answer)
         return self._proved_by(claim, answers, (), watch)
 
@@ -213,21 +215,22 @@ class _Simulator:
         if answer.model is not None:
             self.hints.append(dict(answer.model))
         reason = answer.reason or "the values differ"
-        return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason)
+        return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason, because=answer.because)
 
     def _extra(self, each: NoOps, which: str) -> Verdict | None:
         """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
         if each.deleted is None or each.deleted.is_empty:
             return None
         kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
-        claim = f"{kind} of {_place(each.statement)} stores the value that is there"
-        return self._proved_by(
-            claim, each.answers, [f"invariant: {name}" for name in each.invariants], proofs=tuple(each.invariants.values())
-        )
+        access = each.statement.access
+        claim = Claim(ClaimKind.SAME_END, f"{kind} of {access.text}", access.place, " stores the value that is there")
+        notes = [f"invariant: {name}" for name in each.invariants]
+        found = self._proved_by(claim, each.answers, notes, proofs=tuple(each.invariants.values()))
+        return replace(found, because=found.because | {Because.INVARIANT}) if each.invariants else found
 
     def _proved_by(
         self,
-        claim: str,
+        claim: Claim,
         answers: Sequence[ValueAnswer],
         notes: Sequence[str] = (),
         watch: Stopwatch | None = None,
@@ -235,16 +238,17 @@ class _Simulator:
     ) -> Verdict:
         """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
         licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
-        why = [_without_licences(answer) for answer in answers if answer.licences][:1]
+        why = [_without_licences(answer.model) for answer in answers if answer.licences and answer.model is not None][:1]
         every = (*answers, *proofs)
         laws = sorted({law for answer in every for law in answer.laws})
         queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
         reason = "; ".join((*notes, *why)) or None
-        return self._proved(claim, licences, reason, queries, (*notes, *laws), watch)
+        because = frozenset[Because]().union(*(answer.because for answer in every))
+        return replace(self._proved(claim, licences, reason, queries, (*notes, *laws), watch), because=because)
 
     def _proved(
         self,
-        claim: str,
+        claim: Claim,
         licences: Licences = frozenset(),
         reason: str | None = None,
         queries: tuple[SmtQuery, ...] = (),
@@ -269,15 +273,10 @@ def _may_change_zero_signs(verdicts: Sequence[Verdict]) -> bool:
     return any(Licence.NSZ.value in v.strictness for v in verdicts)
 
 
-def _without_licences(answer: ValueAnswer) -> str:
+def _without_licences(model: Mapping[str, float | int]) -> str:
     """Why the licences are needed, in words."""
-    names = " ".join(names_of(answer.licences))
-    if answer.model is None:
-        return f"holds with {names}"
-    if not answer.model:
-        return f"holds with {names}; without, the values differ"
-    values = ", ".join(f"{name} = {value}" for name, value in answer.model.items())
-    return f"holds with {names}; without: {values} breaks it"
+    values = ", ".join(f"{name} = {value}" for name, value in model.items())
+    return f"without: {values} breaks it" if values else "without, the values differ"
 
 
 def _why(match: Match) -> str:
@@ -286,7 +285,3 @@ def _why(match: Match) -> str:
         what = counted(len(match.unpaired), "load finds", "loads find")
         return f"{what} another value than before, {read.access.text} ({read.access.place}) first"
     return match.answer.reason or "the values differ"
-
-
-def _place(statement: Statement) -> str:
-    return f"{statement.access.text} ({statement.access.place})"

@@ -72,7 +72,7 @@ class Model:
                 points, missing = self._restrict(found, conditions)
                 return self._none(scene, (conditions,)) if points.is_empty() else self._found(found, points, missing)
         except BudgetExceeded as problem:
-            return no_answer(ENGINE, str(problem))
+            return no_answer(ENGINE, str(problem), *problem.because)
 
     def outside(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
         """An instance where `expr` is below `low` or above `high`."""
@@ -89,7 +89,7 @@ class Model:
         except NotQuasiAffine as problem:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
-            return no_answer(ENGINE, str(problem))
+            return no_answer(ENGINE, str(problem), *problem.because)
 
     def uncovered(self, scene: Scene, covers: Iterable[Cover], *conditions: Expr) -> Search:
         """An instance of `scene` (where every condition holds) that no cover reaches.
@@ -113,7 +113,7 @@ class Model:
                     left = coalesced(left.subtract(reached))
                 return self._all_covered(scene, conditions, tried) if left.is_empty() else self._found(found, left, missing)
         except BudgetExceeded as problem:
-            return no_answer(ENGINE, str(problem))
+            return no_answer(ENGINE, str(problem), *problem.because)
 
     def _none(self, scene: Scene, either: tuple[tuple[Expr, ...], ...]) -> Search:
         self._gathered.record(NoInstance(self._setting, scene, either, ENGINE))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from layoutproof.verify.claim import Because
 from layoutproof.verify.isl.library import isl
 from layoutproof.verify.settings import scaled
 
@@ -24,6 +25,8 @@ _SPENT = 1
 
 class BudgetExceeded(Exception):
     """isl gave up after the operations it was allowed; the answer is unknown."""
+
+    because = (Because.BUDGET,)
 
     def __init__(self, operations: int) -> None:
         super().__init__(f"isl stopped after {operations} operations")

@@ -15,6 +15,7 @@ from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, No
 from layoutproof.ir.layout_record import LayoutStep
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.contracts import is_contract, loads_of
@@ -35,8 +36,8 @@ class Assumptions:
     grown: Mapping[str, tuple[LayoutStep, ...]]
     made: set[str] = field(default_factory=set)
 
-    def added(self, item: Item, condition: Expr, scene: Scene) -> str | None:
-        """What a new assumption is, in words; None for one that holds anyway. Raises Mismatch for any other."""
+    def added(self, item: Item, condition: Expr, scene: Scene) -> Claim | None:
+        """What a new assumption is; None for one that holds anyway. Raises Mismatch for any other."""
         said = item.say(condition)
         parts = list(alternatives(said))
         outside = scene
@@ -55,7 +56,8 @@ class Assumptions:
         load, value = _identity(identity)
         assert load is not None
         text = expr_text(value, Style.PLAIN)
-        return f"what is newly assumed speaks of padding of {load.buffer.name} alone: it holds {text} at every call ({item.place})"
+        what = f"what is newly assumed speaks of padding of {load.buffer.name} alone: it holds {text} at every call"
+        return Claim(ClaimKind.ASSUMPTION, what, item.place)
 
     def _problem(self, identity: Expr, scene: Scene, outside: Scene, parts: Sequence[Expr]) -> str | None:
         load, value = _identity(identity)

@@ -14,6 +14,7 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking, is_plain
 from layoutproof.verify.lockstep.assumptions import Assumptions
@@ -141,16 +142,12 @@ class Extras:
 
     # -- what the new program adds ---------------------------------------------------------------------------------------
 
-    def check_added(self, item: Item, flattener: Flattener, scene: Scene) -> list[str]:
-        """What an added step is, in words. Raises Mismatch unless it does no harm."""
-        said: dict[str, None] = {}
-        for leaf in leaves(item, flattener, scene):
-            words = self._added(leaf)
-            if words is not None:
-                said.setdefault(words)
-        return list(said)
+    def check_added(self, item: Item, flattener: Flattener, scene: Scene) -> list[Claim]:
+        """What an added step is. Raises Mismatch unless it does no harm."""
+        found = (self._added(leaf) for leaf in leaves(item, flattener, scene))
+        return list(dict.fromkeys(claim for claim in found if claim is not None))
 
-    def _added(self, leaf: Leaf) -> str | None:
+    def _added(self, leaf: Leaf) -> Claim | None:
         node = leaf.item.node
         match node:
             case BufferStore():
@@ -166,16 +163,16 @@ class Extras:
             case _:
                 return None
 
-    def _added_store(self, leaf: Leaf, store: BufferStore) -> str | None:
+    def _added_store(self, leaf: Leaf, store: BufferStore) -> Claim | None:
         memories, item = self.memories, leaf.item
         if has_calls(store.value) or any(has_calls(i) for i in store.indices):
             raise Mismatch(f"the call {item.place} has no counterpart in the old program")
-        data = memories.new.root(store.buffer)
+        data, head = memories.new.root(store.buffer), f"the store to {store.buffer.name}"
         if memories.is_harmless(data):
-            return f"the store to {store.buffer.name} ({item.place}) reaches nothing that the old program has"
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches nothing that the old program has")
         cells = cells_of(item, store)
         if memories.outside_image(cells, leaf.scene):
-            return f"the store to {store.buffer.name} ({item.place}) fills padding that the layout brought along, and nothing else"
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " fills padding that the layout brought along, and nothing else")
         if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.scene):
             return None
-        raise Mismatch(f"the store to {store.buffer.name} ({item.place}) has no counterpart in the old program")
+        raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

@@ -31,7 +31,7 @@ from layoutproof.verify.instances import is_index_like, is_larger
 from layoutproof.verify.integers import at_least, below
 from layoutproof.verify.lockstep.scenes import Env, bind, has_calls, say
 from layoutproof.verify.lockstep.sides import Side
-from layoutproof.verify.spot import Spot
+from layoutproof.verify.spot import Place, Spot
 
 _LARGEST_LET = 64
 
@@ -54,11 +54,11 @@ class Item:
     block: str | None = None
 
     @property
-    def place(self) -> str:
+    def place(self) -> Place:
         """Where it stands, for a reason."""
         match self.node:
             case Fresh(buffer=buffer):
-                return f"where {buffer.name} is allocated"
+                return Place(f"where {buffer.name} is allocated")
             case _:
                 return Spot(self.node, self.block).place_of(self.node)
 

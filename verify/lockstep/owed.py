@@ -16,6 +16,7 @@ from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
 from layoutproof.verify.lockstep.assumptions import is_element, stored
@@ -37,9 +38,9 @@ class Owed:
     flattener: Flattener
     grown: Mapping[str, tuple[LayoutStep, ...]]
 
-    def check(self, top: Sequence[tuple[Item, bool]]) -> list[str]:
-        """What is owed and paid, in words. `top` are the new program's steps at its top, each with whether it was added."""
-        said: list[str] = []
+    def check(self, top: Sequence[tuple[Item, bool]]) -> list[Claim]:
+        """What is owed and paid. `top` are the new program's steps at its top, each with whether it was added."""
+        said: list[Claim] = []
         written = stored(self.memories)
         for old, relaid in self.memories.relaid.items():
             data = self.memories.became(old)
@@ -52,7 +53,7 @@ class Owed:
                 said.append(self._paid(data, relaid, steps[0], top))
         return said
 
-    def _paid(self, data: Var, relaid: Relaid, step: LayoutStep, top: Sequence[tuple[Item, bool]]) -> str:
+    def _paid(self, data: Var, relaid: Relaid, step: LayoutStep, top: Sequence[tuple[Item, bool]]) -> Claim:
         name = relaid.after.name
         place = next((n for n, (item, added) in enumerate(top) if added and self._writes(item, data)), None)
         if place is None:
@@ -66,7 +67,7 @@ class Owed:
         cells = cells_of(found[0].item, found[0].item.node)
         self._check_value(found[0], found[0].item.node, cells, data, step)
         self._check_coverage(found[0].scene, cells, relaid)
-        return f"every cell of the padding of {name} holds {step.contract} at the end ({found[0].item.place})"
+        return Claim(ClaimKind.OWED_PADDING, f"every cell of the padding of {name} holds {step.contract} at the end", found[0].item.place)
 
     def _writes(self, item: Item, data: Var) -> bool:
         if not isinstance(item.node, Stmt):

@@ -15,6 +15,7 @@ from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, la
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, proved
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.lockstep.asking import Asking
@@ -31,7 +32,8 @@ from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.verdict import Verdict
 
 ENGINE = "lockstep"
-SAME_ORDER = "both programs do the same things in the same order, under the same conditions"
+SAME_ORDER = Claim(ClaimKind.SAME_VALUE, "both programs do the same things in the same order, under the same conditions")
+_UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is the one that it was")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> 
             _check_records(rewrite, ())
         except Mismatch as problem:
             return Lockstep((), problem.reason)
-        return Lockstep((proved("the program is the one that it was", "structure", watch),))
+        return Lockstep((proved(_UNCHANGED, "structure", watch),))
     try:
         said, engines = _walk(rewrite, old, new, values)
     except Mismatch as problem:
@@ -60,7 +62,7 @@ def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> 
     return Lockstep(tuple(proved(claim, engine, watch) for claim in (SAME_ORDER, *said)))
 
 
-def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[list[str], list[str]]:
+def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[list[Claim], list[str]]:
     apart = _apart(rewrite)
     asking = Asking(old)
     before, after = Side.of(old, apart=apart), Side.of(new, apart=apart)

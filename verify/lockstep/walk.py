@@ -17,6 +17,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.instances import Scene
 from layoutproof.verify.integers import below
 from layoutproof.verify.lockstep.asking import Asking
@@ -43,7 +44,7 @@ _WORDS: dict[type, str] = {
 
 @dataclass(slots=True)
 class Walk:
-    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold, in words; `top` the new
+    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold; `top` the new
     program's steps at its top, each with whether it has no counterpart.
     """
 
@@ -54,7 +55,7 @@ class Walk:
     after: Flattener
     origins: Mapping[int, int]
     extras: Extras
-    said: dict[str, None] = field(default_factory=dict)
+    said: dict[Claim, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
@@ -84,8 +85,7 @@ class Walk:
             elif self._trying:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
-                for words in self.extras.check_added(new, self.after, scene):
-                    self.said.setdefault(words)
+                self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, scene)))
                 if top:
                     self.top.append((new, True))
                 news.pop(0)
@@ -307,7 +307,7 @@ class Walk:
                 if not self._is_same(old.say(a.value), new.say(b.value), scene):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
                 if has_calls(a.value):
-                    self.said.setdefault(f"the call {new.place} is made as it was")
+                    self.said.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
 
     def _assumes_the_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
         """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared part by part."""
@@ -330,8 +330,7 @@ class Walk:
     def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, scene: Scene) -> None:
         memories = self.memories
         if memories.old.root(a.buffer) in memories.missed and not self._calls(a, b):
-            for words in self.extras.check_added(new, self.after, scene):
-                self.said.setdefault(words)
+            self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, scene)))
             return
         moment = self._moment(scene)
         first, second = cells_of(old, a), cells_of(new, b)
@@ -347,7 +346,8 @@ class Walk:
         if not self._stores_the_same(moment, value, new.say(b.value)) and not self.asking.is_empty(scene):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
             raise Mismatch(f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})")
-        self.said.setdefault(f"the store to {expr_text_of(b)} ({new.place}) writes what it wrote before, in the cell that its cell became")
+        tail = " writes what it wrote before, in the cell that its cell became"
+        self.said.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))
 
     def _stores_the_same(self, moment: Moment, old: Expr, new: Expr) -> bool:
         alike = moment.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else moment.is_same

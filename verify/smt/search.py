@@ -55,7 +55,7 @@ def search_instances(
     if outcome.answer is Answer.UNSAT:
         return nothing(ENGINE)
     if outcome.answer is Answer.UNKNOWN:
-        return no_answer(ENGINE, outcome.reason or "z3 does not know")
+        return no_answer(ENGINE, outcome.reason or "z3 does not know", *outcome.because)
     names = {v.name for v in ranges} | {u.var.name for u in scene.unknowns} | {d.var.name for d in scene.dims}
     # What the model leaves open may have any value.
     return Search({name: outcome.model.get(name, 0) for name in sorted(names)}, missing is None, missing, ENGINE)

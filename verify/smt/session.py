@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from layoutproof.verify.claim import Because
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.interrupts import keep_interrupts
 
@@ -32,7 +33,7 @@ class Answer(StrEnum):
 class Outcome:
     """An answer; `model` gives integer, bit-vector (unsigned) and boolean constants their values when it is `sat`.
 
-    `reason` says why it is `unknown`.
+    `reason` says why it is `unknown`, `because` what code asks of that.
 
     `smtlib` is the query as SMT-LIB 2 text, so that other solvers can be asked.
     """
@@ -41,6 +42,7 @@ class Outcome:
     model: dict[str, int] = field(default_factory=dict)
     reason: str | None = None
     smtlib: str = ""
+    because: frozenset[Because] = frozenset()
 
 
 @cache
@@ -102,8 +104,9 @@ class Query:
         if result == z3.sat:
             return Outcome(Answer.SAT, _values(z3, solver.model()), smtlib=text)
         word = solver.reason_unknown()
-        reason = f"z3 spent its budget of {rlimit} units" if word in ("canceled", "max. resource limit exceeded") else f"z3: {word}"
-        return Outcome(Answer.UNKNOWN, reason=reason, smtlib=text)
+        stopped = word in ("canceled", "max. resource limit exceeded")
+        reason = f"z3 spent its budget of {rlimit} units" if stopped else f"z3: {word}"
+        return Outcome(Answer.UNKNOWN, reason=reason, smtlib=text, because=frozenset((Because.BUDGET,) if stopped else ()))
 
 
 def _values(z3: Any, model: Any) -> dict[str, int]:

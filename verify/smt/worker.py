@@ -34,7 +34,8 @@ class WorkerAnswer:
     """What a worker said. `model` gives bit-vector and Boolean constants as unsigned integers.
 
     `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was the clock. `missing`:
-    the solver is not installed. `spent` is the work done, in the engine's own units; after a crash all that was allowed.
+    the solver is not installed. `stopped`: it was not
+    allowed to do more. `spent` is the work done, in the engine's own units; after a crash all that was allowed.
     """
 
     answer: Answer
@@ -43,6 +44,7 @@ class WorkerAnswer:
     wall: bool = False
     missing: bool = False
     hung: bool = False
+    stopped: bool = False
     spent: int = 0
 
 
@@ -174,7 +176,8 @@ def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
         raise _Failed("answered nonsense")
     if found["answer"] == "missing":
         return WorkerAnswer(Answer.UNKNOWN, reason=str(reason), missing=True)
-    return WorkerAnswer(Answer(found["answer"]), model, None if reason is None else str(reason), spent=spent)
+    said = None if reason is None else str(reason)
+    return WorkerAnswer(Answer(found["answer"]), model, said, stopped=found.get("stopped") is True, spent=spent)
 
 
 _shared = Worker()

@@ -4,9 +4,10 @@ It stands alone (no import of this package), so that it starts fast, and loads a
 crash as its solvers do; whoever started it kills it then.
 
 Asked: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answered: `{"id": n,
-"answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, or with `"answer": "missing"` where the
-engine is not installed. Bits of a model are unsigned integers; truth values 0 and 1. Units are the engine's own and do not depend on the
-clock: z3's `rlimit`, and of bitwuzla how often it asks whether it is to stop.
+"answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, with `"stopped": true` where it was
+not allowed to do more, or with `"answer": "missing"` where the engine is not installed. Bits of a model are unsigned integers; truth
+values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`, and of bitwuzla how often it asks whether it is
+to stop.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _z3(request: dict[str, Any]) -> dict[str, Any]:
     word = solver.reason_unknown()
     stopped = word in ("canceled", "max. resource limit exceeded", "interrupted from keyboard")
     reason = f"z3 spent its budget of {request['units']} units" if stopped else f"z3: {word}"
-    return {"answer": "unknown", "model": {}, "reason": reason, "spent": spent}
+    return {"answer": "unknown", "model": {}, "reason": reason, "stopped": stopped, "spent": spent}
 
 
 def _z3_spent(statistics: Any, limit: int) -> int:
@@ -93,7 +94,7 @@ def _bitwuzla(request: dict[str, Any]) -> dict[str, Any]:
         return {"answer": "unsat", "model": {}, "reason": None, "spent": polls}
     if result != bitwuzla.Result.SAT:
         reason = f"bitwuzla spent its budget of {limit} units" if polls > limit else "bitwuzla does not know"
-        return {"answer": "unknown", "model": {}, "reason": reason, "spent": polls}
+        return {"answer": "unknown", "model": {}, "reason": reason, "stopped": polls > limit, "spent": polls}
     solver.configure_terminator(lambda: False)
     model: dict[str, int] = {}
     for term in parser.get_declared_funs():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from layoutproof.verify.claim import Because
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.licences import IEEE, Licences
 from layoutproof.verify.verdict import Status
@@ -22,8 +23,8 @@ class ValueAnswer:
     """What is known of a claim about values.
 
     `proved`: under `licences`, none of which can be left out unless a smaller set was `unknown`; `reason` then says which were.
-    `refuted`: under everything allowed; `model` was run, and refutes it. `unknown`: `reason` says why. `depends_on_clock`: a solver was
-    stopped by the clock (or died) on the way, and the answer may come out otherwise next time; it is not to be kept.
+    `refuted`: under everything allowed; `model` was run, and refutes it. `unknown`: `reason` says why. `because`: BUDGET where a
+    solver was not allowed to do more, CLOCK where one was stopped by the clock (or died) on the way; the latter is not to be kept.
 
     `model` gives variables by name the values (Python floats, integers, truth values) that refute the strictest question that failed:
     with a proof that needs licences, a case that shows that they are needed. `engine` names what decided. `queries` are what solvers
@@ -37,12 +38,17 @@ class ValueAnswer:
     model: Mapping[str, float | int] | None = None
     queries: tuple[SmtQuery, ...] = ()
     laws: tuple[str, ...] = ()
-    depends_on_clock: bool = False
+    because: frozenset[Because] = frozenset()
 
     @property
     def is_proved(self) -> bool:
         """Whether the claim holds."""
         return self.status is Status.PROVED
+
+    @property
+    def depends_on_clock(self) -> bool:
+        """Whether it may come out otherwise next time."""
+        return Because.CLOCK in self.because
 
 
 def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
@@ -57,5 +63,5 @@ def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
         licences=frozenset(licence for a in answers for licence in a.licences),
         queries=tuple(query for a in answers for query in a.queries),
         laws=tuple(dict.fromkeys(law for a in answers for law in a.laws)),
-        depends_on_clock=any(a.depends_on_clock for a in answers),
+        because=frozenset[Because]().union(*(a.because for a in answers)),
     )

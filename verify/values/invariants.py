@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.claim import Because
 from layoutproof.verify.values.answer import STRUCTURE, ValueAnswer
 from layoutproof.verify.values.budget import DEFAULT, ValueBudget
 from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences
@@ -89,7 +90,7 @@ def prove_invariant_with(
         model=next((a.model for a in answers if a.model is not None), None),
         queries=tuple(q for a in answers for q in a.queries),
         laws=tuple(dict.fromkeys(law for a in answers for law in a.laws)),
-        depends_on_clock=any(a.depends_on_clock for a in answers),
+        because=frozenset[Because]().union(*(a.because for a in answers)),
     )
 
 

@@ -32,6 +32,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call, Limit, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
+from layoutproof.verify.claim import Because
 from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.answer import ENUMERATION, LAWS, REALS, STRUCTURE, TRIALS, ValueAnswer
@@ -154,7 +155,7 @@ class Search:
     refuted: dict[Licences, Claim] = field(default_factory=dict)
     reasons: dict[Licences, str] = field(default_factory=dict)
     queries: list[SmtQuery] = field(default_factory=list)
-    clock: bool = False
+    because: frozenset[Because] = frozenset()
 
     def answer(self) -> ValueAnswer:
         """The first set that is proved, smaller ones first; refuted when the largest is."""
@@ -239,7 +240,7 @@ class Search:
         if tried is not None and tried.fails(licences).any():
             return None
         decision = self.solving.decide(rest, licences)
-        self.clock = self.clock or decision.clock
+        self.because |= decision.because
         return self._take(decision, licences) if decision.status is Status.PROVED else None
 
     @cached_property
@@ -260,7 +261,7 @@ class Search:
         return any(isinstance(n, Call) and n.function not in INTERPRETED for part in parts if part is not None for n in walk(part))
 
     def _take(self, decision: Decision, licences: Licences) -> ValueAnswer | None:
-        self.clock = self.clock or decision.clock
+        self.because |= decision.because
         if decision.status is Status.PROVED:
             assert decision.query is not None
             return ValueAnswer(Status.PROVED, licences, decision.engine, queries=(decision.query,), laws=decision.axioms)
@@ -286,7 +287,7 @@ class Search:
         if open_sets:
             reason = f"less may do, which was not decided: {self.reasons[open_sets[0]]}"
         model = self._model(self.refuted.get(IEEE), IEEE) if IEEE in self.refuted else None
-        return replace(proof, model=model, reason=reason, depends_on_clock=self.clock)
+        return replace(proof, model=model, reason=reason, because=self.because)
 
     def _is_inhabited(self, licences: Licences) -> bool:
         """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does not exist.)"""
@@ -304,13 +305,11 @@ class Search:
                 TRIALS if not self.queries else self.queries[-1].engine,
                 model=self._model(claim, self.allowed),
                 queries=tuple(self.queries),
-                depends_on_clock=self.clock,
+                because=self.because,
             )
         reason = next(iter(self.reasons.values()), _no_reason(IEEE in self.refuted))
         model = self._model(self.refuted[IEEE], IEEE) if IEEE in self.refuted else None
-        return ValueAnswer(
-            Status.UNKNOWN, IEEE, "solvers", reason=reason, model=model, queries=tuple(self.queries), depends_on_clock=self.clock
-        )
+        return ValueAnswer(Status.UNKNOWN, IEEE, "solvers", reason=reason, model=model, queries=tuple(self.queries), because=self.because)
 
     def _model(self, claim: Claim | None, licences: Licences) -> dict[str, Number] | None:
         if claim is None:

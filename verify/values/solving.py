@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.dtype import BFLOAT16
 from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.claim import Because
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder
 from layoutproof.verify.smt.query import SmtQuery
@@ -34,7 +35,7 @@ class Decision:
     reason: str | None = None
     claim: Claim | None = None
     axioms: tuple[str, ...] = ()
-    clock: bool = False
+    because: frozenset[Because] = frozenset()
 
 
 class Solving:
@@ -56,11 +57,11 @@ class Solving:
     def ask(self, engine: str, text: str, logic: str) -> WorkerAnswer:
         """One query to one engine, if the budget has room for it."""
         if self.closed:
-            return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this check is spent")
+            return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this check is spent", stopped=True)
         if engine in self._avoided or engine in self.hung:
             return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} gave no answer before", wall=True)
         if self.spent >= scaled(self.budget.question):
-            return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this question is spent")
+            return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this question is spent", stopped=True)
         said = self.worker.ask(engine, text, logic, units=scaled(self.budget.units_of(engine)), seconds=self.budget.seconds)
         self.spent += self.budget.cost_of(engine, said.spent)
         if said.hung:
@@ -74,28 +75,28 @@ class Solving:
         except NotValue as problem:
             return Decision(Status.UNKNOWN, "encoder", reason=f"{expr_text(problem.expr, Style.PLAIN)}: {problem.reason}")
         text, logic = formula.text(describe(question, licences)), formula.encoder.logic
-        clock, reasons = False, list[str]()
+        because, reasons = set[Because](), list[str]()
         for engine in self.budget.solvers:
             if engine == "bitwuzla" and BFLOAT16_SORT in text:
                 continue  # it refuses the format
             said = self.ask(engine, text, logic)
             if said.missing:
                 continue
-            clock = clock or said.wall
+            because |= {mark for mark, held in ((Because.CLOCK, said.wall), (Because.BUDGET, said.stopped)) if held}
             if said.answer is Answer.UNSAT:
                 query = SmtQuery(text, logic, engine=engine)
-                return Decision(Status.PROVED, engine, query, axioms=formula.axioms, clock=clock)
+                return Decision(Status.PROVED, engine, query, axioms=formula.axioms, because=frozenset(because))
             if said.answer is Answer.SAT:
                 if not choices_are_complete(question, licences):
                     reasons.append("too many operations of the old value may choose a zero's sign")
                     break
                 claim = Claim(question, values_of(question, said.model), 1)
                 if claim.fails(licences)[0]:
-                    return Decision(Status.REFUTED, engine, SmtQuery(text, logic, "sat", engine), claim=claim, clock=clock)
+                    return Decision(Status.REFUTED, engine, SmtQuery(text, logic, "sat", engine), claim=claim, because=frozenset(because))
                 reasons.append(f"the case that {engine} gives does not replay{_because(formula)}")
                 break
             reasons.append(said.reason if said.reason is not None else f"{engine} does not know")
-        return Decision(Status.UNKNOWN, "solvers", reason="; ".join(reasons) or "no solver was asked", clock=clock)
+        return Decision(Status.UNKNOWN, "solvers", reason="; ".join(reasons) or "no solver was asked", because=frozenset(because))
 
 
 def _because(formula: Formula) -> str:

@@ -14,4 +14,4 @@ def render_json(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, *, l
     """Each outcome as an object on a line of its own; without `lines`, for a run of one item, indented."""
     for outcome in outcomes:
         # Not `json.dump`, which is several times slower.
-        out.write(json.dumps(outcome.to_dict(), indent=None if lines else 2) + "\n")
+        out.write(json.dumps(outcome.to_report(), indent=None if lines else 2) + "\n")

@@ -102,16 +102,11 @@ def _proved(outcome: Outcome) -> Iterator[str]:
         yield from _claims(obligations)
     elif outcome.kind is not Kind.COMPARISON:
         for note in outcome.notes:
-            yield f"  {readable(note if outcome.kind is not Kind.REWRITE else _of_rewrite(note))}"
+            yield f"  {readable(note)}"
 
 
 def _name(text: str) -> str:
     return readable(text.replace("\n", "\N{REPLACEMENT CHARACTER}"))
-
-
-def _of_rewrite(note: str) -> str:
-    head = "all steps hold "
-    return f"the two programs do the same {note.removeprefix(head)}" if note.startswith(head) else note
 
 
 def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
@@ -131,20 +126,18 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
 def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The claims of a rewrite, those of one kind together; those that were not proved stand among the findings."""
     from layoutproof.cli.render.run_report import summary_lines
-    from layoutproof.lowering.remembered import verdict_from
+    from layoutproof.verify.verdict import Verdict
 
-    yield from summary_lines([verdict_from(entry) for entry in obligations if entry["status"] == "proved"], False)
+    yield from summary_lines([Verdict.of_entry(entry) for entry in obligations if entry["status"] == "proved"], False)
     yield from remarks(obligations)
 
 
 def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What proved claims rest on: licences, with what breaks the claim without them, and invariants."""
     for entry in obligations:
-        reason = entry["reason"] if entry["reason"] is not None else ""
-        if entry["status"] == "proved" and (entry["strictness"] or reason.startswith("invariant: ")):
-            licences = f"holds with {' '.join(entry['strictness'])}" if entry["strictness"] else ""
-            text = reason if licences in reason else "; ".join(part for part in (licences, reason) if part)
-            yield f"      {entry['claim']}: {text}"
+        if entry["status"] == "proved" and (entry["strictness"] or "invariant" in entry["because"]):
+            licences = f"holds with {' '.join(entry['strictness'])}" if entry["strictness"] else None
+            yield f"      {entry['claim']}: {'; '.join(part for part in (licences, entry['reason']) if part)}"
 
 
 def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
@@ -158,8 +151,9 @@ def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
         yield from excerpt(finding.place)
     if finding.drawing:
         yield from (f"    {readable(line)}" for line in finding.drawing)
-        # The drawing has the stores that differ; what is left are the inputs.
-        rest = [line for line in rest if not line.startswith(("  before: ", "  after: "))]
+        # The drawing has the stores that differ, which come first; what is left are the inputs.
+        example = finding.counterexample if finding.counterexample is not None else {}
+        rest = rest[sum(key in example for key in ("before_store", "after_store")) :]
     yield from (f"  {line}" for line in rest)
     for where, word in finding.related:
         yield f"{_name(str(where))}: note: {readable(word)}"

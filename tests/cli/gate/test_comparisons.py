@@ -22,6 +22,7 @@ from layoutproof.cli.render.gate.text import finding_lines
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
 from layoutproof.lowering.pairing.question import Furthest
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.verdict import Status, Verdict
 
 CACHE = "cache.sqlite"
@@ -188,7 +189,9 @@ def made(furthest: Furthest | None, verdict: Verdict, *layouts: BufferLayout) ->
 def test_how_far_a_search_came_is_shown() -> None:
     """What has no counterpart stands under the mark, in the file after; the line before is a related place, in its own file."""
     furthest = Furthest("nothing loads it", 0, 0, 8, 7, "A[io * 4 + ii]", "[io, ii] -> [4*io + ii]", 0)
-    compared = made(furthest, Verdict(Status.UNKNOWN, "main does what main does", "compare", (), furthest.text()))
+    compared = made(
+        furthest, Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), furthest.text())
+    )
     (finding,) = findings_of(compared)
     lines = list(finding_lines(finding))
     assert lines[0] == "after.py:8:83: error[LP230]: whether main after does what main before does is not decided: nothing loads it"
@@ -209,7 +212,7 @@ def test_how_far_a_search_came_is_shown() -> None:
 def test_contracts_in_words(pad: str | None, given: bool, said: str) -> None:
     """A layout is a line: the map, where it is from, and what its padding holds."""
     layout = BufferLayout("B", "packed", "lambda i: [i//4, i%4]", pad, False, given)
-    compared = made(None, Verdict(Status.UNKNOWN, "main does what main does", "compare", (), "why"), layout)
+    compared = made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why"), layout)
     assert layouts_of(compared) == [said, "A keeps its cells"]
     filled = replace(layout, buffer="A", stored_as="packed", pad_value="0.0")
     assert layouts_of(replace(compared, layouts=(filled,)))[0].endswith(": callers fill it")
@@ -218,11 +221,11 @@ def test_contracts_in_words(pad: str | None, given: bool, said: str) -> None:
 @pytest.mark.parametrize("status", [Status.VACUOUS, Status.UNKNOWN])
 def test_a_finding_has_the_status_of_the_whole(status: Status) -> None:
     """Whatever the worst verdict is, the finding has its status and a code for it, and the hash does not know which."""
-    compared = made(None, Verdict(status, "main does what main does", "compare", (), "why"))
+    compared = made(None, Verdict(status, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why"))
     (finding,) = findings_of(compared, allow_unknown=True)
     assert (finding.status, finding.code) == (status.value, {"vacuous": "LP231", "unknown": "LP230"}[status.value])
     assert finding.fate is (Fate.ALLOWED if status is Status.UNKNOWN else Fate.FAILS)
-    (other,) = findings_of(made(None, Verdict(Status.UNKNOWN, "another claim", "isl", (), "another reason")))
+    (other,) = findings_of(made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "another claim"), "isl", (), "another reason")))
     assert other.obligation == finding.obligation
 
 

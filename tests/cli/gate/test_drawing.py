@@ -9,6 +9,7 @@ from tests.tree import ROOT
 import layoutproof as lp
 from layoutproof.cli.gate.drawing import drawn, number
 from layoutproof.ir.rewrite_text import parse_litmus
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.replay.checked import check_rewrite
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -45,7 +46,7 @@ def test_long_texts_are_cut() -> None:
         "before_store": store,
         "after_store": None,
     }
-    lines = drawn(Verdict(Status.REFUTED, "c", "replay", counterexample=example))
+    lines = drawn(Verdict(Status.REFUTED, Claim(ClaimKind.OTHER, "c"), "replay", counterexample=example))
     assert all(len(line) < 160 for line in lines) and any("..." in line for line in lines)
     assert any("1.0" in line and "-0.0" in line for line in lines)
 

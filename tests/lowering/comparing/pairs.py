@@ -140,7 +140,7 @@ def told(found: Comparison) -> str:
     """An answer in a few lines, for a test that fails."""
     lines = [f"{found.status.value} {' '.join(found.strictness)}"]
     lines += [f"  {layout.buffer}: {layout.index_map} padded with {layout.pad_value}" for layout in found.layouts]
-    lines += [f"  {v.status.value}: {v.claim}: {v.reason}" for v in found.verdicts if v.status not in (Status.PROVED, Status.VACUOUS)]
+    lines += [f"  {v.status.value}: {v.claim.text}: {v.reason}" for v in found.verdicts if v.status not in (Status.PROVED, Status.VACUOUS)]
     return "\n".join([*lines, *([f"  furthest: {found.furthest.text()}"] if found.furthest is not None else [])])
 
 

@@ -19,7 +19,6 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify import codes as claims
-from layoutproof.verify.claim_kinds import code_of
 from layoutproof.verify.replay.search import replays
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status
@@ -85,7 +84,7 @@ def test_the_same_program_in_other_words(old: PrimFunc, new: PrimFunc) -> None:
     found = lp.compare(old, new)
     assert found.status is Status.PROVED
     assert found.layouts == () and found.strictness == ()
-    assert found.verdicts[0].claim.endswith("every observable cell ends with the value that it had")
+    assert found.verdicts[0].claim.text.endswith("every observable cell ends with the value that it had")
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
@@ -100,7 +99,7 @@ def test_a_given_layout(layout: Any) -> None:
     assert found.status is Status.PROVED
     (stored,) = found.layouts
     assert (stored.buffer, stored.layout_given, stored.pad_value) == ("B", True, None)
-    assert f"with B stored as `{stored.index_map}`" in found.verdicts[0].claim
+    assert f"with B stored as `{stored.index_map}`" in found.verdicts[0].claim.text
 
 
 def test_a_layout_in_names_of_axes() -> None:
@@ -185,7 +184,7 @@ def test_parameters_that_may_overlap_do_not_once_one_moves() -> None:
     found = lp.compare(func(TWO, "for i in range(14):\n    B[i] = A[i]", apart=False), COPY_TILED, layouts=FOURS)
     assert found.status is Status.PROVED and found.rewrite is not None
     assert found.rewrite.new.attrs.get(APART) is True
-    assert any("do not overlap" in f"{verdict.claim} {verdict.reason}" for verdict in found.verdicts)
+    assert any("do not overlap" in f"{verdict.claim.text} {verdict.reason}" for verdict in found.verdicts)
 
 
 def test_that_parameters_do_not_overlap_is_asked_where_it_takes_that() -> None:
@@ -235,7 +234,7 @@ def test_a_difference_is_seen(old: PrimFunc, new: PrimFunc, layouts: Mapping[str
     assert found.status is Status.REFUTED
     first = found.verdicts[0]
     assert first.reason is not None and said in first.reason and "the same shape in both programs" in first.reason
-    assert code_of(first.status, first.claim) == claims.OTHER_END
+    assert first.code == claims.OTHER_END
     assert found.rewrite is None or (first.counterexample is not None and replays(found.rewrite, first.counterexample))
 
 

@@ -14,6 +14,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choosing, LastStored, options_of
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -170,9 +171,9 @@ def test_options_begin_with_what_the_program_assumes() -> None:
     assert options_of(new, b, LastStored()) == ("undef",)
 
 
-def unproved(claim: str) -> tuple[Verdict, ...]:
+def unproved(kind: ClaimKind, *buffers: str) -> tuple[Verdict, ...]:
     """A claim that is open."""
-    return (Verdict(Status.UNKNOWN, claim, "test", reason="not known"),)
+    return (Verdict(Status.UNKNOWN, Claim(kind, "a claim", buffers=buffers), "test", reason="not known"),)
 
 
 def test_a_failure_moves_the_contract_that_it_names() -> None:
@@ -180,10 +181,10 @@ def test_a_failure_moves_the_contract_that_it_names() -> None:
     options: Mapping[str, tuple[str | None, ...]] = {"A": (None, "undef"), "B": ("0", "undef")}
     choosing = Choosing(options, {"A": "A_data", "B": "B_data"})
     assert choosing.first() == {"A": None, "B": "0"}
-    assert choosing.next(unproved("B_data: padding ends with its pad value 0")) == {"A": None, "B": "undef"}
-    assert choosing.next(unproved("read A[i] stays off padding (line 3)")) == {"A": "undef", "B": "undef"}
-    assert choosing.next(unproved("every value has the source that it had")) == {"A": "undef", "B": "0"}
-    assert choosing.next(unproved("every value has the source that it had")) is None
+    assert choosing.next(unproved(ClaimKind.OWED_PADDING, "B_data")) == {"A": None, "B": "undef"}
+    assert choosing.next(unproved(ClaimKind.OFF_PADDING, "A", "A_data")) == {"A": "undef", "B": "undef"}
+    assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) == {"A": "undef", "B": "0"}
+    assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) is None
 
 
 def test_choices_are_bounded() -> None:
@@ -191,7 +192,7 @@ def test_choices_are_bounded() -> None:
     options = {f"A{k}": (None, "undef", "0") for k in range(6)}
     choosing = Choosing(options, {name: name for name in options})
     tried = [choosing.first()]
-    while (found := choosing.next(unproved("both programs do the same things"))) is not None:
+    while (found := choosing.next(unproved(ClaimKind.SAME_VALUE))) is not None:
         tried.append(found)
     assert len(tried) == MOST_CHOICES
     assert len({tuple(choice.items()) for choice in tried}) == MOST_CHOICES

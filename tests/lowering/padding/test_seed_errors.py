@@ -58,7 +58,7 @@ def test_negations_that_become_a_disjunction_change_six_points() -> None:
 def test_the_disjunction_needs_padding_of_zeros(contract: str, held: str, status: Status) -> None:
     """As a rewriting of conditions the document's step is wrong; that all six points read padding, which holds zeros, is what saves it."""
     verdicts = check_rewrite(parse_rewrite(rewritten(contract, held)), allowed=IEEE)
-    assert worst(v.status for v in verdicts) is status, [(v.claim, v.reason) for v in verdicts if v.status is not Status.PROVED]
+    assert worst(v.status for v in verdicts) is status, [(v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED]
 
 
 def test_the_flagship_reads_out_of_bounds_at_three_points() -> None:
@@ -67,6 +67,6 @@ def test_the_flagship_reads_out_of_bounds_at_three_points() -> None:
     assert outside == [(3, 2, 2), (3, 3, 1), (3, 3, 2)]
     (path,) = (path for path in ROWS if path.stem == "roadmap_convolution")
     refuted = [v for v in check_rewrite(litmus(path).rewrite) if v.status is Status.REFUTED]
-    (found,) = (v for v in refuted if v.claim.startswith("read A["))
+    (found,) = (v for v in refuted if v.claim.text.startswith("read A["))
     assert found.counterexample is not None
     assert tuple(found.counterexample["values"][name] for name in ("io", "ii", "f")) in outside

@@ -238,7 +238,7 @@ def test_channels_of_any_number_of_rows(each: Pass) -> None:
         line.startswith(f'{name}[T.Cast("int64", i) + T.Cast("int64", j_0) * T.Cast("int64", n)] = ') for line in lines_of(rewrite.new)
     )
     assert_same_results(schedule.original, rewrite.new, symbols={"n": 3})
-    undecided = [v.claim for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
+    undecided = [v.claim.text for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
     assert undecided == []
 
 

@@ -12,6 +12,7 @@ from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.evidence import Covered, Digits, Gathered, NoInstance, OneToOne, Setting, Unsaid, Unwritten
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Dim, Guard, Scene
@@ -208,8 +209,8 @@ def test_nothing_is_kept_unless_somebody_records() -> None:
 
 def test_verdicts_compare_without_their_evidence() -> None:
     """Evidence is no part of what a verdict says."""
-    bare = Verdict(Status.PROVED, "c", "isl")
-    assert bare == Verdict(Status.PROVED, "c", "isl", evidence=(Unwritten("a", "b"),))
+    bare = Verdict(Status.PROVED, Claim(ClaimKind.OTHER, "c"), "isl")
+    assert bare == Verdict(Status.PROVED, Claim(ClaimKind.OTHER, "c"), "isl", evidence=(Unwritten("a", "b"),))
     assert "evidence" not in bare.to_dict()
 
 

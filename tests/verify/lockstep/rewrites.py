@@ -66,12 +66,12 @@ def accepted(found: Lockstep) -> list[str]:
     assert found.reason is None, found.reason
     assert found.verdicts
     assert {v.status for v in found.verdicts} == {Status.PROVED}
-    return [v.claim for v in found.verdicts]
+    return [v.claim.text for v in found.verdicts]
 
 
 def refused(found: Lockstep, part: str) -> str:
     """The reason of a walk that did not, which says `part`."""
-    assert found.reason is not None, [v.claim for v in found.verdicts]
+    assert found.reason is not None, [v.claim.text for v in found.verdicts]
     assert not found.verdicts
     assert part in found.reason, found.reason
     return found.reason

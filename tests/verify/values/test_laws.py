@@ -34,7 +34,12 @@ def test_the_committed_proofs_are_of_these_laws(name: str) -> None:
     committed, made = LemmaFile.load(FOLDER / name), lemma_file(name, lambda name, query: None)
     assert [lemma.name for lemma in committed.lemmas] == [lemma.name for lemma in made.lemmas]
     for there, here in zip(committed.lemmas, made.lemmas, strict=True):
-        assert (there.claim, there.status, there.strictness, there.queries) == (here.claim, here.status, here.strictness, here.queries)
+        assert (there.claim, there.status, there.strictness, there.queries) == (
+            here.claim,
+            here.status,
+            here.strictness,
+            here.queries,
+        )
         assert (there.counterexample is None) == (there.status is Status.PROVED)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Outcome
+from layoutproof.cli.gate.outcome import REPORTED, Fate, Finding, Outcome
 from layoutproof.cli.render.gate.html.pieces import Pieces
 
 _LONGEST_SUB = 240
@@ -82,7 +82,8 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _step(step: Mapping[str, Any], pieces: Pieces) -> list[Any]:
     """A step that others share, and the seconds, which are its own."""
-    obligations = [{name: value for name, value in one.items() if name not in ("seconds", "counterexample")} for one in step["obligations"]]
+    shown = [name for name in REPORTED if name not in ("seconds", "counterexample")]
+    obligations = [{name: one[name] for name in shown if name in one} for one in step["obligations"]]
     seconds = sum(float(one.get("seconds") or 0.0) for one in step["obligations"])
     return [pieces.shared({**step, "obligations": obligations}), round(seconds, 6)]
 

@@ -1,0 +1,67 @@
+"""Every claim that the checker makes is of a kind, and what is refuted has the code that people can look it up by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.tree import ROOT
+
+from layoutproof.ir.rewrite_text import parse_litmus
+from layoutproof.verify import codes
+from layoutproof.verify.certificate.expected import allowed_by
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.spot import Place
+from layoutproof.verify.verdict import Status, Verdict
+
+REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "proofs" / "accepted").glob("*.py"))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_each_claim_has_a_kind(part: int) -> None:
+    """No claim about the rewrites of the repository is without a kind of its own."""
+    for path in REWRITES[part::8]:
+        litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
+        allowed = allowed_by(litmus.header.strictness)
+        for verdict in prove_rewrite(litmus.rewrite, litmus.header.where, allowed=allowed).verdicts:
+            assert verdict.claim.kind is not ClaimKind.OTHER, f"{path.name}: {verdict.claim}"
+
+
+@pytest.mark.parametrize("kind", ClaimKind)
+def test_the_code_of_a_verdict(kind: ClaimKind) -> None:
+    """What is refuted is told by its kind; what is unknown or vacuous by that."""
+    claim = Claim(kind, "words")
+    assert Verdict(Status.REFUTED, claim, "test", counterexample={}).code == kind.code
+    assert Verdict(Status.UNKNOWN, claim, "test", reason="why").code == codes.UNDECIDED
+    assert Verdict(Status.VACUOUS, claim, "test", reason="why").code == codes.VACUOUS
+
+
+def test_each_code_has_a_kind() -> None:
+    """Every code that a claim can have is that of a kind."""
+    kinds = {value for name, value in vars(codes).items() if name.isupper() and isinstance(value, str) and "LP210" <= value <= "LP226"}
+    assert {kind.code for kind in ClaimKind} == {*kinds, codes.VACUOUS}
+
+
+def test_a_claim_at_a_place() -> None:
+    """The text names the place; what stays the same elsewhere leaves a line out, and words for a place only where claims are compared."""
+    lined = Claim(ClaimKind.SAME_END, "every extra instance of B[vi]", Place("line 7", 7), " stores the value that is there")
+    worded = Claim(ClaimKind.SAME_END, "every extra instance of B[vi]", Place("in block b"), " stores the value that is there")
+    assert str(lined) == "every extra instance of B[vi] (line 7) stores the value that is there"
+    assert lined.steady == "every extra instance of B[vi] stores the value that is there" and worded.steady == worded.text
+    assert lined.apart == worded.apart
+
+
+def test_a_verdict_that_is_kept() -> None:
+    """A verdict read back from what was kept of it has all that code asks."""
+    claim = Claim(ClaimKind.NO_RACE, "no two iterations meet", Place("line 7", 7), buffers=("A", "A_data"))
+    verdict = Verdict(
+        Status.REFUTED, claim, "isl", reason="they do", counterexample={"i": 1}, seconds=0.5, rests_on=("a law",),
+        because=frozenset((Because.CLOCK, Because.BUDGET)), related=((3, "write A[0]"),),
+    )  # fmt: skip
+    assert Verdict.of_entry(verdict.to_entry()) == verdict
+
+
+def test_there_are_rewrites() -> None:
+    """The folders that the first test reads are there."""
+    assert len(REWRITES) > 80 and all(isinstance(path, Path) for path in REWRITES)
