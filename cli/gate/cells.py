@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.picture import Picture, lay_out
+from layoutproof.cli.plot.picture import Picture, lay_out
 from layoutproof.ir.buffer import axis_groups
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate

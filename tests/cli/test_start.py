@@ -13,9 +13,10 @@ import click
 import pytest
 from tests.lowering.small_operators import small_text
 
-from layoutproof.cli import output, recheck
+from layoutproof.cli import output
+from layoutproof.cli.commands import recheck
 from layoutproof.cli.main import cli
-from layoutproof.cli.picture import MAX_CELLS
+from layoutproof.cli.plot.picture import MAX_CELLS
 from layoutproof.verify.certificate.recheck import SECONDS
 from layoutproof.verify.smt.engines import ENGINES
 from layoutproof.verify.verdict import Status
