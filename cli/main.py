@@ -17,6 +17,7 @@ import click
 from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.leaving import leave_with
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 EXIT_USAGE = 2
@@ -115,7 +116,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return end.exit_code
     except LayoutproofError as problem:
         for diagnostic in problem.diagnostics:
-            click.echo(_readable(diagnostic.render()), err=True)
+            click.echo(readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
         problem.show()
@@ -124,11 +125,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     return result if isinstance(result, int) else 0
-
-
-def _readable(text: str) -> str:
-    """A message without what would steer a terminal, which a file's name may have in it."""
-    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _prepare_streams() -> None:

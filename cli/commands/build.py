@@ -76,7 +76,6 @@ def build_command(request: BuildRequest) -> int:
 
 
 def _built(request: BuildRequest) -> BuildResult:
-    """What was proved and written. Raises LayoutproofError for bad input."""
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.output import check_writable, say, write_files
     from layoutproof.cli.progress import stages

@@ -67,7 +67,10 @@ class VerifyRequest:
 def info_command(place: Path | None, output_format: str, output: Path | None) -> int:
     """Say where the cache is, how large it is, and what it holds."""
     path = _path(place)
-    found = _looked_at(path) if is_there(path) else None
+    found = None
+    if is_there(path):
+        with _Opened(path) as store:
+            found = store.there()
     _say(output_format, output, render.info_to_dict(path, found, tool_digest()), lambda: render.render_info(path, found))
     return 0
 
@@ -208,11 +211,6 @@ class _Opened:
         self._said.append(diagnostic)
         if diagnostic.code == CACHE_ENTRY:
             say([diagnostic])
-
-
-def _looked_at(path: Path) -> Info:
-    with _Opened(path) as store:
-        return store.there()
 
 
 def _say(output_format: str, output: Path | None, data: dict[str, Any], text: Callable[[], str]) -> None:

@@ -103,7 +103,6 @@ def plan_command(asked: PlanOptions) -> int:
 
 
 def _plan(request: Request, options: Options) -> int:
-    """Plan, prove, run, write and tell."""
     from layoutproof.cli.gate.known import remembered
     from layoutproof.cli.output import exit_code, say, tell, write_files
     from layoutproof.cli.plan.planning import planned

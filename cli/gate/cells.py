@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import cycle, product
+from itertools import cycle
 from math import prod
 from typing import Any
 
@@ -227,9 +227,3 @@ def _backwards(
         padding.append(report.padding.predicate)
         shape = box
     return _Backwards(tuple(inverses), tuple(padding), logical)
-
-
-def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int | list[int]]]:
-    """Every shown cell of a picture's data by its physical index, with its number."""
-    indices = product(*(level["shown"] for level in data["levels"]))
-    yield from zip(indices, data["cells"], strict=True)

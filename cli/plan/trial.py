@@ -135,7 +135,6 @@ def _distance(mine: Array, theirs: Array) -> float:
 
 
 def _timed(graph: Graph, kernels: Kernels, inputs: Mapping[str, Array]) -> tuple[tuple[Array, ...], float]:
-    """The outputs of a graph, and the seconds of its shortest run."""
     outputs = run_graph(graph, inputs, runner=kernels, mover=kernels.move)
     shortest, begin = float("inf"), perf_counter()
     for _ in range(_RUNS):

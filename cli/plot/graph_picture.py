@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from layoutproof.cli.plan.moves import layout_in, moves_in, with_operator
-from layoutproof.cli.sizes import bytes_text
+from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model import Call
 from layoutproof.graph.planning.candidates import operator_name
 from layoutproof.graph.planning.layouts import Layout, is_plain

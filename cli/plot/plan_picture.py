@@ -8,7 +8,7 @@ from pathlib import Path
 from layoutproof.cli.plan.limits import Left
 from layoutproof.cli.plan.report import PlanReport
 from layoutproof.cli.plot.graph_picture import Column, column_of
-from layoutproof.cli.sizes import bytes_text
+from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import counted
 

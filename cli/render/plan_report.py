@@ -14,7 +14,7 @@ from layoutproof.cli.plan.moves import with_operator
 from layoutproof.cli.plan.report import PlanReport
 from layoutproof.cli.plan.trial import TOLERANCE, GraphTrial, OutputComparison
 from layoutproof.cli.render.text import counterexample_text, verdict_text
-from layoutproof.cli.sizes import bytes_text
+from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.fold import Folding
 from layoutproof.graph.hoist import Hoisting
 from layoutproof.graph.planning.explained import Remaining

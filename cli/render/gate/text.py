@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome, Place
 from layoutproof.cli.gate.summary import Summary
 from layoutproof.cli.render.gate.wording import plural
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import counted
 
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow", "error": "bold red"}
@@ -38,16 +39,6 @@ def render_outcome(outcome: Outcome, *, alone: bool, styled: Styled = plain) -> 
     if not alone and not outcome.findings and outcome.verdict is not None:
         return f"{_word(outcome.verdict, styled):<8} {_name(outcome.name)}\n"
     return "\n".join(_lines(outcome, alone, styled)) + "\n"
-
-
-def readable(text: str) -> str:
-    """A text without what would steer a terminal: names of files and words of exceptions are anybody's. Lines and tabs stay.
-
-    Lone surrogates stay as well; they are bytes of a file's name, which streams write as escapes.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def render_summary(summary: Summary, styled: Styled = plain) -> str:
