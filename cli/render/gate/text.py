@@ -64,9 +64,8 @@ def _word(status: str | None, styled: Styled) -> str:
 
 
 def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
-    word = "error" if outcome.verdict is None else outcome.verdict
     title = outcome.program if alone and outcome.kind is Kind.TRACE else outcome.name
-    yield f"{_name(title)}: {styled(word, STYLES[word])}"
+    yield f"{_name(title)}: {styled(outcome.word, STYLES[outcome.word])}"
     if outcome.kind is Kind.COMPARISON:
         yield from (f"  {readable(note)}" for note in outcome.notes)
     elif outcome.kind is Kind.REWRITE and outcome.steps:

@@ -11,11 +11,6 @@ from layoutproof.cli.render.gate.html.pieces import Pieces
 _LONGEST_SUB = 240
 
 
-def word_of(outcome: Outcome) -> str:
-    """The verdict's word; `error` where the input is wrong."""
-    return "error" if outcome.verdict is None else outcome.verdict
-
-
 def codes_of(outcome: Outcome) -> list[str]:
     """The codes of its findings, those that fail the run first, each once."""
     ordered = sorted(outcome.findings, key=lambda finding: finding.fate is not Fate.FAILS)
@@ -31,7 +26,7 @@ def row_of(outcome: Outcome, codes: dict[str, int], body: int) -> list[Any]:
     return [
         outcome.name,
         outcome.kind.value,
-        word_of(outcome),
+        outcome.word,
         int(not outcome.passes),
         numbers,
         steps,
