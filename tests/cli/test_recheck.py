@@ -7,12 +7,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests import own_proofs
 from tests.cli.calling import Caller
 from tests.cli.schema import RECHECK
 from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
-from layoutproof.cli import own_proofs
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.smt import engines
 from layoutproof.verify.smt.query import SmtQuery

@@ -1,4 +1,4 @@
-"""Writes the tool's own lemmas, for whoever wants to check it: `python -m layoutproof.cli.own_proofs [--check] FOLDER`.
+"""Writes the tool's own lemmas, which are kept under proofs/: `python -m tests.own_proofs [--check] FOLDER`.
 
 `make proofs` calls it. With `--check` nothing is written, and a file that is not as it would be written is an error: a rule that was
 changed without its lemma shows.
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     check = "--check" in arguments
     folders = [argument for argument in arguments if argument != "--check"]
     if len(folders) != 1:
-        print("usage: python -m layoutproof.cli.own_proofs [--check] FOLDER", file=sys.stderr)
+        print("usage: python -m tests.own_proofs [--check] FOLDER", file=sys.stderr)
         return 2
     different = []
     for name, file in files():
