@@ -62,11 +62,11 @@ format: $(VENV)/.ready-dev
 	$(BIN)/ruff format .
 
 proofs: $(VENV)/.ready-dev
-	@$(BIN)/python -m layoutproof.cli.own_proofs proofs
+	@$(BIN)/python -m tests.own_proofs proofs
 	@$(BIN)/python -m layoutproof.verify.lawbook proofs/laws
 
 recheck: $(VENV)/.ready-dev
-	@$(BIN)/python -m layoutproof.cli.own_proofs --check proofs
+	@$(BIN)/python -m tests.own_proofs --check proofs
 	@$(BIN)/layoutproof recheck proofs
 
 bench: $(VENV)/.ready-dev

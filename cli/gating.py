@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -21,7 +21,7 @@ from layoutproof.cli.gate.comparisons import recall as recall_compared
 from layoutproof.cli.gate.discover import find_items
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.judge import judge
-from layoutproof.cli.gate.known import store_of
+from layoutproof.cli.gate.known import cache_place, store_of
 from layoutproof.cli.gate.limits import Limits
 from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.policy import Policy, read_codes
@@ -33,20 +33,17 @@ from layoutproof.cli.gate.signals import Stopped, stop_on_signals
 from layoutproof.cli.gate.spool import Spool
 from layoutproof.cli.gate.summary import Summary
 from layoutproof.cli.gate.targets import check_targets
+from layoutproof.cli.options import GateOptions, number_of_jobs
 from layoutproof.cli.output import writing
-from layoutproof.cli.recheck import number_of_jobs
 from layoutproof.cli.render.gate.json_lines import render_json
 from layoutproof.cli.render.gate.text import STYLES, render_outcome, render_summary, render_text
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.lowering.proof_cache.places import place_of
-from layoutproof.verify.values.licences import Licences
 
 Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
 
-SECONDS = 600.0
+SECONDS = 600.0  # for an item, where there are several, and nobody has said how long it may take
 _MEGABYTE = 1 << 20
 _MOST_NOTES = 20  # on entries of a baseline that are needed no more
-FORMATS = ("text", "json", "junit", "sarif", "github", "html")
 _STREAMED = ("text", "json")  # printed while outcomes come in
 _WHOLE = ("json", "html")  # which show every obligation
 _ELSEWHERE = {
@@ -61,108 +58,63 @@ _COLOURS: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a run was asked for.
+class Work:
+    """What a run checks, and who does it.
 
-    `paths`, `traces` and `function` are as `find_items` takes them. `form` is the format of what is printed, or written to `output`;
-    `reports` are further formats with their files. `stable` leaves out what differs between runs that find the same. `write_baseline` is
-    where the findings of this run are to be written as known ones. `patient`: nobody has said how long an item may take. `items`, where
-    they are given, are what is checked, and `paths` the files that they name.
+    `paths`, `traces` and `function` are as `find_items` takes them. `items`, where they are given, are what is checked, and `paths` the
+    files that they name; `witness` is where the rewrite is written that a comparison finds.
     """
 
     paths: tuple[Path, ...]
-    traces: tuple[Path, ...]
-    function: str | None
+    traces: tuple[Path, ...] = ()
+    function: str | None = None
+    items: tuple[Item, ...] | None = None
+    witness: Path | None = None
+    workers: int | None = 1
+    shard: str | None = None
+    dask: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run's options as they were given, its work, and what is made of both: how items are judged, ended and counted."""
+
+    asked: GateOptions
+    work: Work
     options: Options
     limits: Limits
     policy: Policy
-    shard: Shard | None = None
-    form: str = "text"
-    output: Path | None = None
-    reports: tuple[tuple[str, Path], ...] = ()
-    stable: bool = False
-    write_baseline: Path | None = None
-    patient: bool = True
-    items: tuple[Item, ...] | None = None
-
-    @property
-    def keeps_baseline(self) -> bool:
-        """Whether a baseline is read or written, for which all outcomes are looked at once more."""
-        return self.write_baseline is not None or self.policy.baseline is not None
+    shard: Shard | None
 
 
-def request_of(
-    *,
-    paths: Sequence[Path],
-    traces: Sequence[Path],
-    function: str | None,
-    certificate: Path | None,
-    allowed: Licences,
-    budget: float,
-    select: Sequence[str],
-    ignore: Sequence[str],
-    allow_unknown: bool,
-    baseline: Path | None,
-    write_baseline: Path | None,
-    workers: int | None,
-    shard: str | None,
-    timeout: float | None,
-    memory: int | None,
-    dask: str | None,
-    cache: Path | None,
-    no_cache: bool,
-    stable: bool,
-    form: str,
-    output: Path | None,
-    reports: Sequence[tuple[str, Path]],
-    items: tuple[Item, ...] | None = None,
-    witness: Path | None = None,
-) -> Request:
-    """The request that the options of `layoutproof check` make, or, with `items`, those of `layoutproof compare`.
-
-    Raises LayoutproofError or click.UsageError for options that make none.
-    """
-    if cache is not None and no_cache:
-        raise click.UsageError("--cache and --no-cache contradict each other.")
-    jobs = number_of_jobs(workers)
-    known = Baseline.load(baseline) if baseline is not None else None
+def request_of(asked: GateOptions, work: Work) -> Request:
+    """The request that options make. Raises LayoutproofError or click.UsageError for those that make none."""
+    place = cache_place(asked.cache, asked.no_cache)
+    known = Baseline.load(asked.baseline) if asked.baseline is not None else None
     options = Options(
-        licences=tuple(sorted(allowed)),
-        effort=budget,
-        detail="html" in {form, *(kind for kind, _ in reports)},
-        cache=None if no_cache else str(place_of(str(cache) if cache is not None else None)),
-        certificate=str(certificate) if certificate is not None else None,
-        witness=str(witness) if witness is not None else None,
+        licences=tuple(sorted(asked.allowed)),
+        effort=asked.budget,
+        detail="html" in asked.forms,
+        cache=place,
+        certificate=str(asked.certificate) if asked.certificate is not None else None,
+        witness=str(work.witness) if work.witness is not None else None,
     )
-    return Request(
-        tuple(paths),
-        tuple(traces),
-        function,
-        options,
-        Limits(jobs, timeout or None, memory * _MEGABYTE if memory is not None else None, dask),
-        Policy(read_codes(select), read_codes(ignore), allow_unknown, known),
-        parse_shard(shard) if shard is not None else None,
-        form,
-        output,
-        tuple(reports),
-        stable,
-        write_baseline,
-        patient=timeout is None,
-        items=items,
-    )
+    memory = asked.memory * _MEGABYTE if asked.memory is not None else None
+    limits = Limits(number_of_jobs(work.workers), asked.timeout or None, memory, work.dask)
+    policy = Policy(read_codes(asked.select), read_codes(asked.ignore), asked.allow_unknown, known)
+    return Request(asked, work, options, limits, policy, parse_shard(work.shard) if work.shard is not None else None)
 
 
-def run_gate(request: Request) -> int:
-    """Do what is asked, and return the exit code. Raises LayoutproofError for a request that cannot be met."""
+def run_gate(asked: GateOptions, work: Work) -> int:
+    """Do what is asked, and return the exit code. Raises LayoutproofError or click.UsageError for what cannot be done."""
+    request = request_of(asked, work)
     try:
         os.getcwd()
     except FileNotFoundError as problem:
         raise error(codes.FILE_ACCESS, "the working directory is not there any more") from problem
-    reports = ((f"--report {form}", path) for form, path in request.reports)
-    made = ((f"--{name}", Path(path) if path is not None else None) for name, path in _made(request.options))
-    targets = (("--output", request.output), *made, ("--write-baseline", request.write_baseline), *reports)
-    baseline = request.policy.baseline
-    check_targets(targets, (*request.paths, *request.traces), Path(baseline.path) if baseline is not None else None)
+    reports = ((f"--report {form}", path) for form, path in asked.reports)
+    made = (("--certificate", asked.certificate), ("--witness", work.witness), ("--write-baseline", asked.write_baseline))
+    check_targets((("--output", asked.output), *made, *reports), (*work.paths, *work.traces), asked.baseline)
     try:
         with stop_on_signals(), Spool() as spool:
             return _run(request, spool)
@@ -171,25 +123,20 @@ def run_gate(request: Request) -> int:
         return stopped.exit_code
 
 
-def _made(options: Options) -> tuple[tuple[str, str | None], ...]:
-    """The files that judging an item makes, by their options."""
-    return ("certificate", options.certificate), ("witness", options.witness)
-
-
 def _run(request: Request, spool: Spool) -> int:
-    summary = Summary()
+    summary, asked = Summary(), request.asked
     first = tuple(islice(_items(request), 2))
     alone = len(first) == 1
-    if request.options.certificate is not None and len(first) > 1:
+    if asked.certificate is not None and len(first) > 1:
         raise error(codes.CERTIFICATE_OF_MANY, "a certificate is of one schedule, gate or rewrite; here are several")
     items = _items(request) if len(first) > 1 else iter(first)
     live = _Live(request, alone)
     # A bar and the report do not stand on one terminal at one time.
     held = live.form is not None and sys.stderr.isatty() and not alone
-    kept_for_later = held or live.form is None or bool(request.reports) or request.keeps_baseline
+    kept_for_later = held or live.form is None or bool(asked.reports or asked.baseline or asked.write_baseline)
     for outcome in _outcomes(request, items, alone):
         judged = request.policy.apply(outcome)
-        kept = timeless(judged) if request.stable else judged
+        kept = timeless(judged) if asked.stable else judged
         summary.add(kept)
         if not held:
             live.tell(kept)
@@ -203,22 +150,22 @@ def _run(request: Request, spool: Spool) -> int:
 
 
 def _items(request: Request) -> Iterator[Item]:
-    items = iter(request.items) if request.items is not None else find_items(request.paths, request.traces, request.function)
+    work = request.work
+    items = iter(work.items) if work.items is not None else find_items(work.paths, work.traces, work.function)
     return items if request.shard is None else request.shard.of(items)
 
 
 def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[Outcome]:
     limits = replace(request.limits, workers=1) if alone else request.limits
-    if request.patient and limits.workers > 1:
+    if request.asked.timeout is None and limits.workers > 1:
         limits = replace(limits, seconds=SECONDS)
-    whole = alone or not {request.form, *(form for form, _ in request.reports)}.isdisjoint(_WHOLE)
-    options = replace(request.options, brief=not whole)
+    options = replace(request.options, brief=not alone and request.asked.forms.isdisjoint(_WHOLE))
     store = store_of(options)
     if store is not None and not store.usable and limits.dask is None:
         options = replace(options, cache=None)  # said once, and not by each worker
     # Counting reads the files once more, which is quick, and done only for who looks at the bar.
     total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
-    known = partial(recall_compared if request.items is not None else recall, options=options)
+    known = partial(recall_compared if request.work.items is not None else recall, options=options)
     outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
     return watched(outcomes, total)
 
@@ -227,7 +174,8 @@ class _Live:
     """What is printed while outcomes come in: text and JSON, which need not wait for the end."""
 
     def __init__(self, request: Request, alone: bool) -> None:
-        self.form = request.form if request.output is None and request.form in _STREAMED else None
+        form = request.asked.output_format
+        self.form = form if request.asked.output is None and form in _STREAMED else None
         self.alone = alone
 
     def tell(self, outcome: Outcome) -> None:
@@ -250,9 +198,10 @@ def _styled(text: str, style: str) -> str:
 
 
 def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> None:
-    printed = request.form in _STREAMED and request.output is None
-    forms = [] if printed else [(request.form, request.output)]
-    for form, path in (*forms, *request.reports):
+    asked = request.asked
+    printed = asked.output_format in _STREAMED and asked.output is None
+    forms = [] if printed else [(asked.output_format, asked.output)]
+    for form, path in (*forms, *asked.reports):
         renderer = _renderer(form, alone)
         if path is None:
             renderer(spool, summary, sys.stdout)
@@ -260,16 +209,16 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
             with writing(path) as file:
                 renderer(spool, summary, file)
     baseline = request.policy.baseline
-    if baseline is not None and request.shard is None and request.write_baseline is None:
+    if baseline is not None and request.shard is None and asked.write_baseline is None:
         unneeded = baseline.stale(spool)
         for entry in unneeded[:_MOST_NOTES]:
             click.echo(f"note: the baseline's entry {entry.code} {entry.name} is needed no more", err=True)
         if len(unneeded) > _MOST_NOTES:
             click.echo(f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True)
-    if request.write_baseline is not None:
+    if asked.write_baseline is not None:
         known = Baseline.of(spool)
-        known.save(request.write_baseline)
-        click.echo(f"{request.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True)
+        known.save(asked.write_baseline)
+        click.echo(f"{asked.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True)
 
 
 def _renderer(form: str, alone: bool) -> Renderer:
@@ -280,6 +229,3 @@ def _renderer(form: str, alone: bool) -> Renderer:
     module, name = _ELSEWHERE[form]
     renderer: Renderer = getattr(import_module(module), name)
     return renderer
-
-
-__all__ = ["FORMATS", "Request", "run_gate"]

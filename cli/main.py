@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
 
 import click
 
 from layoutproof import __version__
 from layoutproof.cli import codes
 from layoutproof.cli.leaving import leave_with
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 EXIT_USAGE = 2
@@ -25,30 +25,22 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
-class _Entry(NamedTuple):
-    """Where a command stands, and what the list of commands says of it."""
-
-    module: str
-    attribute: str
-    summary: str
-
-
 # A command's file is loaded when the command is called or asked for help; its own imports stand inside its function. So help loads no
 # solver, and `map` no compiler's driver.
 _COMMANDS = {
-    "build": _Entry("layoutproof.cli.build", "build_command", "Prove and lower a program, and write it as C or OpenCL."),
-    "cache": _Entry("layoutproof.cli.cache", "cache", "What the proof cache holds: look, clear, check again."),
-    "check": _Entry("layoutproof.cli.check", "check_command", "Prove schedules, gates and rewrites, one or thousands."),
-    "compare": _Entry("layoutproof.cli.compare", "compare_command", "Prove that one program does what another one does."),
-    "demo": _Entry("layoutproof.cli.demo", "demo", "The whole story on a real convolution, in a minute."),
-    "devices": _Entry("layoutproof.cli.devices", "devices_command", "List the OpenCL devices and what they can do."),
-    "draw": _Entry("layoutproof.cli.draw", "draw", "Draw a layout: cells, what they hold, padding."),
-    "explain": _Entry("layoutproof.cli.explain", "explain_command", "What a message's code means, with an example."),
-    "map": _Entry("layoutproof.cli.map", "map_command", "Is an index map injective? Its shape, padding, inverse."),
-    "pad-values": _Entry("layoutproof.cli.pad_values", "pad_values", "Which pad values would make guards unnecessary."),
-    "plan": _Entry("layoutproof.cli.plan", "plan_command", "Lay a graph's operators out with the fewest layout rewrites."),
-    "recheck": _Entry("layoutproof.cli.recheck", "recheck_command", "Check certificates again, with other solvers."),
-    "run": _Entry("layoutproof.cli.run", "run", "Prove, lower, compile and run a program, and compare."),
+    "build": "Prove and lower a program, and write it as C or OpenCL.",
+    "cache": "What the proof cache holds: look, clear, check again.",
+    "check": "Prove schedules, gates and rewrites, one or thousands.",
+    "compare": "Prove that one program does what another one does.",
+    "demo": "The whole story on a real convolution, in a minute.",
+    "devices": "List the OpenCL devices and what they can do.",
+    "draw": "Draw a layout: cells, what they hold, padding.",
+    "explain": "What a message's code means, with an example.",
+    "map": "Is an index map injective? Its shape, padding, inverse.",
+    "pad-values": "Which pad values would make guards unnecessary.",
+    "plan": "Lay a graph's operators out with the fewest layout rewrites.",
+    "recheck": "Check certificates again, with other solvers.",
+    "run": "Prove, lower, compile and run a program, and compare.",
 }
 
 
@@ -63,8 +55,8 @@ class _Commands(click.Group):
         """The command of a name, None where there is none."""
         if cmd_name not in _COMMANDS:
             return None
-        entry = _COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(entry.module), entry.attribute)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"layoutproof.cli.commands.{module}"), f"{module}_command")
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -80,7 +72,7 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, none of them loaded."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in _COMMANDS.items()])
+            formatter.write_dl(list(_COMMANDS.items()))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -124,7 +116,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return end.exit_code
     except LayoutproofError as problem:
         for diagnostic in problem.diagnostics:
-            click.echo(_readable(diagnostic.render()), err=True)
+            click.echo(readable(diagnostic.render()), err=True)
         return EXIT_USAGE
     except click.ClickException as problem:
         problem.show()
@@ -133,11 +125,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
     return result if isinstance(result, int) else 0
-
-
-def _readable(text: str) -> str:
-    """A message without what would steer a terminal, which a file's name may have in it."""
-    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _prepare_streams() -> None:

@@ -1,15 +1,36 @@
-"""Options that several commands share. What becomes of their texts stands in `values`: this file loads fast."""
+"""Options that several commands share, and how a command takes them. It loads fast: what becomes of their texts stands in `values`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from layoutproof.verify.values.licences import Licences
+
+Decorator = Callable[[Any], Any]
+Request = TypeVar("Request")
+LARGEST_SEED = (1 << 63) - 1
+GATE_FORMATS = ("text", "json", "junit", "sarif", "github", "html")
+
+
+def takes(kind: type[Request]) -> Callable[[Callable[[Request], int]], Callable[..., int]]:
+    """For a command that takes what click has read as one object, a dataclass with a field for each option."""
+
+    def decorate(command: Callable[[Request], int]) -> Callable[..., int]:
+        @wraps(command)
+        def called(**options: Any) -> int:
+            return command(kind(**options))
+
+        return called
+
+    return decorate
 
 
 def file_path(text: str | Path) -> Path:
@@ -22,23 +43,87 @@ def file_path(text: str | Path) -> Path:
     return Path(text)
 
 
+class Number(click.FloatRange):
+    """A number of a range; `nan`, which is in none and which no comparison keeps out, is refused."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """The number. Raises click.BadParameter."""
+        number = super().convert(value, parameter, context)
+        if number != number:
+            self.fail(f"{value} is no number.", parameter, context)
+        return number
+
+
+def _group(*options: Decorator) -> Decorator:
+    """Several options as one, in the order in which help lists them."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 output_option = click.option("-o", "--output", type=file_path, metavar="FILE", help="Write there instead of printing.")
 
 
-def format_option(*formats: str) -> Callable[[Any], Any]:
+def format_option(*formats: str) -> Decorator:
     """`--format`, the first being the default."""
     return click.option(
         "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True, help="Form of the output."
     )
 
 
+result_options = _group(format_option("text", "json"), output_option)
 size_option = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated.")
+seed_option = click.option("--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Of the made-up data.")
+function_option = click.option("--function", metavar="NAME", help="Which function, where the program has several.")
+trace_option = click.option("--trace", "trace_path", type=file_path, metavar="TRACE.json", help="A schedule to apply first.")
+certificate_option = click.option(
+    "--certificate", type=file_path, metavar="FILE", help="Write what was proved there, for `layoutproof recheck`."
+)
+cache_options = _group(
+    click.option("--cache", type=file_path, metavar="PLACE", help="The proof cache: an .sqlite file, or a shared folder."),
+    click.option("--no-cache", is_flag=True, help="Prove everything anew."),
+)
+jobs_option = click.option(
+    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes to use; as many as there are cores unless said."
+)
 
 
-def strictness_option(help: str) -> Callable[[Any], Any]:
-    """`--strictness`: which float licences proofs may use."""
-    return click.option(
-        "--strictness", "allowed", callback=_read_strictness, default="reals", show_default=True, metavar="LICENCES", help=help
+def number_of_jobs(jobs: int | None) -> int:
+    """What was asked for, or one for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if jobs is None else jobs
+
+
+def target_options(device: str) -> Decorator:
+    """What code is generated, and for which device, which `device` says more of."""
+    return _group(
+        click.option("--target", type=click.Choice(["c", "opencl"]), default="c", show_default=True, help="What code is generated."),
+        click.option("--device", metavar="NAME", help=f"The OpenCL device{device}: a part of its name, as `devices` lists it."),
+        click.option(
+            "--device-profile", "profile", metavar="WxH", help="Also refuse images that are larger, in texels, such as 16384x16384."
+        ),
+    )
+
+
+def proof_options(strictness: str) -> Decorator:
+    """What proofs may use, and where they are written; `strictness` is the help of the first."""
+    return _group(
+        click.option(
+            "--strictness",
+            "allowed",
+            callback=_read_strictness,
+            default="reals",
+            show_default=True,
+            metavar="LICENCES",
+            help=strictness,
+        ),
+        click.option(
+            "--budget", type=Number(0.001, 1000), default=1.0, show_default=True, metavar="FACTOR", help="A factor on all budgets."
+        ),
+        certificate_option,
     )
 
 
@@ -50,3 +135,68 @@ def _read_strictness(context: click.Context, parameter: click.Parameter, text: s
         return parse_licences(text)
     except ValueError as problem:
         raise click.BadParameter(str(problem)) from problem
+
+
+policy_options = _group(
+    click.option("--select", multiple=True, metavar="CODES", help="Only these codes fail the run: LP222, or LP2 for all that begin so."),
+    click.option("--ignore", multiple=True, metavar="CODES", help="These codes fail no run."),
+    click.option("--allow-unknown", is_flag=True, help="What is neither proved nor refuted fails no run."),
+    click.option("--baseline", type=file_path, metavar="FILE", help="Known findings, which fail no run."),
+    click.option("--write-baseline", type=file_path, metavar="FILE", help="Write this run's findings there, as known ones."),
+)
+
+
+def limit_options(timeout: str, memory: str) -> Decorator:
+    """When an item is ended; both help texts are given."""
+    return _group(
+        click.option("--timeout", type=Number(0, 1_000_000), metavar="SECONDS", help=timeout),
+        click.option("--memory", type=click.IntRange(64), metavar="MB", help=memory),
+    )
+
+
+def _read_reports(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> tuple[tuple[str, Path], ...]:
+    """`FORMAT=FILE` as pairs. Raises click.BadParameter for other texts."""
+    found: list[tuple[str, Path]] = []
+    for text in texts:
+        form, equals, path = text.partition("=")
+        if form not in GATE_FORMATS or not equals or not path:
+            raise click.BadParameter(f"{text!r} is not FORMAT=FILE with a format of {', '.join(GATE_FORMATS)}")
+        found.append((form, file_path(path)))
+    return tuple(found)
+
+
+report_options = _group(
+    click.option("--stable", is_flag=True, help="Leave out times and cache hits: runs that find the same give the same bytes."),
+    format_option(*GATE_FORMATS),
+    output_option,
+    click.option(
+        "--report", "reports", multiple=True, callback=_read_reports, metavar="FORMAT=FILE", help="A further report of the same run."
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateOptions:
+    """The options that `check` and `compare` share: of proofs, policy, limits, cache and reports."""
+
+    allowed: Licences
+    budget: float
+    certificate: Path | None
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    allow_unknown: bool
+    baseline: Path | None
+    write_baseline: Path | None
+    timeout: float | None
+    memory: int | None
+    cache: Path | None
+    no_cache: bool
+    stable: bool
+    output_format: str
+    output: Path | None
+    reports: tuple[tuple[str, Path], ...]
+
+    @property
+    def forms(self) -> set[str]:
+        """The formats of everything that is printed or written."""
+        return {self.output_format, *(form for form, _ in self.reports)}

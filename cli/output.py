@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+
+import click
 
 from layoutproof.cli import codes
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import Diagnostic, error
 from layoutproof.verify.whole_files import Content, check_place, write_whole_files, writing_whole
 
 if TYPE_CHECKING:
@@ -21,6 +24,15 @@ if TYPE_CHECKING:
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
+Found = TypeVar("Found")
+FoundIn = TypeVar("FoundIn", contravariant=True)
+
+
+class Render(Protocol[FoundIn]):
+    """Something as text; with `markup`, styled by rich's."""
+
+    def __call__(self, found: FoundIn, /, *, markup: bool = False) -> str:
+        """The text, whole lines."""
 
 
 def exit_code(status: Status) -> int:
@@ -71,6 +83,12 @@ def check_writable(path: Path) -> None:
     check_place(path, codes.OUTPUT)
 
 
+def check_output(path: Path | None) -> None:
+    """The same of a file that is written only where one is named."""
+    if path is not None:
+        check_writable(path)
+
+
 def make_folder(path: Path) -> None:
     """Make a folder where there is none. Raises LayoutproofError where that cannot be done."""
     if not path.is_dir():
@@ -89,3 +107,24 @@ def emit(text: str, path: Path | None) -> None:
         write_file(path, text.encode(errors="backslashreplace"))
     else:
         sys.stdout.write(text)
+
+
+def json_text(data: object) -> str:
+    """Plain data as a JSON file has it."""
+    return json.dumps(data, indent=2) + "\n"
+
+
+def tell(found: Found, form: str, output: Path | None, to_data: Callable[[Found], object], render: Render[Found]) -> None:
+    """What was found, as JSON or as text, into a file or on standard output, where the text is styled."""
+    if form == "json":
+        emit(json_text(to_data(found)), output)
+    elif output is not None:
+        emit(render(found), output)
+    else:
+        show(render(found, markup=True))
+
+
+def say(diagnostics: Iterable[Diagnostic]) -> None:
+    """Messages on standard error."""
+    for diagnostic in diagnostics:
+        click.echo(diagnostic.render(), err=True)

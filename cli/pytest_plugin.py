@@ -225,7 +225,6 @@ def _text(findings: Iterable[Finding], config: pytest.Config) -> str:
 
 
 def _reason(findings: Iterable[Finding], config: pytest.Config) -> str:
-    """Findings in a line each."""
     from layoutproof.cli.render.gate.text import finding_lines
 
     return "; ".join(next(iter(finding_lines(_shown(finding, config)))) for finding in findings)

@@ -1,19 +1,16 @@
-"""How the texts of options become values: index maps, sizes, and the function of a program file."""
+"""How the texts of options become values: index maps and sizes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.loading import read_program
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_strings import layout_map
 from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 
 MAX_EXTENT = (1 << 31) - 1
@@ -47,8 +44,3 @@ def read_sizes(items: Sequence[str]) -> dict[str, int]:
             raise error(codes.SIZE, f"--size {item}: sizes go up to {MAX_EXTENT}")
         sizes[name] = int(value)
     return sizes
-
-
-def choose_function(path: Path, name: str | None) -> PrimFunc:
-    """The program's only function, or the named one. Raises LayoutproofError with the names there are."""
-    return read_program(str(path), name)

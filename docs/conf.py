@@ -4,6 +4,8 @@ Pages are Markdown, readable as they are; the reference of the Python API is rea
 """
 
 import re
+import sys
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
@@ -60,6 +62,10 @@ def _signature(
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx before it reads a page."""
+    """Called by Sphinx before it reads a page, and before it looks which there are: those of the codes are made here."""
+    sys.path.insert(0, str(Path(app.srcdir).parent))
+    from docs.code_pages import write_pages
+
+    write_pages(Path(app.srcdir) / "codes")
     app.connect("autodoc-process-docstring", _as_literals)
     app.connect("autodoc-process-signature", _signature)

@@ -63,7 +63,7 @@ def flow(func: PrimFunc, given: Layouts) -> Layouts:
         _check_clean(func, statement, maps)
     for name, index_map in maps.items():
         check_injective(func, find_buffer(func, name), index_map)
-    return {name: index_map for name, index_map in maps.items() if not _is_plain(index_map)}
+    return {name: index_map for name, index_map in maps.items() if index_map.outputs != index_map.inputs}
 
 
 def fitted(func: PrimFunc, name: str, index_map: IndexMap) -> IndexMap:
@@ -80,10 +80,6 @@ def _open(statement: Statement, maps: Layouts) -> Iterator[Access]:
     for access in statement.accesses:
         if access.buffer.name not in maps and any(other.buffer.name in maps for other in statement.accesses):
             yield access
-
-
-def _is_plain(index_map: IndexMap) -> bool:
-    return index_map.outputs == index_map.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +316,6 @@ def _check_clean(func: PrimFunc, statement: Statement, maps: Layouts) -> None:
 
 
 def _images(access: Access, maps: Layouts) -> list[Affine]:
-    """The indices of an access in the layout of its array."""
     index_map = maps.get(access.buffer.name)
     indices = access.indices if index_map is None else index_map.map_indices(access.indices)
     return [normal(index, access.extents) for index in indices]

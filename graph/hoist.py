@@ -21,7 +21,7 @@ from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, Seq, Stmt, seq
+from layoutproof.ir.stmt import Block, Seq, Stmt, seq
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.effects import data_read, data_written
@@ -125,7 +125,7 @@ _Found = tuple[Stmt, Lift]
 def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
     """On which side a nest can be lifted, the parameter and the temporary; None where it cannot."""
     stores, loads = list(stores_in(nest)), list(dict.fromkeys(load.buffer for load in loads_in(nest)))
-    if len(stores) != 1 or len(loads) != 1 or not (_is_copy(stores[0]) or _marked(nest)):
+    if len(stores) != 1 or len(loads) != 1 or not (isinstance(stores[0].value, BufferLoad) or _marked(nest)):
         return None
     others = [other for other in nests if other is not nest]
     source, target = loads[0], stores[0].buffer
@@ -135,10 +135,6 @@ def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
     if source in temporaries and target in func.buffers and not _touched(others, target) and _written(others, source):
         return Side.AFTER, target, source
     return None
-
-
-def _is_copy(store: BufferStore) -> bool:
-    return isinstance(store.value, BufferLoad)
 
 
 def _marked(nest: Stmt) -> bool:

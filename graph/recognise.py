@@ -187,7 +187,6 @@ def _read(func: PrimFunc, store: _Store, source: Buffer, fill: _Store | None) ->
 
 
 def _covers(store: _Store) -> bool:
-    """Whether a store writes each element of its array."""
     return is_bijective(store.writes, store.extents) and box_of(store.writes, store.extents) == shape_of(store.buffer)
 
 

@@ -88,7 +88,6 @@ def last_uses(graph: Graph) -> list[list[str]]:
 
 
 def _take(step: Step, values: dict[str, Array], runner: Runner, mover: Mover, fill: Filling) -> None:
-    """Run a step."""
     operands = [values[name] for name in step.operands]
     made = _made(step, operands, runner, mover, fill)
     for value, array in zip(step.results, made, strict=True):

@@ -11,7 +11,6 @@ from layoutproof.ir.expr import Expr, FloatImm, IntImm, const
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Undef
 
-Scalar = Expr
 _LARGEST = 1 << 1023
 
 

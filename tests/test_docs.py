@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.code_pages import write_pages
 from docs.generate import PAGES
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
@@ -24,13 +25,13 @@ from tests.tree import ROOT, code_files
 pytestmark = pytest.mark.pages
 
 DOCS = ROOT / "docs"
-FILES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+CODES = DOCS / "codes"  # made when the site is built
+FILES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and CODES not in path.parents)
 NAMES = [path.relative_to(DOCS).as_posix() for path in FILES]
 
 # Pages that one reader follows in one folder, in this order.
 TUTORIAL = [f"tutorial/{name}.md" for name in ("index", "map", "schedule", "failure", "padding", "gate", "ci")]
-# The examples of codes are run, each in a folder of its own, by the test of `explain`.
-ALONE = [name for name in NAMES if name not in TUTORIAL and not name.startswith("codes/")]
+ALONE = [name for name in NAMES if name not in TUTORIAL]
 # Commands of other programs that a page may show.
 OTHERS = ("pytest", "git", "pip", "make", "pre-commit", "python", "dask")
 
@@ -103,12 +104,21 @@ def test_page(reader: Reader, name: str) -> None:
     reader.follow(DOCS / name)
 
 
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of codes as the site has them."""
+    folder = tmp_path_factory.mktemp("codes")
+    write_pages(folder)
+    return folder
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_links_lead_somewhere(name: str) -> None:
+def test_links_lead_somewhere(name: str, codes: Path) -> None:
     """Every link names a file of ours that is there, and a heading in it if it names one."""
     page = DOCS / name
     for file, heading in links(page):
         target = (page.parent / file).resolve() if file else page
+        target = codes / target.name if target.parent == CODES else target
         assert target.exists(), file
         assert not heading or heading in anchors(target), f"{file}#{heading}"
 
@@ -136,7 +146,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
             if block.language == "{toctree}":
                 folder = Path(name).parent
                 named |= {(folder / line).as_posix() for line in block.text.split("\n") if line and not line.startswith(":")}
-    assert {name.removesuffix(".md") for name in NAMES} == named
+    assert {*(name.removesuffix(".md") for name in NAMES), "codes/index"} == named
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -62,7 +62,7 @@ class Tally:
     def add(self, outcome: Outcome, now: float) -> None:
         """Count an outcome that came at `now`, in seconds of the monotonic clock."""
         self.done += 1
-        self.verdicts["error" if outcome.verdict is None else outcome.verdict] += 1
+        self.verdicts[outcome.word] += 1
         self._last = now
         if not self._samples or now - self._samples[-1][0] >= _STRETCH_SECONDS / _SAMPLES:
             self._samples.append((now, self.done))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import cycle, product
+from itertools import cycle
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.picture import Picture, lay_out
+from layoutproof.cli.plot.picture import Picture, lay_out
 from layoutproof.ir.buffer import axis_groups
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
@@ -227,9 +227,3 @@ def _backwards(
         padding.append(report.padding.predicate)
         shape = box
     return _Backwards(tuple(inverses), tuple(padding), logical)
-
-
-def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int | list[int]]]:
-    """Every shown cell of a picture's data by its physical index, with its number."""
-    indices = product(*(level["shown"] for level in data["levels"]))
-    yield from zip(indices, data["cells"], strict=True)

@@ -101,7 +101,6 @@ def _origin(compared: Comparison, given: bool) -> str:
 
 
 def _written(func: PrimFunc) -> frozenset[str]:
-    """The parameters that a function stores to, by name."""
     stored = {node.buffer.data for node in walk(func.body) if isinstance(node, BufferStore)}
     return frozenset(buffer.name for buffer in func.buffers if buffer.data in stored)
 

@@ -15,7 +15,7 @@ from layoutproof.cli.gate.known import remembered, store_of
 from layoutproof.cli.gate.loading import function_of, text_of
 from layoutproof.cli.gate.notes import details, remarks_of
 from layoutproof.cli.gate.outcome import Kind, Outcome, Place
-from layoutproof.cli.gate.schedules import REPORT, timeless
+from layoutproof.cli.gate.schedules import REPORT, difference
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.source import Source
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
@@ -98,7 +98,6 @@ def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcom
 
 
 def _texts(item: Item) -> tuple[str, str]:
-    """The programs' texts as they are now. Raises LayoutproofError."""
     return text_of(item.program), text_of(item.path)
 
 
@@ -197,8 +196,4 @@ def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
     except (KeyError, TypeError, ValueError, AttributeError, LayoutproofError) as problem:
         return f"it is of another form: {problem}", True
     now = _outcome(item, compared, (first, second), options.detail)
-    if timeless(now).to_dict() == timeless(kept).to_dict():
-        return None, True
-    if now.verdict != kept.verdict:
-        return f"it says {kept.verdict}, and compared again it is {now.verdict}", lasting
-    return "it says other things than it does when the programs are compared again", lasting
+    return difference(now, kept, "compared"), lasting

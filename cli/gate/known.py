@@ -6,7 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+import click
 
 from layoutproof.cli.gate.items import Options
 from layoutproof.ir.diagnostic import Diagnostic
@@ -66,3 +69,10 @@ def _say(diagnostic: Diagnostic) -> None:
     """Tell of trouble with the cache on standard error: the run goes on without it."""
     sys.stderr.write(f"{diagnostic.render()}\n")  # in one piece: workers write there at one time
     sys.stderr.flush()
+
+
+def cache_place(cache: Path | None, no_cache: bool) -> str | None:
+    """Where proofs are kept, None where they are not. Raises click.UsageError for options that contradict each other."""
+    if cache is not None and no_cache:
+        raise click.UsageError("--cache and --no-cache contradict each other.")
+    return None if no_cache else str(place_of(None if cache is None else str(cache)))

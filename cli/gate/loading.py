@@ -81,16 +81,12 @@ def _module(path: str, text: str) -> Mapping[str, PrimFunc]:
     return {function.name: function for function in loads_module(text, path).functions}
 
 
-def load_gates(path: str) -> Mapping[str, object]:
+@lru_cache(maxsize=_KEPT)
+def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
     """What a gate file defines, by name: it is run, once by each process as long as its text stays the same.
 
     Its folder can be imported from meanwhile. Raises LayoutproofError, naming the line, where it cannot be read or fails.
     """
-    return _gates(path, Path(path).resolve(), text_of(path))
-
-
-@lru_cache(maxsize=_KEPT)
-def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
     if "\0" in text:
         # Some Pythons say that with a ValueError, and none says where.
         line, column = text.count("\n", 0, text.index("\0")) + 1, text.index("\0") - text.rfind("\n", 0, text.index("\0")) - 1
@@ -113,11 +109,10 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
 def gates_in(path: str) -> Mapping[str, Gate]:
     """The gates of a file, by name, in the order of their lines.
 
-    Raises LayoutproofError, as `load_gates` does, and where a function is decorated as a gate and is none of these: defined once more under
-    its name, deleted, decorated further, or inside of something else. Nobody would miss it.
+    Raises LayoutproofError for a file that cannot be read or fails, and where a function is decorated as a gate and is none of these:
+    defined once more under its name, deleted, decorated further, or inside of something else. Nobody would miss it.
     """
-    text = text_of(path)
-    return _gates_in(path, Path(path).resolve(), text)
+    return _gates_in(path, Path(path).resolve(), text_of(path))
 
 
 @lru_cache(maxsize=_KEPT)

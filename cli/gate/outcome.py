@@ -168,6 +168,11 @@ class Outcome:
     compared: Mapping[str, Any] | None = None
 
     @property
+    def word(self) -> str:
+        """The verdict's word; `error` where the input is wrong."""
+        return "error" if self.verdict is None else self.verdict
+
+    @property
     def passes(self) -> bool:
         """Whether it does not fail the run: all is proved, or the findings that say why not are there, and are spared. What is no right
         input was not checked, and never passes.

@@ -109,11 +109,16 @@ def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
         return f"it is of another form: {problem}", True
     with remembered(options):
         now, lasting = _outcome(item, options, allowed, program)
+    return difference(now, kept, "judged"), lasting
+
+
+def difference(now: Outcome, kept: Outcome, again: str) -> str | None:
+    """What a kept outcome says otherwise than the one that is made now, by being `again` judged or compared; None where they are one."""
     if timeless(now).to_dict() == timeless(kept).to_dict():
-        return None, True
+        return None
     if now.verdict != kept.verdict:
-        return f"it says {kept.verdict}, and judged again it is {now.verdict}", lasting
-    return "it says other things than it does when it is judged again", lasting
+        return f"it says {kept.verdict}, and {again} again it is {now.verdict}"
+    return f"it says other things than it does when it is {again} again"
 
 
 def timeless(outcome: Outcome) -> Outcome:
@@ -124,7 +129,7 @@ def timeless(outcome: Outcome) -> Outcome:
 
 def _report_key(item: Item, options: Options, brief: bool) -> str:
     """The key of a schedule's outcome. The schedule counts as it is written: the same one, written otherwise, is proved step by step."""
-    found = _program_hash(item, options.licences, options.effort, options.detail).copy()
+    found = _hash_of(text_of(item.program), item.program, item.subject, options.licences, options.effort, options.detail).copy()
     found.update(f"{brief}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
@@ -133,10 +138,6 @@ def _report_key(item: Item, options: Options, brief: bool) -> str:
 def _stripped(text: str) -> str:
     """A text without the blanks around it that JSON knows; with other ones around it, it is not JSON."""
     return text.strip(" \t\r\n")
-
-
-def _program_hash(item: Item, *options: Any) -> Any:
-    return _hash_of(text_of(item.program), item.program, item.subject, *options)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ EXIT_PASSED, EXIT_REFUTED, EXIT_INPUT, EXIT_UNKNOWN = 0, 1, 2, 3
 
 @dataclass(slots=True)
 class Summary:
-    """What a run came to: outcomes by verdict, findings by fate and code, and the seconds that it took.
+    """What a run came to: outcomes by verdict, findings by fate and code.
 
     The words under `verdicts` are those of verdicts, and `error` for an item that is no right input.
     """
@@ -24,13 +24,12 @@ class Summary:
     items: int = 0
     failing: int = 0
     cached: int = 0
-    seconds: float = 0.0
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome, whose findings have their fate."""
         self.items += 1
         self.cached += outcome.cached
-        self.verdicts["error" if outcome.verdict is None else outcome.verdict] += 1
+        self.verdicts[outcome.word] += 1
         for finding in outcome.findings:
             self.fates[finding.fate.value] += 1
             self.codes[finding.code] += 1
@@ -39,7 +38,7 @@ class Summary:
         self.failing += not outcome.passes
         if not outcome.passes and all(finding.fate is not Fate.FAILS for finding in outcome.findings):
             # It does not say why it is not proved, which is no reason to let it pass.
-            self.failed["error" if outcome.verdict is None else outcome.verdict] += 1
+            self.failed[outcome.word] += 1
 
     @property
     def exit_code(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from layoutproof.cli.render.run_report import render_run, run_to_dict
-from layoutproof.cli.report import BuildResult
+from layoutproof.cli.trial.report import BuildResult
 
 
 def build_to_dict(result: BuildResult) -> dict[str, Any]:
@@ -19,9 +19,10 @@ def build_to_dict(result: BuildResult) -> dict[str, Any]:
     return {**proved, "target": result.target, "files": files, "interface": result.interface}
 
 
-def render_build(result: BuildResult) -> str:
-    """The steps with their verdicts, then what was written and how it is called; one fact a line, with rich's markup."""
-    return render_run(result.report, markup=True) + "".join(f"  {escape(line)}\n" for line in _written_lines(result))
+def render_build(result: BuildResult, *, markup: bool = False) -> str:
+    """The steps with their verdicts, then what was written and how it is called; one fact a line."""
+    lines = (f"  {escape(line) if markup else line}\n" for line in _written_lines(result))
+    return render_run(result.report, markup=markup) + "".join(lines)
 
 
 def _written_lines(result: BuildResult) -> Iterator[str]:

@@ -199,7 +199,6 @@ def _counted(number: int, table: str) -> str:
 
 
 def _size(size: int) -> str:
-    """Bytes for people: `7.8 MB`."""
     value, unit = float(size), "bytes"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 1000:

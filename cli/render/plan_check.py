@@ -7,10 +7,10 @@ from typing import Any
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.cli.plan_checked import CheckReport
+from layoutproof.cli.plan.checking import CheckReport
 from layoutproof.cli.render.plan_json import fold_to_dict, hoisted_to_dict, left_to_dict, output_to_dict
 from layoutproof.cli.render.plan_report import before_planning, limit_lines, output_lines, proof_lines, time_line
-from layoutproof.cli.render.sizes import bytes_text
+from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.model import Call
 from layoutproof.ir.diagnostic import counted
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from layoutproof.cli.plan_layouts import Map
-from layoutproof.cli.plan_limits import Left
-from layoutproof.cli.plan_report import PlanReport
-from layoutproof.cli.plan_trial import GraphTrial, OutputComparison
+from layoutproof.cli.plan.layouts import Map
+from layoutproof.cli.plan.limits import Left
+from layoutproof.cli.plan.report import PlanReport
+from layoutproof.cli.plan.trial import GraphTrial, OutputComparison
 from layoutproof.graph.fold import Fold
 from layoutproof.graph.hoist import Hoisted
 from layoutproof.graph.planning.candidates import calls_of, operator_name

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.cli.plan_limits import Broken, Left
-from layoutproof.cli.plan_moves import with_operator
-from layoutproof.cli.plan_report import PlanReport
-from layoutproof.cli.plan_trial import TOLERANCE, GraphTrial, OutputComparison
-from layoutproof.cli.render.sizes import bytes_text
+from layoutproof.cli.plan.limits import Broken, Left
+from layoutproof.cli.plan.moves import with_operator
+from layoutproof.cli.plan.report import PlanReport
+from layoutproof.cli.plan.trial import TOLERANCE, GraphTrial, OutputComparison
 from layoutproof.cli.render.text import counterexample_text, verdict_text
+from layoutproof.cli.texts import bytes_text
 from layoutproof.graph.fold import Folding
 from layoutproof.graph.hoist import Hoisting
 from layoutproof.graph.planning.explained import Remaining

@@ -10,10 +10,10 @@ from typing import Any
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.cli.padding_trial import PaddingTrial
 from layoutproof.cli.render.text import counterexample_text, verdict_text
-from layoutproof.cli.report import Refusal, RunReport
-from layoutproof.cli.trial import OutputTrial, Trial
+from layoutproof.cli.trial.compare import OutputTrial, Trial
+from layoutproof.cli.trial.padding import PaddingTrial
+from layoutproof.cli.trial.report import Refusal, RunReport
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.lowering.step import Step
 from layoutproof.verify.claim import ClaimKind

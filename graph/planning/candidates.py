@@ -170,7 +170,6 @@ class Candidates:
         return None
 
     def _flows(self, call: Call) -> Flows:
-        """What flowed through a call so far."""
         name = call.results[0].name
         if name not in self.flows:
             self.flows[name] = Flows(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from typing import Any
 
-from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value
+from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
 from layoutproof.graph.operators.page import tuple_text
 from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.script.printer import print_func
@@ -45,15 +45,12 @@ def is_inline(constant: Constant) -> bool:
 
 def _body(graph: Graph) -> Iterator[str]:
     for constant in graph.constants:
-        yield f"{constant.value.name} = G.constant({_type_text(constant.value)}, {_data_text(constant)})"
+        value = constant.value
+        yield f'{value.name} = G.constant({tuple_text(value.shape)}, "{value.dtype}", {_data_text(constant)})'
     for step in graph.steps:
         made = ", ".join(value.name for value in step.results)
         yield f"{made} = {step_text(step)}"
     yield f"return {', '.join(graph.outputs)}"
-
-
-def _type_text(value: Value) -> str:
-    return f'{tuple_text(value.shape)}, "{value.dtype}"'
 
 
 def _data_text(constant: Constant) -> str:

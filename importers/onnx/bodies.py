@@ -50,7 +50,6 @@ def _type(into: Translation, name: str) -> Any:
 
 
 def _node_of(node: ModelNode, schema: Any) -> Any:
-    """A node as ONNX has it (`onnx.NodeProto`)."""
     onnx = library()
     made = onnx.helper.make_node(node.operator, node.operands, node.results, name=node.name)
     for name, value in node.attributes.items():

@@ -64,7 +64,6 @@ def _spread(node: ModelNode, windows: Windows, whole: Sequence[int]) -> tuple[tu
 
 
 def _operands(into: Translation, node: ModelNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes of the array and the filters."""
     data, weight = (into.shape(name) for name in node.operands[:2])
     require(len(data) == len(weight), node, f"an array of {len(data)} axes has filters with as many, not with {len(weight)}")
     return data, weight

@@ -18,7 +18,6 @@ from layoutproof.ir.numpy_types import numpy_dtype
 
 
 def _unary(kind: str, kinds: str = "f") -> Translate:
-    """An operator of one operand without numbers of its own."""
 
     def translate(into: Translation, node: ModelNode) -> Made:
         only(node, consumed_inputs=())
@@ -71,7 +70,6 @@ def _bitwise_not(into: Translation, node: ModelNode) -> Made:
 
 
 def _binary(kind: str, kinds: str = "fiu") -> Translate:
-    """An operator of two operands."""
 
     def translate(into: Translation, node: ModelNode) -> Made:
         first, second = _two(into, node)

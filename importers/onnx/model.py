@@ -132,7 +132,6 @@ def attributes_of(items: Iterable[Any], opset: int = 1) -> dict[str, Any]:
 
 
 def _opset(item: Any, otherwise: int) -> int:
-    """The version of ONNX's own operators that a model or a function asks for."""
     return max((entry.version for entry in item.opset_import if entry.domain in DOMAINS), default=otherwise)
 
 

@@ -59,7 +59,6 @@ def run_with_onnxruntime(path: str | Path, inputs: Sequence[Array], *, runs: int
 
 
 def _library() -> tuple[Any, tuple[type[BaseException], ...]]:
-    """The package, and what it raises."""
     try:
         import onnxruntime
         from onnxruntime.capi import onnxruntime_pybind11_state as state

@@ -46,7 +46,6 @@ def _windows(into: Translation, node: ModelNode, kinds: str, **more: Any) -> tup
 
 
 def _global(kind: str) -> Translate:
-    """A reduction of all places of each channel."""
 
     def translate(into: Translation, node: ModelNode) -> Made:
         only(node)

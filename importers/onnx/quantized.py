@@ -24,7 +24,6 @@ def _both(into: Translation, kind: str, first: Operand, second: Operand, dtype: 
 
 
 def _as(into: Translation, node: ModelNode, operand: Operand, dtype: str) -> Operand:
-    """An operand in another type; what is known stays known."""
     found = into.known_as(operand) if isinstance(operand, str) else operand
     if not isinstance(found, Value):
         return found.astype(numpy_dtype(DType.parse(dtype)))

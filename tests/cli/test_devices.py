@@ -14,7 +14,7 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.schema import DEVICES, RUN
 from tests.conftest import Golden
 
-from layoutproof.cli import device_list as command
+from layoutproof.lowering.runtime.opencl import devices as command
 from layoutproof.lowering.runtime.opencl import devices as module
 from layoutproof.lowering.runtime.opencl.devices import VARIABLE, Device, ImageLimits, find_device
 

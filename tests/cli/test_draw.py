@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import Caller
 
-from layoutproof.cli.map_picture import picture_of
-from layoutproof.cli.picture import lay_out
+from layoutproof.cli.plot.map_picture import picture_of
+from layoutproof.cli.plot.picture import lay_out
 from layoutproof.verify.maps import check_map
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {

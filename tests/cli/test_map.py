@@ -13,7 +13,7 @@ from tests.cli.calling import DATA, Caller, steady
 from tests.cli.schema import MAP
 from tests.conftest import Golden
 
-from layoutproof.cli.map_picture import picture_of
+from layoutproof.cli.plot.map_picture import picture_of
 from layoutproof.cli.render.text import render_map
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
@@ -145,7 +145,8 @@ def with_unknowns() -> MapReport:
 
 def test_what_is_not_known(call: Caller, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extent without closed form is a question mark and, in JSON, null; what is unknown has its reason; the exit code is 3."""
-    monkeypatch.setattr("layoutproof.cli.mapping.check_map", lambda *_, **__: with_unknowns())
+    report = with_unknowns()
+    monkeypatch.setattr("layoutproof.verify.maps.check_map", lambda *_, **__: report)
     outcome = call("map", "lambda i: [i]", "--shape", "n")
     assert outcome.code == 3
     golden("cli_map/unknown.txt", steady(outcome.out))

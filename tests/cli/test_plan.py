@@ -21,8 +21,8 @@ from tests.conftest import Golden
 from tests.graph.nets import arrays_for, filled, running_example, two_results
 from tests.tree import ROOT
 
-from layoutproof.cli import planning
-from layoutproof.cli.plan_trial import GraphTrial, OutputComparison
+from layoutproof.cli.plan import planning
+from layoutproof.cli.plan.trial import GraphTrial, OutputComparison
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Graph
 from layoutproof.graph.planning import plan as planner

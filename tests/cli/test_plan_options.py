@@ -15,8 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.cli.calling import Caller, files_below
 from tests.graph.nets import arrays_for, filled, running_example
 
-from layoutproof.cli import planning
-from layoutproof.cli.plan_trial import TOLERANCE, compared
+from layoutproof.cli.plan import planning
+from layoutproof.cli.plan.trial import TOLERANCE, compared
 from layoutproof.cli.render.plan_report import time_line
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Graph
@@ -305,7 +305,7 @@ def test_a_comparison_with_another_tool(call: Caller, tmp_path: Path, monkeypatc
         made[place] *= np.float32(1 - wrong)
         return PeerRun("0.0", (made,), 0.001)
 
-    monkeypatch.setattr("layoutproof.cli.plan_request.require_onnxruntime", lambda: None)
+    monkeypatch.setattr("layoutproof.cli.plan.request.require_onnxruntime", lambda: None)
     monkeypatch.setattr(planning, "run_with_onnxruntime", peer)
     found = call("plan", model, *CONV, "--run", "--onnxruntime", "--format", "json")
     told = found.json()["run"]["onnxruntime"]

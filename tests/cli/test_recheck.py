@@ -7,14 +7,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests import own_proofs
 from tests.cli.calling import Caller
 from tests.cli.schema import RECHECK
 from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
-from layoutproof.cli import own_proofs
-from layoutproof.cli import rechecking as command
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
+from layoutproof.verify.smt import engines
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.verdict import Status
 
@@ -125,7 +125,7 @@ def test_two_solvers_are_needed(call: Caller, tmp_path: Path, monkeypatch: pytes
     path = lemma_file(tmp_path / "a.lplemmas.json", FALSE)
     outcome = call("recheck", str(path), "--engine", "z3")
     assert outcome.code == 2 and "LP512" in outcome.err
-    monkeypatch.setattr(command, "installed", lambda: {"z3": "1"})
+    monkeypatch.setattr(engines, "installed", lambda: {"z3": "1"})
     outcome = call("recheck", str(path))
     assert outcome.code == 2 and "layoutproof[recheck]" in outcome.err
     outcome = call("recheck", str(path), "--engine", "z3", "--engine", "cvc5")

@@ -14,7 +14,8 @@ from tests.cli.calling import OPERATORS, Caller, files_below, steady
 from tests.cli.schema import RUN
 from tests.conftest import Golden
 
-from layoutproof.cli import padding_trial, trial
+from layoutproof.cli.trial import compare as trial
+from layoutproof.cli.trial import padding as padding_trial
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule import Schedule
 

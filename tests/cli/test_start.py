@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import click
 import pytest
 from tests.lowering.small_operators import small_text
 
-from layoutproof.cli import output, recheck
+from layoutproof.cli import output
+from layoutproof.cli.commands import recheck
 from layoutproof.cli.main import cli
-from layoutproof.cli.picture import MAX_CELLS
+from layoutproof.cli.plot.picture import MAX_CELLS
 from layoutproof.verify.certificate.recheck import SECONDS
 from layoutproof.verify.smt.engines import ENGINES
 from layoutproof.verify.verdict import Status
@@ -88,6 +90,24 @@ def test_wrong_calls(arguments: Sequence[str], said: str) -> None:
 def test_names(name: str) -> None:
     """A command's own name is the one in the list."""
     assert command_of(name).name == name
+
+
+def commands_below(command: click.Command) -> Iterator[click.Command]:
+    """A command, and those of a group."""
+    yield command
+    if isinstance(command, click.Group):
+        for other in command.commands.values():
+            yield from commands_below(other)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_requests(name: str) -> None:
+    """A command that takes its options as one object has a field for each of them, and no other."""
+    for command in commands_below(command_of(name)):
+        taking = getattr(command.callback, "__wrapped__", None)
+        if taking is not None:
+            (request,) = (hint for what, hint in get_type_hints(taking).items() if what != "return")
+            assert {field.name for field in fields(request)} == {option.name for option in command.params}
 
 
 @pytest.mark.parametrize("module", ["layoutproof.lowering.schedule", "layoutproof.lowering.registry", "layoutproof.verify.checker"])

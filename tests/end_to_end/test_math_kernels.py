@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutproof.cli.trial import compare_kernel
+from layoutproof.cli.trial.compare import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call

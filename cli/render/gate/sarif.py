@@ -96,7 +96,7 @@ def _result(outcome: Outcome, finding: Finding, index: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": index,
-        "level": _level(finding),
+        "level": _LEVELS.get(finding.fate, finding.severity),
         "message": {"text": _message(finding)},
         "locations": [location],
         "properties": {"status": status_word(finding), "fate": finding.fate.value},
@@ -111,10 +111,6 @@ def _result(outcome: Outcome, finding: Finding, index: int) -> dict[str, Any]:
     if finding.fate in (Fate.KNOWN, Fate.IGNORED):
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": fate_words(finding)}]
     return result
-
-
-def _level(finding: Finding) -> str:
-    return _LEVELS.get(finding.fate, finding.severity)
 
 
 def _message(finding: Finding) -> str:

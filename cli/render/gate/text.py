@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome, Place
 from layoutproof.cli.gate.summary import Summary
 from layoutproof.cli.render.gate.wording import plural
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import counted
 
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow", "error": "bold red"}
@@ -40,16 +41,6 @@ def render_outcome(outcome: Outcome, *, alone: bool, styled: Styled = plain) -> 
     return "\n".join(_lines(outcome, alone, styled)) + "\n"
 
 
-def readable(text: str) -> str:
-    """A text without what would steer a terminal: names of files and words of exceptions are anybody's. Lines and tabs stay.
-
-    Lone surrogates stay as well; they are bytes of a file's name, which streams write as escapes.
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" or "\ud800" <= c <= "\udfff" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def render_summary(summary: Summary, styled: Styled = plain) -> str:
     """The count of a run in a line or two."""
     kinds = ("refuted", "error", "unknown", "vacuous", "proved")
@@ -73,9 +64,8 @@ def _word(status: str | None, styled: Styled) -> str:
 
 
 def _lines(outcome: Outcome, alone: bool, styled: Styled) -> Iterator[str]:
-    word = "error" if outcome.verdict is None else outcome.verdict
     title = outcome.program if alone and outcome.kind is Kind.TRACE else outcome.name
-    yield f"{_name(title)}: {styled(word, STYLES[word])}"
+    yield f"{_name(title)}: {styled(outcome.word, STYLES[outcome.word])}"
     if outcome.kind is Kind.COMPARISON:
         yield from (f"  {readable(note)}" for note in outcome.notes)
     elif outcome.kind is Kind.REWRITE and outcome.steps:

@@ -14,7 +14,7 @@ from tests.shares import some
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.baseline import Baseline
-from layoutproof.cli.render.gate.text import readable
+from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 
 PROGRAM = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,7 +14,7 @@ from tests.cli.gate.scheduled import applied, changed, program, trace
 from tests.strategies import RandomMap, index_maps
 from tests.tree import ROOT
 
-from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data, shown_cells
+from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data
 from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refusal, detail_of_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var
@@ -31,6 +32,12 @@ ROW, CONV = "row_sum", "conv2d"
 def text_of(part: dict[str, Any], stage: int) -> str:
     """A program put together from its lines."""
     return "\n".join(part["lines"][number] for number in part["stages"][stage])
+
+
+def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int | list[int]]]:
+    """Every shown cell of a picture's data by its physical index, with its number."""
+    indices = product(*(level["shown"] for level in data["levels"]))
+    yield from zip(indices, data["cells"], strict=True)
 
 
 @pytest.mark.parametrize("name", [ROW, CONV])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tests.importers.onnx.nets import NETS
 
-from layoutproof.cli.plan_layouts import asked_of, wishes_of
+from layoutproof.cli.plan.layouts import asked_of, wishes_of
 from layoutproof.graph.kernels import Kernels
 from layoutproof.graph.model import Call, Graph
 from layoutproof.graph.planning.candidates import operator_name

@@ -19,7 +19,7 @@ from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.summary import Summary
 from layoutproof.cli.render.gate.html.meanings import explained
 from layoutproof.cli.render.gate.html.pieces import Pieces, embedded, writable
-from layoutproof.cli.render.gate.html.rows import body_of, codes_of, row_of, word_of
+from layoutproof.cli.render.gate.html.rows import body_of, codes_of, row_of
 
 _SCRIPTS = ("data.js", "list.js", "diff.js", "layout.js", "item.js", "app.js")
 _WORDS = ("refuted", "error", "unknown", "vacuous", "proved")
@@ -49,9 +49,9 @@ class _Gathered:
         self.items += 1
         self.failing += fails
         if fails and len(self.failures) < _MOST_FAILURES:
-            self.failures.append({"name": outcome.name, "verdict": word_of(outcome), "findings": [f.to_dict() for f in outcome.findings]})
+            self.failures.append({"name": outcome.name, "verdict": outcome.word, "findings": [f.to_dict() for f in outcome.findings]})
         if len(self.names) < _MOST_NAMES:
-            self.names.append({"name": outcome.name, "verdict": word_of(outcome), "codes": codes_of(outcome)})
+            self.names.append({"name": outcome.name, "verdict": outcome.word, "codes": codes_of(outcome)})
         if len(self.rows) < (_MOST_FAILING_ROWS if fails else _MOST_ROWS):
             detail = pieces.size < (_FOR_FAILING if fails else _FOR_PASSING)
             self.rows.append(row_of(outcome, self.codes, pieces.body(body_of(outcome, pieces, detail=detail))))
@@ -123,7 +123,6 @@ def _meta(summary: Summary) -> str:
     findings = [f"{summary.fates[fate]:,} {word}" for fate, word in words.items() if summary.fates[fate]]
     parts = [f"findings: {', '.join(findings)}"] if findings else []
     parts += [f"{summary.cached:,} proved in an earlier run"] if summary.cached else []
-    parts += [f"{summary.seconds:,.1f} s"] if summary.seconds else []
     return " · ".join([*parts, f"exit code {summary.exit_code}"])
 
 

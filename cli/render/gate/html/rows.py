@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layoutproof.cli.gate.outcome import REPORTED, Fate, Finding, Outcome
+from layoutproof.cli.gate.outcome import REPORTED, Fate, Outcome
 from layoutproof.cli.render.gate.html.pieces import Pieces
 
 _LONGEST_SUB = 240
-
-
-def word_of(outcome: Outcome) -> str:
-    """The verdict's word; `error` where the input is wrong."""
-    return "error" if outcome.verdict is None else outcome.verdict
 
 
 def codes_of(outcome: Outcome) -> list[str]:
@@ -31,7 +26,7 @@ def row_of(outcome: Outcome, codes: dict[str, int], body: int) -> list[Any]:
     return [
         outcome.name,
         outcome.kind.value,
-        word_of(outcome),
+        outcome.word,
         int(not outcome.passes),
         numbers,
         steps,
@@ -69,15 +64,11 @@ def body_of(outcome: Outcome, pieces: Pieces, *, detail: bool) -> dict[str, Any]
         "seconds": round(outcome.seconds, 6),
         "cached": outcome.cached,
         "notes": list(outcome.notes),
-        "findings": [_finding(finding) for finding in outcome.findings],
+        "findings": [finding.to_dict() for finding in outcome.findings],
         "steps": [_step(step, pieces) for step in outcome.steps],
         "parts": [_part(part, pieces) for part in parts] if parts is not None and detail else None,
         "left_out": parts is not None and not detail,
     }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return finding.to_dict()
 
 
 def _step(step: Mapping[str, Any], pieces: Pieces) -> list[Any]:

@@ -191,7 +191,7 @@ def test_pyopencl_is_imported_late() -> None:
     text = (
         "import sys, layoutproof\n"
         "from layoutproof.lowering.schedule import Schedule\n"
-        "import layoutproof.lowering.runtime.build, layoutproof.lowering.runtime.opencl.build, layoutproof.cli.running\n"
+        "import layoutproof.lowering.runtime.build, layoutproof.lowering.runtime.opencl.build, layoutproof.cli.trial.steps\n"
         "early = 'pyopencl' in sys.modules\n"
         "from layoutproof.lowering.runtime.opencl.devices import devices\n"
         "devices()\n"

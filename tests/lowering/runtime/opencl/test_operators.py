@@ -11,7 +11,7 @@ from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flat
 from tests.lowering.small_operators import inputs_of, small
 from tests.shares import chosen
 
-from layoutproof.cli.made_up import logical_shapes, made_up_arrays
+from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays
 from layoutproof.ir.distance import ulps_apart
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.verdict import Status

@@ -1,0 +1,1 @@
+"""The commands, one file each: its arguments, the call, the exit code. Heavy imports stand inside functions."""

@@ -1,0 +1,53 @@
+"""`layoutproof map`: everything that can be said of one index map on one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from layoutproof.cli.options import result_options, takes
+
+
+@dataclass(frozen=True, slots=True)
+class MapRequest:
+    """A map, its shape, and what is to be said of them."""
+
+    index_map: str
+    shape: str
+    where: str | None
+    box: Literal["digits", "tight"]
+    physical_shape: str | None
+    output_format: str
+    output: Path | None
+
+
+@click.command("map")
+@click.argument("index_map", metavar="MAP")
+@click.option("--shape", required=True, metavar="N,N,...", help="Logical extents: numbers, names, or expressions of names such as 4*n.")
+@click.option("--where", metavar="CONDITION", help="What is known of the names, such as 'n >= 1 and c >= 1'. They are at least 0 anyway.")
+@click.option("--box", type=click.Choice(["digits", "tight"]), default="digits", show_default=True, help="How physical extents are chosen.")
+@click.option("--physical-shape", metavar="N,N,...", help="The physical box to use; it must hold the image.")
+@result_options
+@takes(MapRequest)
+def map_command(request: MapRequest) -> int:
+    """Is MAP injective, what is its physical shape, which cells are padding, what is its inverse?
+
+    MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups) or two layouts
+    ('NHWC->NCHW4c'). The exit code depends on injectivity alone: a padded map is a fine map.
+    """
+    from layoutproof.cli.output import check_output, exit_code, tell
+    from layoutproof.cli.render.text import render_map
+    from layoutproof.cli.values import read_index_map
+    from layoutproof.ir.map_text import parse_shape
+    from layoutproof.verify.maps import check_map
+    from layoutproof.verify.report import MapReport
+
+    check_output(request.output)
+    shape = parse_shape(request.shape)
+    physical = parse_shape(request.physical_shape) if request.physical_shape is not None else None
+    report = check_map(read_index_map(request.index_map, shape), shape, request.where, box=request.box, physical_shape=physical)
+    tell(report, request.output_format, request.output, MapReport.to_dict, render_map)
+    return exit_code(report.injective.status)

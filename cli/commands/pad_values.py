@@ -1,0 +1,64 @@
+"""`layoutproof pad-values`: which pad values of a buffer would make guards of a block unnecessary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from layoutproof.cli.options import file_path, function_option, result_options, takes
+
+if TYPE_CHECKING:
+    from layoutproof.lowering.padding.report import PadValueReport
+    from layoutproof.verify.verdict import Status
+
+
+@dataclass(frozen=True, slots=True)
+class PadValuesRequest:
+    """A program with its schedule, the block, the buffer, and where the answer goes."""
+
+    program: Path
+    trace_path: Path
+    block: str
+    buffer: str
+    function: str | None
+    output_format: str
+    output: Path | None
+
+
+@click.command("pad-values")
+@click.argument("program", type=file_path)
+@click.option("--trace", "trace_path", type=file_path, metavar="TRACE.json", required=True, help="A schedule that re-lays the buffer.")
+@click.option("--block", required=True, metavar="NAME", help="The block whose guards are to go.")
+@click.option("--buffer", required=True, metavar="NAME", help="The buffer whose pad value is to be chosen.")
+@function_option
+@result_options
+@takes(PadValuesRequest)
+def pad_values_command(request: PadValuesRequest) -> int:
+    """Try pad values for a buffer of PROGRAM that the schedule re-lays, and say which guards of a block each would remove.
+
+    Tried are no contract, undef, the identities of the reductions seen, zero, one and the ends of the type; each answer is proved, with
+    the licences that it needs. The exit code is 0 where some candidate removes a guard.
+    """
+    from layoutproof.cli.gate.loading import read_program
+    from layoutproof.cli.output import check_output, emit, exit_code, json_text
+    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.trace import load_trace
+
+    check_output(request.output)
+    schedule = Schedule.replay(read_program(str(request.program), request.function), load_trace(request.trace_path))
+    report = schedule.pad_value_search(request.block, request.buffer)
+    emit(json_text(report.to_dict()) if request.output_format == "json" else f"{report}\n", request.output)
+    return exit_code(_status(report))
+
+
+def _status(report: PadValueReport) -> Status:
+    """Whether there is a value; where there is none, whether that is known."""
+    from layoutproof.verify.verdict import Status
+
+    if report.best is not None:
+        return Status.PROVED
+    outcomes = [outcome.status for row in report.rows for outcome in row.outcomes.values()]
+    return Status.REFUTED if outcomes and set(outcomes) == {Status.REFUTED} else Status.UNKNOWN

@@ -1,0 +1,1 @@
+"""What `plan` is asked for, what it does, and what it found."""

@@ -1,0 +1,1 @@
+"""Kernels of a program: its steps proved, the kernel built, run on made-up data, and compared."""
