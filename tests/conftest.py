@@ -4,8 +4,10 @@ The default profile draws the same cases on every run, so that a red run can be 
 """
 
 import difflib
+import fcntl
 import gc
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -60,13 +62,34 @@ class Golden:
         if not path.is_file():
             pytest.fail(f"no golden file {path}; look at the text, then write it with --update-golden:\n{text}", pytrace=False)
         with path.open(encoding="utf-8", newline="") as file:
-            expected = file.read()
-        if text != expected:
-            difference = difflib.unified_diff(
-                expected.splitlines(keepends=True), text.splitlines(keepends=True), f"tests/golden/{name}", "what the test got"
-            )
-            lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
-            pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
+            _compare(f"tests/golden/{name}", file.read(), text)
+
+    def entry(self, table: str, name: str, text: str, given: str = "") -> None:
+        """Fail unless the file `table` has exactly `text` as its entry `name`, behind what was `given`; --update-golden writes it."""
+        path = self.folder / table
+        if given:
+            text = f"> {given if len(given) <= 120 else f'{given[:120]}...'}\n{text}"
+        with path.open("a+" if self.update else "r", encoding="utf-8", newline="") as file:
+            if self.update:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.seek(0)
+            entries = dict(_ENTRY.findall(file.read()))
+            if self.update:
+                file.truncate(0)
+                file.write("\n".join(f"----- {each}\n{said}" for each, said in {**entries, name: text}.items()))
+            else:
+                _compare(f"tests/golden/{table}, {name}", entries.get(name, ""), text)
+
+
+_ENTRY = re.compile(r"^----- (\w+)\n(.*?)(?:\n(?=----- )|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def _compare(place: str, expected: str, text: str) -> None:
+    """Fail with the difference, where there is one."""
+    if text != expected:
+        difference = difflib.unified_diff(expected.splitlines(keepends=True), text.splitlines(keepends=True), place, "what the test got")
+        lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
+        pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,6 +36,17 @@ def test_update_writes_the_text(tmp_path: Path) -> None:
     Golden(tmp_path, update=False)("deep/a.txt", "one\r\ntwo")
 
 
+def test_entries_of_a_table(tmp_path: Path) -> None:
+    """An entry is written, found again beside others, and compared with what was given and the text."""
+    for name in ("one", "two", "one"):
+        Golden(tmp_path, update=True).entry("a.txt", name, f"text of {name}\n\nits end\n", "x" * 200)
+    golden = Golden(tmp_path, update=False)
+    golden.entry("a.txt", "one", "text of one\n\nits end\n", "x" * 200)
+    for name, text, given in (("one", "another\n", "x" * 200), ("two", "text of two\n\nits end\n", ""), ("three", "new\n", "")):
+        with pytest.raises(pytest.fail.Exception, match="--update-golden"):
+            golden.entry("a.txt", name, text, given)
+
+
 def test_names_outside_the_folder_are_refused(tmp_path: Path) -> None:
     """A golden file cannot be written outside its folder."""
     with pytest.raises(ValueError, match="lies below"):

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.conftest import Golden
 from tests.lowering.cleanup.programs import random_function, stated, text_of
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
@@ -308,37 +307,6 @@ def test_conditions_on_threads_move_by_flag() -> None:
     )
     with pytest.raises(IllegalTransform, match="thread bindings, and what synchronises them, are not looked into"):
         Schedule(func).hoist_expression(flags=flags)
-
-
-REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
-    "let_inside": (
-        """    for i, j in T.grid(4, 4):
-        x: T.int32 = i + 1
-        if x < 3:
-            C[i, j] = 0
-""",
-        {"flags": CONDITIONS},
-    ),
-    "unknown_flag": (HOISTED["to the middle"][0], {"flags": ("if_else",)}),
-    "flags_are_names": (HOISTED["to the middle"][0], {"flags": (1, 2)}),
-    "unknown_block": (HOISTED["only in the block named"][0], {"block": "frist"}),
-    "too_many_copies": (
-        "    for i in range(4):\n" + "".join(f"        A[{n}] = T.if_then_else({n} < B_n, 1, 2)\n" for n in range(9)),
-        {},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refusals_say_why(name: str, golden: Golden) -> None:
-    """A refusal leaves the schedule as it was."""
-    body, arguments = REFUSED[name]
-    head = 'def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32"), C: T.Buffer((4, 4), "int32"), B_n: T.int32):\n'
-    schedule = Schedule(program(head + body))
-    with pytest.raises(IllegalTransform) as caught:
-        schedule.hoist_expression(**arguments)
-    assert not schedule.steps
-    golden(f"refusals/hoist_{name}.txt", f"{caught.value}\n")
 
 
 def test_a_wrong_hoisting_is_refuted() -> None:

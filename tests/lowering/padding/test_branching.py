@@ -6,17 +6,14 @@ import json
 import re
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import Golden
 from tests.lowering.loops.cases import CASES
 from tests.lowering.loops.random_nests import apart, random_nest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 
-from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -265,22 +262,3 @@ def test_a_sum_that_reads_other_padding_may_not_be_guarded() -> None:
     with pytest.raises(IllegalTransform) as caught:
         schedule.remove_overcompute_through_branching("root", places=[0])
     assert caught.value.status is Status.REFUTED
-
-
-REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
-    "no_padding": ({"block": "B_pad_value"}, "has nothing to keep away from padding"),
-    "no_such_place": ({"block": "root", "places": [0, 7]}, "there is no place 7"),
-    "negative_place": ({"block": "root", "places": [-1]}, "there is no place -1"),
-    "places_of_another_type": ({"block": "root", "places": "all"}, "null, or a list of integers is expected"),
-    "unknown_block": ({"block": "B_pad_values"}, "has no block called"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSALS)
-def test_refusal(name: str, golden: Golden) -> None:
-    """Each wrong argument is named, with what there is."""
-    arguments, words = REFUSALS[name]
-    with pytest.raises(LayoutproofError) as caught:
-        Schedule(overcomputed()).remove_overcompute_through_branching(**arguments)
-    assert words in caught.value.diagnostics[0].message
-    golden(f"refusals/remove_overcompute_{name}.txt", f"{caught.value}\n")

@@ -211,7 +211,7 @@ def test_refusal(name: str, golden: Golden) -> None:
     with pytest.raises(IllegalTransform) as caught:
         schedule.pad_value_search(block, buffer)
     assert words in caught.value.diagnostics[0].message
-    golden(f"refusals/pad_value_search_{name}.txt", f"{caught.value}\n")
+    golden.entry("refusals.txt", f"pad_value_search_{name}", f"{caught.value}\n")
 
 
 def test_a_schedule_without_layouts() -> None:
