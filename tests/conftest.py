@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shares import share_out
+
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
 # Who starts the tests in the background has Ctrl-C ignored, and so would every command that they start and interrupt.
@@ -25,13 +27,21 @@ if threading.current_thread() is threading.main_thread():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
-settings.register_profile("default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", max_examples=40, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True)
 settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files under tests/golden instead of comparing with them")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The mark `one_in` leaves most cases of a test to the campaign."""
+    share_out(items)
 
 
 def pytest_collection_finish() -> None:

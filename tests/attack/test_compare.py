@@ -102,7 +102,7 @@ def test_thirty_mutants_of_each(pair: Pair, given: bool) -> None:
 
 def test_random_schedules_are_proved_again() -> None:
     """Some random schedules, from their first and their last program alone."""
-    found = [again(seed, 4, True, False) for seed in range(6)]
+    found = [again(seed, 4, True, False) for seed in range(3)]
     assert not any(each.wrong for each in found) and share(found) >= 0.9, schedules_report(found)
 
 

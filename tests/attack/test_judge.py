@@ -20,7 +20,7 @@ def test_legal_rewrites_run_the_same(seed: int) -> None:
     """Random programs and legal rewrites of them are well-formed, survive their text, and no input tells them apart."""
     rng = Random(seed)
     generator = Generator(rng)
-    for _ in range(30):
+    for _ in range(12):
         made = nest_rewrite(generator, rng)
         if made is None:
             continue
@@ -36,14 +36,14 @@ def test_pad_values_that_are_neutral_are_neutral() -> None:
     """Guards over neutral padding may go, bit for bit or under licences; most of the others may not."""
     rng = Random(7)
     seen = {True: 0, False: 0}
-    for _ in range(60):
+    for _ in range(24):
         case = padded_case(rng)
         difference = judge(case.rewrite, rng, trials=12).difference
         if difference is not None and case.legal:
             difference = judge(case.rewrite, rng, trials=12, licences=frozenset({"nnan", "ninf", "nsz"})).difference
             assert difference is None, f"{case.what}: {difference}"
         seen[difference is not None] += 1
-    assert min(seen.values()) > 10
+    assert min(seen.values()) > 3
 
 
 def test_every_mutator_changes_some_result() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.rewrite_text import parse_litmus
@@ -17,6 +18,7 @@ from layoutproof.verify.verdict import Status
 REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "proofs" / "accepted").glob("*.py"))
 
 
+@one_in(4)
 @pytest.mark.parametrize("part", range(8))
 def test_each_claim_has_a_kind(part: int) -> None:
     """No claim about the rewrites of the repository is without a kind of its own."""

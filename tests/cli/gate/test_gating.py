@@ -64,14 +64,12 @@ def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
     ways = [
         ["--workers", "1"],
         ["--workers", "1"],
-        ["--workers", "3"],
-        ["--workers", "1", "--no-cache"],
         ["--workers", "3", "--no-cache"],
         ["--cache", "shared", "--workers", "2"],
         ["--cache", "shared", "--workers", "1"],
     ]
     (report,) = {call("check", ".", "--stable", "--format", "json", *way).out for way in ways}
-    assert len({call("check", ".", "--stable", "--format", "text", *way).out for way in (ways[0], ways[4])}) == 1
+    assert len({call("check", ".", "--stable", "--format", "text", *way).out for way in (ways[0], ways[2])}) == 1
     outcomes = [json.loads(line) for line in report.splitlines()]
     for outcome in outcomes:
         jsonschema.validate(outcome, CHECK)
