@@ -7,8 +7,9 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import random_reduction
 
 from layoutproof.ir import stmt
 from layoutproof.ir.diagnostic import LayoutproofError

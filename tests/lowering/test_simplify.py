@@ -6,9 +6,10 @@ from itertools import product
 from random import Random
 
 import pytest
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import NAMES, assert_same_results, small
 from tests.lowering.test_blocks import statement_types
+from tests.random.nests import random_reduction
 
 from layoutproof.ir.dtype import FLOAT32, INT8, INT64
 from layoutproof.ir.evaluate import evaluate

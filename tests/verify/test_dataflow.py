@@ -9,13 +9,13 @@ from random import Random
 import islpy as isl
 import numpy as np
 import pytest
-from tests.random_programs import RandomProgram
+from tests.random.faulty import random_program
+from tests.random.flow import random_flow_program
+from tests.random.objects import RandomProgram
 from tests.shares import some
 from tests.verify.model_oracle import Oracle, Point, differences, fixed, pairs, set_points
 from tests.verify.model_runs import disagreements
 from tests.verify.programs import program
-from tests.verify.random_flow import random_flow_program
-from tests.verify.random_programs import random_program
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.evaluate import evaluate

@@ -8,8 +8,8 @@ from math import prod
 import pytest
 from tests.judging import judge
 from tests.oracle.maps import truth
+from tests.random.index_maps import draw_map
 from tests.shares import some
-from tests.strategies import draw_map
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.random.faulty import random_program
 from tests.shares import some
 from tests.verify.programs import OPERATORS, PAIRS, first, program, statuses
-from tests.verify.random_programs import random_program
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate

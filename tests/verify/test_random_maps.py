@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.campaign_maps import DEFAULT_RUN, examine, examine_map
 from tests.judging import judge
 from tests.oracle import maps as oracle
+from tests.random.index_maps import RandomMap, draw_map, index_maps
+from tests.random.map_campaign import DEFAULT_RUN, examine, examine_map
 from tests.shares import some
-from tests.strategies import RandomMap, draw_map, index_maps
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_index_map

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 from hypothesis import given
+from tests.random.symbolic_maps import SymbolicMap, draw_symbolic, examine_symbolic, symbolic_maps
 from tests.shares import some
-from tests.symbolic_maps import SymbolicMap, draw_symbolic, examine_symbolic, symbolic_maps
 
 CHUNK = 40
 

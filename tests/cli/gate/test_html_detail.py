@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, reject
 from tests.cli.gate.scheduled import applied, changed, program, trace
-from tests.strategies import RandomMap, index_maps
+from tests.random.index_maps import RandomMap, index_maps
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data, shown_cells

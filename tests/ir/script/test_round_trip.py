@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.ir.script.random_programs import RandomProgram
+from tests.random.syntax import RandomProgram
 from tests.tree import ROOT
 
 from layoutproof.ir import buffer, expr, intrinsics, stmt

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 from tests.lowering.caching.cases import buffers_read, buffers_written, is_proved, random_tiles, tampered, tiled
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import OPERATORS, assert_same_results, small
+from tests.random.nests import random_reduction
 from tests.shares import chosen
 
 from layoutproof.ir.primfunc import PrimFunc

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import TYPES, Array, array_of, assert_same, edges, function, numpy_type
-from tests.lowering.codegen.random_exprs import Expressions
+from tests.random.expressions import Expressions
 
 from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.expr import Var, const

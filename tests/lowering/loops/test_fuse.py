@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta, instances_of
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart
 from tests.lowering.programs import program, two_stages
 from tests.lowering.small_operators import inputs_of
+from tests.random.nests import apart
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest, random_pass
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest, random_pass
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.schedule import IllegalTransform, Schedule

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc

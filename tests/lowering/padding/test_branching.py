@@ -10,9 +10,9 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.cases import CASES
-from tests.lowering.loops.random_nests import apart, random_nest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import apart, random_nest
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import NAMES, assert_same_results, small
-from tests.lowering.vectors.random_loops import RandomLoops
+from tests.random.vector_loops import RandomLoops
 from tests.shares import some
 
 from layoutproof.ir.diagnostic import LayoutproofError

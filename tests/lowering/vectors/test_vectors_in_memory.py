@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
-from tests.lowering.vectors.random_loops import RandomLoops
+from tests.random.vector_loops import RandomLoops
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text

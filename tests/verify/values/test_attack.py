@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
+from tests.random.claims import F, claim
 from tests.shares import some
 from tests.verify.values.oracle import random_points, violated
-from tests.verify.values.random_claims import F, claim
 from tests.verify.values.typed_claims import FLOATS, INTEGERS, Claims
 
 from layoutproof.ir.dtype import DType

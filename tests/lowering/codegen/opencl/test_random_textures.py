@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.lowering.codegen.opencl.random_textures import TextureProgram
 from tests.lowering.codegen.programs import assert_same
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import inputs_of
+from tests.random.textures import TextureProgram
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.script.reader import loads

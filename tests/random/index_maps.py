@@ -1,7 +1,7 @@
 """Random index maps, as text with a shape: the layouts people write, the same with mistakes in them, and arbitrary arithmetic.
 
 Each category draws from a `Random`, so that a seed names a map (`draw_map`) and hypothesis can shrink one (`index_maps`).
-About half of the maps are injective. Those with a symbolic extent are in `tests.symbolic_strategies`.
+About half of the maps are injective. Those with a symbolic extent are in `tests.random.symbolic_maps`.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.oracle.expressions import WIDE, Cell, Expressions
 from tests.oracle.numbers import FLOATS, INTEGERS, TYPES, Array, limits_of, literal, random_array
+from tests.random.typed_expressions import WIDE, Cell, Expressions
 
 DOCUMENTED = frozenset({"bfloat16", "overflow", "shifted", "folded", "lazy"})
 """Features by which TVM and we differ by choice: `docs/reference/programs.md` lists them. Programs of the campaign have none of them."""

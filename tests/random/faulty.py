@@ -9,21 +9,16 @@ from dataclasses import dataclass, field
 from math import prod
 from random import Random
 
+from tests.random.drafts import Draft
+
 PARAMETERS = ("A", "B")
 
 
 @dataclass
-class _Draft:
-    rng: Random
-    shapes: dict[str, tuple[str, ...]]
-    symbolic: bool
-    lines: list[str] = field(default_factory=list)
-    loops: list[tuple[str, str]] = field(default_factory=list)
-    count: int = 0
+class _Draft(Draft):
+    shapes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    symbolic: bool = False
     care: float = 0.8
-
-    def emit(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
 
 
 def random_program(seed: int, *, symbolic: bool = False) -> str:
@@ -35,7 +30,7 @@ def random_program(seed: int, *, symbolic: bool = False) -> str:
         # Every symbol stands in a shape, so that arguments tell its value.
         shapes["A"], shapes["B"] = ("n", *shapes["A"][1:]), ("m", *shapes["B"][1:])
     layouts = "" if symbolic else _layouts(rng, shapes)
-    draft = _Draft(rng, shapes, symbolic, care=rng.choice((0.8, 0.97)))
+    draft = _Draft(rng, shapes=shapes, symbolic=symbolic, care=rng.choice((0.8, 0.97)))
     first, second = (_quoted(f"({', '.join(shapes[name])},)") for name in PARAMETERS)
     draft.emit(0, "@T.prim_func")
     draft.emit(
@@ -53,7 +48,7 @@ def random_program(seed: int, *, symbolic: bool = False) -> str:
         draft.emit(1, f'V_ = T.decl_buffer(({", ".join(shapes["V"])},), "float32", data=T_.data)')
     for _ in range(rng.randint(1, 3)):
         _nest(draft, 1)
-    return "\n".join(draft.lines) + "\n"
+    return draft.text
 
 
 def _layouts(rng: Random, shapes: dict[str, tuple[str, ...]]) -> str:
@@ -88,8 +83,7 @@ def _nest(draft: _Draft, depth: int) -> None:
     rng = draft.rng
     before = len(draft.loops)
     for _ in range(rng.randint(1, 3)):
-        draft.count += 1
-        name = f"i{draft.count}"
+        name = draft.name("i")
         pool = [e for shape in draft.shapes.values() for e in shape]
         extent = rng.choice(pool) if rng.random() < 0.8 else str(rng.randint(1, 6))
         if draft.loops and rng.random() < 0.08:
@@ -199,24 +193,23 @@ def _loaded(draft: _Draft) -> str:
 def _index(draft: _Draft) -> str:
     rng = draft.rng
     names = [name for name, _ in draft.loops] + (["n", "m"] if draft.symbolic else [])
-    term = rng.choice(names) if names else "0"
-    for _ in range(rng.choice((0, 0, 1, 1, 2))):
-        other = rng.choice(names) if names and rng.random() < 0.6 else str(rng.randint(0, 4))
+
+    def forms(term: str, other: str) -> tuple[str, ...]:
         number = rng.randint(1, 4)
-        term = rng.choice(
-            (f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})",
-             f"T.min({term}, {other})", f"T.max({term}, {other})", f"({term} + {other})", f"T.truncmod({term}, {number})",
-             f"({term} // {other if rng.random() < 0.3 else number})")
+        return (
+            f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})",
+            f"T.min({term}, {other})", f"T.max({term}, {other})", f"({term} + {other})", f"T.truncmod({term}, {number})",
+            f"({term} // {other if rng.random() < 0.3 else number})",
         )  # fmt: skip
-    return term
+
+    return draft.arithmetic(names, "0", (0, 0, 1, 1, 2), forms, 0.6)
 
 
 def _condition(draft: _Draft) -> str:
     rng = draft.rng
     if rng.random() < 0.1:
         return f"{_loaded(draft)} < {rng.choice(('3', _index(draft)))}"
-    parts = [f"{_index(draft)} {rng.choice(('<', '<=', '==', '!=', '>='))} {_index(draft)}" for _ in range(rng.choice((1, 1, 2)))]
-    return rng.choice((" and ", " or ")).join(f"({p})" for p in parts)
+    return draft.comparison(lambda: _index(draft), ("<", "<=", "==", "!=", ">="))
 
 
 def _value(draft: _Draft) -> str:

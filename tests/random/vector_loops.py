@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.lowering.programs import program
-
 from layoutproof.ir.primfunc import PrimFunc
+from tests.lowering.programs import program
 
 LANES = (1, 2, 3, 4, 8)
 ROWS = 3

@@ -18,7 +18,7 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.verify.maps import check_map
 from tests.judging import Complaint, is_counterexample, judge
 from tests.oracle import maps as oracle
-from tests.strategies import digits, factor, one_of, shifted
+from tests.random.index_maps import digits, factor, one_of, shifted
 
 EXTENTS = (*range(1, 21), 32, 45)
 MOST_POINTS = 2_000

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from tests.lowering.codegen.programs import FLOATS, INTEGERS, edges
-
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
@@ -30,6 +28,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.semantics import round_float
 from layoutproof.ir.visit import loads_in
+from tests.lowering.codegen.programs import FLOATS, INTEGERS, edges
 
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 _WHOLE = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)

@@ -9,30 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.random.drafts import Draft
+
 
 @dataclass
-class _Draft:
-    rng: Random
-    sizes: tuple[str, str]
-    lines: list[str] = field(default_factory=list)
-    loops: list[tuple[str, str]] = field(default_factory=list)  # a variable and the extent it stays below
+class _Draft(Draft):
+    sizes: tuple[str, str] = ("n", "m")
     buffers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of floats
     values: list[str] = field(default_factory=list)  # lets of floats
-    count: int = 0
-
-    def emit(self, depth: int, line: str) -> None:
-        self.lines.append("    " * depth + line)
-
-    def name(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
 
 
 def random_flow_program(seed: int, *, symbolic: bool = False) -> str:
     """One function `main` over parameters A [n, m], B [m] and C [n, m] of floats and I [m] of integers."""
     rng = Random(seed)
     n, m = ("n", "m") if symbolic else (str(rng.randint(1, 4)), str(rng.randint(1, 5)))
-    draft = _Draft(rng, (n, m))
+    draft = _Draft(rng, sizes=(n, m))
     draft.buffers = {"A": (n, m), "B": (m,), "C": (n, m)}
     quoted = [f'"{s}"' if symbolic else s for s in (n, m)]
     draft.emit(0, "@T.prim_func")
@@ -53,7 +44,7 @@ def random_flow_program(seed: int, *, symbolic: bool = False) -> str:
             draft.buffers["V_"] = (str(int(n) * int(m)),)
     for _ in range(rng.randint(1, 3)):
         _statement(draft, 1, 3)
-    return "\n".join(draft.lines) + "\n"
+    return draft.text
 
 
 def _fill(draft: _Draft, depth: int, name: str, shape: tuple[str, ...]) -> None:
@@ -225,20 +216,16 @@ def _loaded(draft: _Draft) -> str:
 def _index(draft: _Draft) -> str:
     rng = draft.rng
     names = [name for name, _ in draft.loops if not name.startswith("x")]
-    term = rng.choice(names) if names else "1"
-    for _ in range(rng.choice((0, 0, 1, 2))):
-        other = rng.choice(names) if names and rng.random() < 0.5 else str(rng.randint(0, 4))
+
+    def forms(term: str, other: str) -> tuple[str, ...]:
         number = rng.randint(2, 3)
-        term = rng.choice(
-            (f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})")
-        )
-    return term
+        return f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})"
+
+    return draft.arithmetic(names, "1", (0, 0, 1, 2), forms, 0.5)
 
 
 def _index_condition(draft: _Draft) -> str:
-    rng = draft.rng
-    parts = [f"{_index(draft)} {rng.choice(('<', '<=', '!=', '>=', '=='))} {_index(draft)}" for _ in range(rng.choice((1, 1, 2)))]
-    return rng.choice((" and ", " or ")).join(f"({part})" for part in parts)
+    return draft.comparison(lambda: _index(draft), ("<", "<=", "!=", ">=", "=="))
 
 
 def _condition(draft: _Draft) -> str:

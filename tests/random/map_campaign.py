@@ -1,4 +1,4 @@
-"""The long run of random index maps against brute force: `python -m tests.campaign_maps`, part of `make campaign`.
+"""The long run of random index maps against brute force: `python -m tests.random.map_campaign`, part of `make campaign`.
 
 Each seed names one map. Seeds are examined in blocks by a pool of processes; finished blocks are kept in a file, so that a run
 that was cut off goes on where it was. Every failure prints the map, the claim and the truth. The exit code is 1 if there is any.
@@ -23,7 +23,7 @@ from layoutproof.ir.map_text import parse_index_map
 from layoutproof.verify.maps import check_map
 from tests.judging import Complaint, judge, judge_refusal
 from tests.oracle import maps as oracle
-from tests.strategies import RandomMap, draw_map
+from tests.random.index_maps import RandomMap, draw_map
 from tests.tree import ROOT
 
 DEFAULT_RUN = 2_000
@@ -93,7 +93,12 @@ def examine_block(first: int) -> tuple[int, list[dict[str, Any]]]:
 def version() -> str:
     """A name for the code that is examined and examines: finished blocks of other code count for nothing."""
     digest = hashlib.sha256()
-    files = [*(ROOT / "ir").rglob("*.py"), *(ROOT / "verify").rglob("*.py"), *(ROOT / "tests").glob("*.py")]
+    files = [
+        *(ROOT / "ir").rglob("*.py"),
+        *(ROOT / "verify").rglob("*.py"),
+        *(ROOT / "tests").glob("*.py"),
+        *(ROOT / "tests" / "random").glob("*.py"),
+    ]
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
