@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from tests.lowering.small_operators import small_text
+from tests.shares import one_in
 
 from layoutproof.cli import output, recheck
 from layoutproof.cli.main import cli
@@ -90,6 +91,7 @@ def test_names(name: str) -> None:
     assert command_of(name).name == name
 
 
+@one_in(3)
 @pytest.mark.parametrize("module", ["layoutproof.lowering.schedule", "layoutproof.lowering.registry", "layoutproof.verify.checker"])
 def test_solvers_are_loaded_late(module: str) -> None:
     """Loading everything that proves loads no solver: only a question that needs one does."""

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from tests.cli.calling import Caller
 from tests.cli.schema import CHECK
+from tests.shares import one_in
 from tests.tree import ROOT
 
 PROGRAM = ROOT / "examples" / "programs" / "row_sum.py"
@@ -187,6 +188,7 @@ print(code, sorted({"islpy", "z3", "bitwuzla", "cvc5"} & set(sys.modules)), file
 """
 
 
+@one_in(2)
 @pytest.mark.parametrize("path", ["row_sum.jsonl", "gates.py"])
 def test_what_is_known_loads_no_solver(folder: Path, path: str) -> None:
     """A run that finds everything in the cache never loads a solver: neither for schedules nor for gates."""
