@@ -10,6 +10,7 @@ import pytest
 from tests.lowering.cleanup.programs import random_function, stated, text_of
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.rewrite import Rewrite
@@ -324,6 +325,7 @@ def test_flags_are_all_but_threads() -> None:
     assert replace(HoistExpression(), block="a").block == "a"
 
 
+@one_in(5)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever moves, the results stay, and what was proposed is accepted."""

@@ -13,6 +13,7 @@ from tests.lowering.loops.cases import CASES
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 from tests.random.nests import apart, random_nest
+from tests.shares import one_in
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
@@ -171,6 +172,7 @@ PLACES: dict[str, tuple[int, ...]] = {"two_contracts": (0,)}
 TURNED_BACK = [name for name in CASES if name not in ("convolution_by_its_input", "halo_conv2d", "halo_conv2d_finite")]
 
 
+@one_in(3)
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_dropped_guards_come_back(name: str, every: bool) -> None:
@@ -200,6 +202,7 @@ def test_guarded_programs_compute_the_same(name: str) -> None:
     assert_same_results(case.program(sizes), rewrite.new, case.pads)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_sums_over_padding(seed: int) -> None:
     """Over padding of zeros in an input and padding without a value in the output, a guard is proved and sums stay what they are."""

@@ -5,6 +5,7 @@ import re
 import pytest
 from tests.lowering.codegen.opencl.programs import PLAIN, TEXTURE, compile_source, copied, kernel_text, program, texture
 from tests.lowering.codegen.programs import function
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.evaluate import evaluate
@@ -33,6 +34,7 @@ def sizes(image: Image) -> list[int]:
     return [int(evaluate(size, {"n": 3, "m": 5})) for size in (image.width, image.height, image.layers) if size is not None]
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", CHANNELS)
 def test_channel_types(dtype: str) -> None:
     """Each type that images hold has its channels and its functions, for four channels and for one."""
