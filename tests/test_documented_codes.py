@@ -12,6 +12,7 @@ from layoutproof.cli.catalogue import all_codes, meaning_of
 from layoutproof.cli.code_pages import main as write_pages
 from layoutproof.cli.code_pages import pages
 from tests.console import Console, blocks
+from tests.shares import one_in
 from tests.tree import ROOMS, ROOT
 
 WITHOUT_EXAMPLE: Mapping[str, str] = {
@@ -67,6 +68,7 @@ def test_no_page_is_without_its_code() -> None:
     assert sorted(path.name for path in found) == sorted(f"{code}.md" for code in CODES)
 
 
+@one_in(4)
 @pytest.mark.parametrize("code", [code for code in CODES if code not in WITHOUT_EXAMPLE])
 def test_an_example_shows_its_code(code: str, console: Console) -> None:
     """The example prints the message as shown, with its code; what is to be done instead prints what is shown, without it."""

@@ -191,6 +191,7 @@ def _lanes(schedule: Schedule) -> set[int]:
     return {node.dtype.lanes for node in walk(schedule.func.body) if isinstance(node, BufferLoad)}
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", ["max_pool2d", "depthwise", "mean"])
 def test_reductions_in_blocks_have_lanes(name: str) -> None:
     """What runs over whole blocks of channels is vectors, each step proved."""

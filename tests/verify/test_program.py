@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.random.faulty import random_program
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.verify.programs import OPERATORS, PAIRS, first, program, statuses
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -59,6 +59,7 @@ def test_convolution_for_every_extent() -> None:
     assert statuses(check_program(program(CONV))) == {Status.PROVED}
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("old", "new", "part"),
     [

@@ -88,6 +88,7 @@ def test_what_is_proved_lowers_and_is_proved_there(name: str) -> None:
     assert_same_results(case.program(), steps[-1].rewrite.new, case.pads, _IMAGE)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_last_step_is_refused(name: str) -> None:
     """Every step but the last is proved; the last is not, and leaves the schedule as it was."""

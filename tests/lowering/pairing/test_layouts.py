@@ -70,6 +70,7 @@ def _with_a_layout() -> Iterator[str]:
             yield path.stem
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", list(_with_a_layout()))
 def test_accepted_rewrites(name: str) -> None:
     """What was accepted with its layout is proved without it."""

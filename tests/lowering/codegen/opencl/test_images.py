@@ -111,6 +111,7 @@ def test_whole_texels_are_handed_on() -> None:
     assert "vstore4(A_texel, 0, B + (y * 8 + x * 4));" in kernel_text(copied(TEXTURE, PLAIN))
 
 
+@one_in(2)
 @pytest.mark.parametrize("index", ["T.Select(x < 1, y * 8, y * 8 + c)", "y * 8 + c * 2", "(y * 8 + c) ^ 1", "y * 8 + 3 - c"])
 def test_four_elements_apart_are_not_loaded_as_neighbours(index: str) -> None:
     """Elements that are not one behind the other are read one by one."""
