@@ -22,7 +22,7 @@ def test_legal_rewrites_run_the_same(seed: int) -> None:
     """Random programs and legal rewrites of them are well-formed, survive their text, and no input tells them apart."""
     rng = Random(seed)
     generator = Generator(rng)
-    for _ in range(12):
+    for _ in range(30):
         made = nest_rewrite(generator, rng)
         if made is None:
             continue
