@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo 'make demo      the whole story on a real conv2d: verdicts, programs, a picture, a kernel that runs'
-	@echo 'make test      the tests (some nine minutes on two cores)'
+	@echo 'make test      the tests (some five minutes on two cores)'
 	@echo 'make lint      style, types, import contracts'
 	@echo 'make format    rewrite the sources in the house style'
 	@echo 'make bench     the measurements'
@@ -40,7 +40,7 @@ pages: $(VENV)/.ready-dev
 
 campaign: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal -m campaign --hypothesis-profile=campaign
-	@$(BIN)/python -m tests.campaign_maps
+	@$(BIN)/python -m tests.random.map_campaign
 	@$(BIN)/python -m tests.attack.campaign --fresh
 	@$(BIN)/python -m tests.oracle --fresh
 

@@ -4,8 +4,10 @@ The default profile draws the same cases on every run, so that a red run can be 
 """
 
 import difflib
+import fcntl
 import gc
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,6 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.shares import share_out
+
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
 # Who starts the tests in the background has Ctrl-C ignored, and so would every command that they start and interrupt.
@@ -23,13 +27,21 @@ if threading.current_thread() is threading.main_thread():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
-settings.register_profile("default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", max_examples=40, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True)
 settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files under tests/golden instead of comparing with them")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The mark `one_in` leaves most cases of a test to the campaign."""
+    share_out(items)
 
 
 def pytest_collection_finish() -> None:
@@ -60,13 +72,34 @@ class Golden:
         if not path.is_file():
             pytest.fail(f"no golden file {path}; look at the text, then write it with --update-golden:\n{text}", pytrace=False)
         with path.open(encoding="utf-8", newline="") as file:
-            expected = file.read()
-        if text != expected:
-            difference = difflib.unified_diff(
-                expected.splitlines(keepends=True), text.splitlines(keepends=True), f"tests/golden/{name}", "what the test got"
-            )
-            lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
-            pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
+            _compare(f"tests/golden/{name}", file.read(), text)
+
+    def entry(self, table: str, name: str, text: str, given: str = "") -> None:
+        """Fail unless the file `table` has exactly `text` as its entry `name`, behind what was `given`; --update-golden writes it."""
+        path = self.folder / table
+        if given:
+            text = f"> {given if len(given) <= 120 else f'{given[:120]}...'}\n{text}"
+        with path.open("a+" if self.update else "r", encoding="utf-8", newline="") as file:
+            if self.update:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.seek(0)
+            entries = dict(_ENTRY.findall(file.read()))
+            if self.update:
+                file.truncate(0)
+                file.write("\n".join(f"----- {each}\n{said}" for each, said in {**entries, name: text}.items()))
+            else:
+                _compare(f"tests/golden/{table}, {name}", entries.get(name, ""), text)
+
+
+_ENTRY = re.compile(r"^----- (\w+)\n(.*?)(?:\n(?=----- )|\Z)", re.DOTALL | re.MULTILINE)
+
+
+def _compare(place: str, expected: str, text: str) -> None:
+    """Fail with the difference, where there is one."""
+    if text != expected:
+        difference = difflib.unified_diff(expected.splitlines(keepends=True), text.splitlines(keepends=True), place, "what the test got")
+        lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
+        pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from layoutproof.verify.clauses import Clause
 from tests.clauses import PERMISSIVE
-from tests.tree import ROOT
+from tests.tree import ROOT, file
 
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 RIGHT = PAGE.partition("## What has to be right")[2].partition("### Claims about graphs")[0]
@@ -31,11 +30,7 @@ def imported_by(module: str) -> frozenset[str]:
     """The modules of ours that a module's text imports, wherever it does."""
     path = source_of(module)
     assert path is not None
-    named = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
-            parts = [f"{node.module}.{alias.name}" for alias in node.names]
-            named |= {part if source_of(part) else node.module for part in parts}
+    named = {part if source_of(part := f"{origin}.{name}") else origin for origin, name in file(path).imports}
     return frozenset(name for name in named if source_of(name))
 
 

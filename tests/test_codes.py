@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 from collections import Counter
@@ -13,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from layoutproof.ir.diagnostic import __doc__ as layers
-from tests.tree import code_files, name_of
+from tests.tree import CODE, code_files, file, name_of
 
-CODE = re.compile(r"\bLP\d{3}\b")
 # A room's own layer, as `ir/diagnostic.py` counts them; code generation and running are a layer within lowering.
 DIGITS: Mapping[str, str] = {
     "ir": "1",
@@ -34,40 +32,19 @@ def room_of(path: Path) -> str:
     return next(room for room in sorted(DIGITS, key=len, reverse=True) if name_of(path).startswith(f"{room}/"))
 
 
-def assigns_meanings(path: Path) -> bool:
-    """Whether the file has a table of meanings."""
-    text = path.read_text(encoding="utf-8")
-    body = ast.parse(text).body if "MEANINGS" in text else ()
-    return any(isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS" for n in body)
-
-
 FILES = code_files()
 TABLES: Mapping[Path, Mapping[str, str]] = {
     path: importlib.import_module(f"layoutproof.{name_of(path).removesuffix('.py').replace('/', '.')}").MEANINGS
     for path in FILES
-    if assigns_meanings(path)
+    if file(path).has_meanings
 }
 
 
 def used_codes() -> Iterator[tuple[str, Path]]:
     """Every code that shipped code speaks of, docstrings included."""
     for path in FILES:
-        for code in CODE.findall(path.read_text(encoding="utf-8")):
+        for code in CODE.findall(file(path).text):
             yield code, path
-
-
-def literal_codes(path: Path) -> Iterator[str]:
-    """The codes that stand as strings of their own in a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
-            yield node.value
-
-
-def named_codes(path: Path) -> Iterator[str]:
-    """The names that a file gives to codes."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and CODE.fullmatch(str(node.value.value)):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def test_every_code_has_exactly_one_meaning() -> None:
@@ -91,7 +68,7 @@ def test_no_two_names_stand_for_one_code() -> None:
     """A code is written out once: where it gets its name, or beside its rule."""
     places: dict[str, list[str]] = {}
     for path in FILES:
-        for code in literal_codes(path):
+        for code in file(path).codes:
             places.setdefault(code, []).append(name_of(path))
     assert {code: where for code, where in places.items() if len(where) > 1} == {}
 
@@ -99,13 +76,13 @@ def test_no_two_names_stand_for_one_code() -> None:
 @cache
 def words() -> Counter[str]:
     """How often each word stands in shipped code."""
-    return Counter(word for path in FILES for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return Counter(word for path in FILES for word in re.findall(r"\w+", file(path).text))
 
 
 @pytest.mark.parametrize("path", list(TABLES), ids=name_of)
 def test_each_named_code_is_used(path: Path) -> None:
     """A table has no code that nobody raises: its name stands elsewhere than where it is defined and explained."""
-    for name in named_codes(path):
+    for name in file(path).named_codes:
         assert words()[name] > 2, name
 
 

@@ -11,6 +11,7 @@ from docs.code_pages import pages, write_pages
 
 from layoutproof.cli.catalogue import all_codes, meaning_of
 from tests.console import Console, blocks
+from tests.shares import one_in
 from tests.tree import ROOMS, ROOT
 
 WITHOUT_EXAMPLE: Mapping[str, str] = {
@@ -66,6 +67,7 @@ def test_no_page_is_without_its_code() -> None:
     assert sorted(path.name for path in found) == sorted(f"{code}.md" for code in CODES)
 
 
+@one_in(4)
 @pytest.mark.parametrize("code", [code for code in CODES if code not in WITHOUT_EXAMPLE])
 def test_an_example_shows_its_code(code: str, console: Console) -> None:
     """The example prints the message as shown, with its code; what is to be done instead prints what is shown, without it."""

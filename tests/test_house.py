@@ -3,64 +3,16 @@
 Each test looks at every file and names all that offend: a test for each pair of the two would be seven thousand of them.
 """
 
-import ast
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from tests.tree import ROOT, all_files, code_files, files_of_tests, name_of
+from tests.tree import ROOT, File, all_files, code_files, file, files_of_tests, name_of
 
 LONGEST_FILE = 450
 LONGEST_FUNCTION = 70
 MEDIAN_FUNCTION = 12
-WAYS_OUT = frozenset({"skip", "skipif", "xfail", "importorskip"})
-
-
-@dataclass(frozen=True)
-class Function:
-    """What a function looks like: `length` in lines from `def` to the last one; decorators, often tables of cases, do not count."""
-
-    place: str
-    name: str
-    length: int
-    docstring: str | None
-
-
-@dataclass(frozen=True)
-class File:
-    """What the manners are about in one file; places are path and line."""
-
-    name: str
-    text: str
-    docstring: str | None
-    functions: tuple[Function, ...]
-    ways_out: tuple[str, ...]
-    star_imports: tuple[str, ...]
-
-
-@cache
-def file(path: Path) -> File:
-    """The file, read once for all tests."""
-    text, name = path.read_text(encoding="utf-8"), name_of(path)
-    module = ast.parse(text, name)
-    functions, ways_out, star_imports = [], [], []
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            place = f"{name}:{node.lineno} {node.name}"
-            functions.append(Function(place, node.name, node.end_lineno - node.lineno + 1, ast.get_docstring(node)))
-        elif isinstance(node, ast.Attribute) and node.attr in WAYS_OUT and dotted(node).startswith("pytest."):
-            ways_out.append(f"{name}:{node.lineno} {dotted(node)}")
-        elif isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            star_imports.append(f"{name}:{node.lineno}")
-    return File(name, text, ast.get_docstring(module), tuple(functions), tuple(ways_out), tuple(star_imports))
-
-
-def dotted(node: ast.expr) -> str:
-    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
 def files() -> Iterator[File]:

@@ -1,6 +1,5 @@
 """The package as it is installed: complete, importable under one name only, cheap to import."""
 
-import ast
 import importlib.metadata
 import os
 import shutil
@@ -14,7 +13,7 @@ import pytest
 
 import layoutproof
 from layoutproof import _HOME
-from tests.tree import FACE, PACKAGE_DIR, PROJECT, ROOMS, ROOT, code_files, material_files
+from tests.tree import FACE, PACKAGE_DIR, PROJECT, ROOMS, ROOT, code_files, file, material_files
 
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
 
@@ -115,10 +114,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 def test_type_checkers_see_the_same_names() -> None:
     """The imports that type checkers read and the table that runs name the same objects of the same modules."""
-    seen: dict[str, str] = {}
-    for node in ast.walk(ast.parse((FACE / "__init__.py").read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
-            seen |= {alias.name: node.module for alias in node.names}
+    seen = {name: module for module, name in file(FACE / "__init__.py").imports}
     assert seen == _HOME
     assert sorted([*_HOME, "__version__"]) == layoutproof.__all__
 

@@ -1,6 +1,11 @@
-"""Where the sources are, for the tests that look at the repository itself."""
+"""Where the sources are and what stands in them, for the tests that look at the repository itself; each file is parsed once."""
 
+import ast
+import re
 import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,78 @@ MATERIAL = frozenset({"data", "golden", "programs"})
 
 SHIPPED = frozenset({".json", ".html", ".css", ".js", ".md"})
 """Files beside the code that it reads."""
+
+
+WAYS_OUT = frozenset({"skip", "skipif", "xfail", "importorskip"})
+CODE = re.compile(r"\bLP\d{3}\b")
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a function looks like: `length` in lines from `def` to the last one; decorators, often tables of cases, do not count."""
+
+    place: str
+    name: str
+    length: int
+    docstring: str | None
+
+
+@dataclass(frozen=True)
+class File:
+    """What the tests ask about one file; places are path and line."""
+
+    name: str
+    text: str
+    docstring: str | None
+    functions: tuple[Function, ...]
+    ways_out: tuple[str, ...]
+    star_imports: tuple[str, ...]
+    imports: tuple[tuple[str, str], ...]
+    """Module and name of each `from layoutproof.x import y`."""
+    codes: tuple[str, ...]
+    """The diagnostic codes that stand as strings of their own."""
+    named_codes: tuple[str, ...]
+    """The names that the module gives to codes."""
+    has_meanings: bool
+    """Whether the module has a table MEANINGS."""
+
+
+@cache
+def file(path: Path) -> File:
+    """The file, read and parsed once."""
+    text, name = path.read_text(encoding="utf-8"), name_of(path)
+    module = ast.parse(text, name)
+    nodes = list(ast.walk(module))
+    assigned = [n for n in module.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)]
+    named = [n for n in assigned if isinstance(n.value, ast.Constant) and CODE.fullmatch(str(n.value.value))]
+    return File(
+        name,
+        text,
+        ast.get_docstring(module),
+        tuple(_function(name, node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)),
+        tuple(f"{name}:{n.lineno} {dotted}" for n in nodes if isinstance(n, ast.Attribute) and (dotted := _way_out(n))),
+        tuple(f"{name}:{n.lineno}" for n in nodes if isinstance(n, ast.ImportFrom) and any(each.name == "*" for each in n.names)),
+        tuple(each for node in nodes for each in _imports(node)),
+        tuple(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and CODE.fullmatch(n.value)),
+        tuple(target.id for node in named for target in node.targets if isinstance(target, ast.Name)),
+        any(isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS" for n in module.body),
+    )
+
+
+def _function(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+    assert node.end_lineno is not None
+    return Function(f"{name}:{node.lineno} {node.name}", node.name, node.end_lineno - node.lineno + 1, ast.get_docstring(node))
+
+
+def _way_out(node: ast.Attribute) -> str | None:
+    """`pytest.mark.skip` and the like."""
+    dotted = ast.unparse(node) if node.attr in WAYS_OUT else ""
+    return dotted if dotted.startswith("pytest.") else None
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("layoutproof."):
+        yield from ((node.module, alias.name) for alias in node.names)
 
 
 def code_files() -> list[Path]:

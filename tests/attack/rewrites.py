@@ -206,8 +206,8 @@ def serialise(program: Program, rng: Random) -> Program | None:
 
 
 def hoist_init(program: Program, rng: Random) -> Program | None:
-    """The init of a reduction gets loops of its own."""
-    number = _pick(program, rng, lambda n: n.init is not None)
+    """The init of a reduction gets loops of its own; where no iteration runs, as n may be 0, it would be the only one to store."""
+    number = _pick(program, rng, lambda n: n.init is not None and all(isinstance(each.extent, IntImm) for each in n.loops if each.reduce))
     if number is None:
         return None
     nest = program.nests[number]

@@ -15,11 +15,13 @@ from tests.attack.compare_mutants import KINDS, mutants, smaller
 from tests.attack.compare_schedules import again, share
 from tests.attack.compare_schedules import report as schedules_report
 from tests.lowering.comparing.pairs import Pair, case_name, named, pairs, told, upstream
+from tests.shares import one_in
 
 EVERY = [pair for folder in ("hand", "must", "kinds") for pair in pairs(folder)]
 SLOW = {"matmul_packed", "matmul_tiled", "conv2d_nchw8c", "conv2d_as_im2col_and_matmul", "24_depthwise_conv2d_nchw"}
 
 
+@one_in(4)
 @pytest.mark.parametrize("pair", [*EVERY, *upstream()], ids=case_name)
 def test_no_run_tells_a_pair_apart(pair: Pair) -> None:
     """Every pair that is called right is judged right by runs, so that what is proved of it is no accident."""
@@ -62,12 +64,14 @@ GROSS = "guard constant,predicate side,index swap,pad value,dropped init,moved i
 QUICK = ("00_row_sum", "14_exp1d", "16_double_int")
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", QUICK)
 def test_mutants_of_upstream_s_pairs(name: str) -> None:
     """Some mutants: none that changes results is proved, none that does not is refuted, and all that do are refuted."""
     slice_of(named(upstream(), name), 5)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", ["average_pooling_channels_last", "matmul_of_packed_weights"])
 def test_mutants_of_operators(name: str) -> None:
     """The same for operators that were scheduled by hand."""
@@ -102,7 +106,7 @@ def test_thirty_mutants_of_each(pair: Pair, given: bool) -> None:
 
 def test_random_schedules_are_proved_again() -> None:
     """Some random schedules, from their first and their last program alone."""
-    found = [again(seed, 4, True, False) for seed in range(6)]
+    found = [again(seed, 4, True, False) for seed in range(3)]
     assert not any(each.wrong for each in found) and share(found) >= 0.9, schedules_report(found)
 
 

@@ -9,10 +9,10 @@ from tests.attack.graph_proofs import attack
 
 def test_a_slice_of_the_proofs() -> None:
     """Honest plans are proved, most of what was tampered with is not, and what is proved holds, by interpreter and by generated C."""
-    found = attack(101, graphs=12, tamperings=5, built=0.15)
+    found = attack(101, graphs=5, tamperings=5, built=0.3)
     assert found.wrong == [] and found.unproved == []
-    assert found.counts["as planned: proved"] >= 10 and found.counts["run by generated C"] >= 1
-    assert sum(number for name, number in found.counts.items() if name.endswith(": not proved")) >= 10
+    assert found.counts["as planned: proved"] >= 4 and found.counts["run by generated C"] >= 1
+    assert sum(number for name, number in found.counts.items() if name.endswith(": not proved")) >= 4
 
 
 @pytest.mark.campaign

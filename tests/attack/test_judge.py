@@ -13,8 +13,10 @@ from tests.attack.judge import judge
 from tests.attack.mutants import MUTATORS, mutant
 from tests.attack.padded import padded_case
 from tests.attack.programs import Generator
+from tests.shares import one_in
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_legal_rewrites_run_the_same(seed: int) -> None:
     """Random programs and legal rewrites of them are well-formed, survive their text, and no input tells them apart."""
@@ -36,14 +38,14 @@ def test_pad_values_that_are_neutral_are_neutral() -> None:
     """Guards over neutral padding may go, bit for bit or under licences; most of the others may not."""
     rng = Random(7)
     seen = {True: 0, False: 0}
-    for _ in range(60):
+    for _ in range(24):
         case = padded_case(rng)
         difference = judge(case.rewrite, rng, trials=12).difference
         if difference is not None and case.legal:
             difference = judge(case.rewrite, rng, trials=12, licences=frozenset({"nnan", "ninf", "nsz"})).difference
             assert difference is None, f"{case.what}: {difference}"
         seen[difference is not None] += 1
-    assert min(seen.values()) > 10
+    assert min(seen.values()) > 3
 
 
 def test_every_mutator_changes_some_result() -> None:

@@ -10,16 +10,16 @@ from tests.clauses import without
 
 
 def test_a_slice_of_the_pairs() -> None:
-    """None of a hundred pairs is proved wrongly, and many are proved."""
-    tally = attack(1, pairs=100)
+    """None of forty pairs is proved wrongly, and many are proved."""
+    tally = attack(1, pairs=40)
     assert tally.wrong == []
-    assert tally.counts["proved, no run differs"] >= 15 and tally.counts["open, runs differ"] >= 15
+    assert tally.counts["proved, no run differs"] >= 5 and tally.counts["open, runs differ"] >= 5
 
 
 def test_the_runs_see_what_the_clause_keeps_away() -> None:
     """Without the clause on contents wrong pairs are proved, and found out."""
     with without(Clause.CONTENTS):
-        assert attack(1, pairs=100).wrong
+        assert attack(1, pairs=40).wrong
 
 
 @pytest.mark.campaign

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -52,13 +53,18 @@ MAPS: dict[str, tuple[str, ...]] = {
 }
 
 
+def typed(*command: str) -> str:
+    """The command as it would be typed."""
+    return ascii(shlex.join(command))[1:-1]
+
+
 @pytest.mark.parametrize("name", MAPS)
 def test_bad_map(call: Caller, golden: Golden, tmp_path: Path, name: str) -> None:
-    """A map, shape or condition that is wrong: its golden message, exit code 2, and no output file."""
+    """A map, shape or condition that is wrong: its message, exit code 2, and no output file."""
     outcome = call("map", *MAPS[name], "-o", str(tmp_path / "out.txt"))
     assert (outcome.code, outcome.out) == (2, "")
     assert files_below(tmp_path) == {}
-    golden(f"cli_bad_input/map_{name}.txt", steady(outcome.err))
+    golden.entry("cli_bad_input.txt", f"map_{name}", steady(outcome.err), typed("map", *MAPS[name]))
 
 
 # Name: the content of the program.
@@ -81,13 +87,13 @@ PROGRAMS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_bad_program(call: Caller, golden: Golden, tmp_path: Path, name: str) -> None:
-    """A program that cannot be read, or run: its golden message, exit code 2, and nothing written."""
+    """A program that cannot be read, or run: its message, exit code 2, and nothing written."""
     program = tmp_path / "program.py"
     program.write_bytes(PROGRAMS[name])
     outcome = call("run", str(program), "--emit", str(tmp_path / "out.c"), "-o", str(tmp_path / "out.txt"))
     assert (outcome.code, outcome.out) == (2, "")
     assert files_below(tmp_path) == {"program.py": PROGRAMS[name]}
-    golden(f"cli_bad_input/program_{name}.txt", steady(outcome.err, tmp_path))
+    golden.entry("cli_bad_input.txt", f"program_{name}", steady(outcome.err, tmp_path))
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"huge_extent", "too_much_data"}))
@@ -124,7 +130,7 @@ TRACES: dict[str, str] = {
 
 @pytest.mark.parametrize("name", TRACES)
 def test_bad_trace(call: Caller, golden: Golden, tmp_path: Path, name: str) -> None:
-    """A trace that is wrong: its golden message, which names the step and the argument, exit code 2, and nothing written."""
+    """A trace that is wrong: its message, which names the step and the argument, exit code 2, and nothing written."""
     trace = tmp_path / "trace.json"
     trace.write_text(TRACES[name])
     program = tmp_path / "relu.py"
@@ -132,7 +138,7 @@ def test_bad_trace(call: Caller, golden: Golden, tmp_path: Path, name: str) -> N
     outcome = call("run", str(program), "--trace", str(trace), "--emit", str(tmp_path / "out.c"), "-o", str(tmp_path / "out.txt"))
     assert (outcome.code, outcome.out) == (2, "")
     assert set(files_below(tmp_path)) == {"relu.py", "trace.json"}
-    golden(f"cli_bad_input/trace_{name}.txt", steady(outcome.err, tmp_path))
+    golden.entry("cli_bad_input.txt", f"trace_{name}", steady(outcome.err, tmp_path))
 
 
 def missing(folder: Path) -> Path:
@@ -166,7 +172,7 @@ def test_unreadable(call: Caller, golden: Golden, tmp_path: Path, make: Callable
     arguments = (str(path),) if what == "program" else (str(OPERATORS / "row_sum.py"), "--trace", str(path))
     outcome = call("run", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
-    golden(f"cli_bad_input/unreadable_{make.__name__}_{what}.txt", steady(outcome.err, tmp_path))
+    golden.entry("cli_bad_input.txt", f"unreadable_{make.__name__}_{what}", steady(outcome.err, tmp_path))
 
 
 def test_permission_denied(call: Caller, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +184,7 @@ def test_permission_denied(call: Caller, golden: Golden, tmp_path: Path, monkeyp
     monkeypatch.setattr(Path, "read_bytes", refuse)
     outcome = call("run", str(tmp_path / "secret.py"))
     assert (outcome.code, outcome.out) == (2, "")
-    golden("cli_bad_input/permission_denied.txt", steady(outcome.err, tmp_path))
+    golden.entry("cli_bad_input.txt", "permission_denied", steady(outcome.err, tmp_path))
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -206,7 +212,7 @@ def test_write_protected_output(call: Caller, golden: Golden, tmp_path: Path, co
         said.append(outcome.err)
     assert files_below(tmp_path) == {"protected.svg": b"old"}
     (tmp_path / "locked").chmod(0o755)
-    golden("cli_bad_input/write_protected.txt", steady("".join(said), tmp_path))
+    golden.entry("cli_bad_input.txt", "write_protected", steady("".join(said), tmp_path))
 
 
 def test_demo_into_a_file(call: Caller, golden: Golden, tmp_path: Path) -> None:
@@ -219,7 +225,7 @@ def test_demo_into_a_file(call: Caller, golden: Golden, tmp_path: Path) -> None:
         assert (outcome.code, outcome.out) == (2, "")
         said += outcome.err
     assert files_below(tmp_path) == {"file": b"old"}
-    golden("cli_bad_input/demo_folder.txt", steady(said, tmp_path))
+    golden.entry("cli_bad_input.txt", "demo_folder", steady(said, tmp_path))
 
 
 @pytest.mark.parametrize("compiler", ["/nonexistent", "", "false", "'unclosed"])
@@ -238,7 +244,7 @@ def test_compiler(call: Caller, golden: Golden, tmp_path: Path, monkeypatch: pyt
     assert (outcome.code, outcome.out) == (2, "")
     assert os.listdir(out) == []
     text = steady(outcome.err, tmp_path)
-    golden(f"cli_bad_input/compiler_{name}.txt", "\n".join(_steady_compiler(line) for line in text.splitlines()) + "\n")
+    golden.entry("cli_bad_input.txt", f"compiler_{name}", "\n".join(_steady_compiler(line) for line in text.splitlines()) + "\n")
 
 
 def _steady_compiler(line: str) -> str:
@@ -266,7 +272,7 @@ def test_bad_size(call: Caller, golden: Golden, name: str) -> None:
     """A size that is missing, malformed, repeated, too large or unknown is named."""
     outcome = call("run", str(OPERATORS / "sym_row_sum.py"), *SIZES[name])
     assert (outcome.code, outcome.out) == (2, "")
-    golden(f"cli_bad_input/size_{name}.txt", steady(outcome.err, OPERATORS))
+    golden.entry("cli_bad_input.txt", f"size_{name}", steady(outcome.err, OPERATORS), typed("run", "sym_row_sum.py", *SIZES[name]))
 
 
 DRAWINGS: dict[str, tuple[str, ...]] = {
@@ -286,4 +292,4 @@ def test_bad_drawing(call: Caller, golden: Golden, tmp_path: Path, name: str) ->
     outcome = call("draw", *(a.replace("FOLDER", str(tmp_path)) for a in DRAWINGS[name]))
     assert (outcome.code, outcome.out) == (2, "")
     assert files_below(tmp_path) == {}
-    golden(f"cli_bad_input/draw_{name}.txt", steady(outcome.err, tmp_path))
+    golden.entry("cli_bad_input.txt", f"draw_{name}", steady(outcome.err, tmp_path), typed("draw", *DRAWINGS[name]))

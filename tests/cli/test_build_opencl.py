@@ -13,6 +13,7 @@ import pytest
 from tests.cli.calling import OPERATORS, Caller, files_below
 from tests.cli.schema import COUNT, SHAPE, SIZE, TEXT, closed, listed, nullable
 from tests.lowering.runtime.opencl.sources import default_device
+from tests.shares import one_in
 
 from layoutproof.cli import codes
 
@@ -100,6 +101,7 @@ def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> Non
             cl.enqueue_copy(queue, arrays[parameter["name"]], memory[parameter["name"]])
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", ["sym_row_sum", "softmax", "conv2d_nchw"])
 def test_a_host_that_has_read_the_files_alone(call: Caller, folder: Path, name: str) -> None:
     """One kernel or several, temporaries between them, symbolic extents: the description is all that it takes."""

@@ -15,6 +15,7 @@ from tests.cli.calling import Caller
 from tests.cli.schema import COUNT, TEXT, closed, listed, nullable
 from tests.lowering.proof_cache.caches import PLACES, filled, key, opened, value
 from tests.lowering.proof_cache.test_verifying import entries
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.lowering.proof_cache.places import VARIABLE
@@ -193,6 +194,7 @@ def test_a_sample(call: Caller, file: Path) -> None:
     assert (whole["checked"], whole["entries"]) == (1, 1)
 
 
+@one_in(2)
 def test_a_wrong_entry_is_named_and_set_aside(call: Caller, place: Path) -> None:
     """An entry that the checker does not confirm is named with what is wrong, set aside, and with it all reports; then all is right."""
     proved(place, "transform_layout", reports=3)
@@ -299,6 +301,7 @@ def test_reports_are_judged_again(call: Caller, judged: Path) -> None:
     assert (found.code, found.json()["reports"], found.json()["reports_checked"]) == (0, 6, 4)
 
 
+@one_in(2)
 @pytest.mark.parametrize("kind", ["whole", "brief"])
 def test_a_forged_report_is_found(call: Caller, judged: Path, kind: str) -> None:
     """A report that says `proved` of a schedule that is refuted is named, set aside with what shortens it, and no run sees it again."""

@@ -113,7 +113,7 @@ def comparisons(folder: Path) -> Words:
     return call("compare", program, program, layout, pad, match, where, form, output, st.just(["--no-cache"]))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_arguments(data: st.DataObject, folder: Path) -> None:
     """Whatever the arguments, the exit code is 0, 1, 2 or 3, errors are told as messages, and no unfinished file stays behind."""
@@ -122,7 +122,7 @@ def test_any_arguments(data: st.DataObject, folder: Path) -> None:
     assert (code == 2) <= bool(said), "wrong input without a word"
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_comparison(data: st.DataObject, folder: Path) -> None:
     """The same of two programs and what is said of them."""

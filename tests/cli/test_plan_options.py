@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tests.cli.calling import Caller, files_below
 from tests.graph.nets import arrays_for, filled, running_example
+from tests.shares import one_in
 
 from layoutproof.cli.plan import planning
 from layoutproof.cli.plan.trial import TOLERANCE, compared
@@ -77,6 +78,7 @@ LAYOUT_FILES = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("form", LAYOUT_FILES)
 def test_layouts_from_a_file(call: Caller, example: str, form: str) -> None:
     """A file of layouts says what options say, in any of its forms: the plan is the same."""
@@ -135,6 +137,7 @@ def test_a_wrong_file_of_layouts(call: Caller, example: str, tmp_path: Path, nam
     assert files_below(tmp_path) == before
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", ["costs.json", "costs.csv"])
 def test_costs_are_measured_written_and_read(call: Caller, example: str, name: str) -> None:
     """`--measure` writes what rewrites took; with `--costs` they cost that, and nothing more has to be measured."""

@@ -220,8 +220,8 @@ def test_files_are_found_by_name_and_by_option(team: Team) -> None:
     files = dict.fromkeys(("gates", "gate_maps", "more_gates", "layouts"), gate) | {"other": TESTS, "plain": "x = 1\n"}
     team.write(**files)
     assert set(team.run("--layoutproof").outcomes) == {f"{name}::fine" for name in ("gates", "gate_maps", "more_gates")}
-    assert set(team.run("--layoutproof", "layouts.py").outcomes) == {"layouts::fine"}
-    assert "other::test_plain" in team.run("--layoutproof", "other.py").outcomes
+    named = team.run("--layoutproof", "layouts.py", "other.py").outcomes
+    assert {"layouts::fine", "other::test_plain"} < set(named)
     assert team.run("--layoutproof", "plain.py").code == NOTHING
     with (team.folder / "pytest.ini").open("a", encoding="utf-8") as file:
         file.write("layoutproof_files = lay*.py\n")
@@ -261,14 +261,30 @@ def test_a_file_that_cannot_be_loaded_is_an_error(text: str, code: str, said: st
     assert run.text.count("ERROR collecting") == 1 and "Traceback" not in run.text
 
 
-def test_items_are_selected_as_any_others(team: Team) -> None:
-    """By id, by keyword, by marker, those that failed last; and they can be listed without being judged."""
+def test_items_are_listed(team: Team) -> None:
+    """They can be listed without being judged."""
     team.write(gates=GATES, test_both=TESTS)
     listed = team.run("--layoutproof", "--collect-only", "-q")
     assert "gates.py::blocked_rows[8]\ngates.py::blocked_rows[16]\ngates.py::forgetful\n" in listed.text
-    assert set(team.run("--layoutproof", "gates.py::blocked_rows[8]").outcomes) == {"gates::blocked_rows[8]"}
-    assert set(team.run("--layoutproof", "-k", "rows and 16").outcomes) == {"gates::blocked_rows[16]"}
-    assert set(team.run("--layoutproof", "-m", "not layoutproof").outcomes) == {"test_both::test_plain"}
+
+
+@pytest.mark.parametrize(
+    ("selection", "selected"),
+    [
+        (("gates.py::blocked_rows[8]",), {"gates::blocked_rows[8]"}),
+        (("-m", "not layoutproof"), {"test_both::test_plain"}),
+        campaign(("-k", "rows and 16"), {"gates::blocked_rows[16]"}),
+    ],
+)
+def test_items_are_selected_as_any_others(selection: tuple[str, ...], selected: set[str], team: Team) -> None:
+    """By id, by keyword, by marker."""
+    team.write(gates=GATES, test_both=TESTS)
+    assert set(team.run("--layoutproof", *selection).outcomes) == selected
+
+
+def test_those_that_failed_last_are_run_again(team: Team) -> None:
+    """With the option of pytest for it, after a run of all gates."""
+    team.write(gates=GATES, test_both=TESTS)
     assert len(team.run("--layoutproof", "-m", "layoutproof").outcomes) == 6
     assert set(team.run("--layoutproof", "--lf").outcomes) == {"gates::forgetful"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import jsonschema
@@ -137,8 +138,10 @@ def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[s
     assert own_proofs.main(["--check", str(ROOT / "proofs")]) == 0, capsys.readouterr().err
 
 
-def test_a_lemma_that_is_missing_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lemma_that_is_missing_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that lost a lemma, hashes made anew, is not what would be written."""
+    some = [(name, file) for name, file in islice(own_proofs.files(), 1)]
+    monkeypatch.setattr(own_proofs, "files", lambda: iter(some))
     assert own_proofs.main([str(tmp_path)]) == 0
     (path,) = (tmp_path / "rules").glob("index*")
     file = LemmaFile.load(path)

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import click
 import pytest
 from tests.lowering.small_operators import small_text
+from tests.shares import one_in
 
 from layoutproof.cli import output
 from layoutproof.cli.commands import recheck
@@ -110,6 +111,7 @@ def test_requests(name: str) -> None:
             assert {field.name for field in fields(request)} == {option.name for option in command.params}
 
 
+@one_in(3)
 @pytest.mark.parametrize("module", ["layoutproof.lowering.schedule", "layoutproof.lowering.registry", "layoutproof.verify.checker"])
 def test_solvers_are_loaded_late(module: str) -> None:
     """Loading everything that proves loads no solver: only a question that needs one does."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 
 from layoutproof.cli.trial.compare import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
@@ -41,6 +42,7 @@ def test_no_program_is_left_out() -> None:
     assert {path.stem for path in DATA.iterdir()} == set(NAMES)
 
 
+@one_in(4)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", NAMES)
@@ -53,6 +55,7 @@ def test_bits(name: str, dtype: str, target: str) -> None:
     assert trial.equal and not trial.enclosed and [output.differing for output in trial.outputs] == [0]
 
 
+@one_in(4)
 @pytest.mark.parametrize("target", ["c", "opencl"])
 @pytest.mark.parametrize("name", NAMES)
 def test_fast_kernels_are_enclosed(name: str, target: str) -> None:
@@ -160,6 +163,7 @@ def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
     assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by OpenCL's bounds."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.script.reader import loads
@@ -33,6 +34,7 @@ def test_a_rounding_between_two_wide_values_is_kept(name: str) -> None:
     assert same_values(expected, found).all()
 
 
+@one_in(5)
 @pytest.mark.parametrize("value", ["T.int16(A[i])", "T.int8(A[i])", "T.uint8(A[i])", "(A[i] & T.int64(1))", "T.int64(0)"])
 @pytest.mark.parametrize("operator", [">>", "<<"])
 @pytest.mark.parametrize("by", ["T.int64(37)", "(B[i] & T.int64(63))", "T.int64(63)", "T.int64(31)"])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.end_to_end.operators import DATA, Reference, assert_equals_interpreter, assert_equals_numpy
+from tests.shares import one_in
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
@@ -54,6 +55,7 @@ def test_reads_back_equal(name: tuple[str, str]) -> None:
     assert loads(print_func(func)) == func
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", [name for name, reference in REFERENCES.items() if reference is not no_reference], ids=".".join)
 def test_kernel(name: tuple[str, str]) -> None:
     """Each function that computes something gives what the interpreter gives, bit for bit, and what numpy gives within tolerance."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.graph.nets import NCHW4C
+from tests.shares import one_in
 
 from layoutproof.graph.contracts import through_padding
 from layoutproof.graph.flow import NoFlow, flow
@@ -15,6 +16,7 @@ from layoutproof.verify.verdict import Status
 SHAPE = (1, 6, 3, 3)
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("func", "pads"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.graph.nets import NCHW4C
+from tests.shares import one_in
 
 from layoutproof.graph.flow import NoFlow, flow
 from layoutproof.graph.operators.convolution import conv2d
@@ -101,6 +102,7 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_layout_flows_and_is_proved(name: str) -> None:
     """Each array gets the layout that follows, and the function in these layouts is proved to be the function, bit for bit."""

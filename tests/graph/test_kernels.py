@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled, running_example
+from tests.shares import one_in
 
 from layoutproof.graph.flow import flow
 from layoutproof.graph.following import blocks_of, follow, order_of
@@ -52,6 +53,7 @@ def same(schedule: Schedule, other: Schedule) -> None:
         np.testing.assert_array_equal(found[buffer.name].view(np.int32), expected.view(np.int32))
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("func", "array"),
     [
@@ -73,6 +75,7 @@ def test_loops_follow_what_is_stored(func: PrimFunc, array: str) -> None:
     same(before, after)
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("data", "weight", "strides", "halo"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, diamond, filled, running_example, two_results
 from tests.graph.random_graphs import random_graph
+from tests.shares import one_in
 
 from layoutproof.graph.absorbed import absorbed
 from layoutproof.graph.builder import GraphBuilder
@@ -43,6 +44,7 @@ def padded() -> Graph:
     return g.build(g.relu(g.crop(made, (0, 0, 1, 0), (1, 6, 2, 2))))
 
 
+@one_in(2)
 @pytest.mark.parametrize("graph", [running_example, diamond, two_results, padded])
 def test_a_planned_graph_is_found_to_be_what_it_was(graph: Callable[[], Graph]) -> None:
     """From the two texts alone every value of a planned graph is proved, as planning proved it."""
@@ -74,6 +76,7 @@ def test_ends_in_other_layouts() -> None:
     assert statuses(prove_planned(running_example(), new)) != {Status.PROVED}
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_graphs(seed: int) -> None:
     """Plans of random graphs are found again."""
@@ -120,6 +123,7 @@ def _taking(step: Step, old: str, new: str) -> Step:
     return replace(step, operands=tuple(new if name == old else name for name in step.operands))
 
 
+@one_in(2)
 @pytest.mark.parametrize("kind", ["a constant", "a transform", "an operand", "an output", "a call twice"])
 def test_a_wrong_graph_is_not_proved(kind: str) -> None:
     """A planned graph with something wrong in it is never proved, and what is not paired is named with a reason."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.graph.nets import NCHW4C
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.copies import prove_chains
@@ -83,6 +84,7 @@ CHAINS: dict[str, tuple[Make, tuple[int, ...], Status]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(CHAINS))
 def test_a_chain_that_ends_where_it_began(name: str) -> None:
     """That nothing is left of the chain is proved where it is so; elsewhere it is refuted, by an input that was run."""

@@ -113,11 +113,11 @@ BAD_MAPS = {
 
 @pytest.mark.parametrize("name", BAD_MAPS)
 def test_bad_map_has_its_own_message(name: str, golden: Golden) -> None:
-    """Each bad map is refused with the message of its golden file, at a place of the text."""
+    """Each bad map is refused with the message of its entry, at a place of the text."""
     with pytest.raises(LayoutproofError) as caught:
         parse_index_map(BAD_MAPS[name])
     assert caught.value.diagnostics[0].span is not None
-    golden(f"bad_maps/{name}.txt", f"{caught.value}\n")
+    golden.entry("bad_maps.txt", name, f"{caught.value}\n", ascii(BAD_MAPS[name]))
 
 
 @pytest.mark.parametrize(

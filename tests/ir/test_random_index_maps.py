@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.oracle import maps as oracle
 from tests.oracle.maps import Truth
-from tests.strategies import draw_map
+from tests.random.index_maps import draw_map
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT64

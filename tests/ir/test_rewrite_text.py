@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from tests.lowering.small_operators import CONCRETE, NAMES, random_map, small
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT64
@@ -104,6 +105,7 @@ def test_rewrites_of_the_lowering_round_trip(name: str) -> None:
         func = rewrite.new
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", CONCRETE)
 @pytest.mark.parametrize("pad", [None, "0", "T.undef()"])
 def test_rewrites_of_layouts_round_trip(name: str, pad: str | None) -> None:

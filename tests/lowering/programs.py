@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 
@@ -58,39 +56,3 @@ def running_sum() -> PrimFunc:
                 B[vi] = 0
             B[vi] = B[vi] + A[vi, vk]
 """)
-
-
-def split_axis(rng: Random, name: str, extent: int) -> tuple[list[tuple[str, int]], str, str | None]:
-    """Loops for an axis: the loops, the binding, and the guard where a factor does not divide."""
-    if rng.random() < 0.4:
-        return [(name, extent)], name, None
-    factor = rng.choice([2, 3, 4])
-    outer = -(-extent // factor)
-    binding = f"{name}o * {factor} + {name}i"
-    return [(f"{name}o", outer), (f"{name}i", factor)], binding, f"{binding} < {extent}" if outer * factor > extent else None
-
-
-def random_reduction(rng: Random) -> PrimFunc:
-    """A sum over two axes for each of two others: axes split at random, loops in any order, guards in the block or around it."""
-    extents = {"i": rng.choice([1, 3, 5]), "j": rng.choice([2, 4]), "k": rng.choice([1, 4, 5]), "l": rng.choice([1, 3])}
-    parts = {name: split_axis(rng, name, extent) for name, extent in extents.items()}
-    loops = [loop for part in parts.values() for loop in part[0]]
-    rng.shuffle(loops)
-    guards = [part[2] for part in parts.values() if part[2] is not None]
-    inside = [g for g in guards if rng.random() < 0.7]
-    outside = [g for g in guards if g not in inside]
-    update = "B[vi, vj] = B[vi, vj] + A[vi, vj, vk, vl]"
-    if rng.random() < 0.3:
-        update = f"if {loops[0][0]} + {loops[-1][0]} != 1:\n{'    ' * (len(loops) + bool(outside) + 3)}{update}"
-    lines = [f"for {name} in range({extent}):" for name, extent in loops]
-    lines += [f"if {' and '.join(outside)}:"] if outside else []
-    text = "".join("    " * (depth + 1) + line + "\n" for depth, line in enumerate(lines))
-    pad = "    " * (len(lines) + 1)
-    kinds = {"i": "spatial", "j": "spatial", "k": "reduce", "l": "reduce"}
-    body = ['with T.sblock("sum"):']
-    body += [f"    v{name} = T.axis.{kinds[name]}({extents[name]}, {parts[name][1]})" for name in extents]
-    body += [f"    T.where({' and '.join(inside)})"] if inside else []
-    body += ["    with T.init():", "        B[vi, vj] = T.float32(0.5)", f"    {update}"]
-    shape = ", ".join(str(e) for e in extents.values())
-    head = f'def main(A: T.Buffer(({shape}), "float32"), B: T.Buffer(({extents["i"]}, {extents["j"]}), "float32")):\n'
-    return program(head + text + "".join(f"{pad}{line}\n" for line in body))

@@ -9,7 +9,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.conftest import Golden
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 
@@ -46,21 +45,6 @@ def named_twice(attrs: str = "") -> PrimFunc:
 """)
 
 
-def named_twice_and_seen_in_rows() -> PrimFunc:
-    """A temporary with another name and two views of other shapes."""
-    return program("""def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
-    C = T.alloc_buffer((16,), "int32")
-    again = T.decl_buffer((16,), "int32", data=C.data)
-    rows = T.decl_buffer((4, 4), "int32", data=C.data)
-    late = T.decl_buffer((12,), "int32", data=C.data, elem_offset=4)
-    for i in range(16):
-        with T.sblock("copy"):
-            v = T.axis.spatial(16, i)
-            C[v] = A[v]
-            B[v] = rows[v // 4, v % 4] + again[v] + late[v // 2]
-""")
-
-
 @pytest.mark.parametrize("pad", [None, 7])
 @pytest.mark.parametrize("name", ["C", "again"])
 def test_names_of_the_same_elements_move_together(name: str, pad: int | None) -> None:
@@ -94,16 +78,6 @@ def test_another_name_of_a_parameter_changes_the_interface() -> None:
         Schedule(func, interface="fixed").transform_layout("out", "again", QUARTERS)
 
 
-@pytest.mark.parametrize("name", ["C", "again", "rows"])
-def test_views_of_another_shape_are_listed(name: str, golden: Golden) -> None:
-    """One map does not say where the elements of another shape go: the transform is refused, and lists those that would stay behind."""
-    schedule = Schedule(named_twice_and_seen_in_rows())
-    with pytest.raises(IllegalTransform) as caught:
-        schedule.transform_layout("copy", name, QUARTERS if name != "rows" else "lambda i, j: [j, i]")
-    assert caught.value.diagnostics[0].code == "LP315" and not schedule.steps
-    golden(f"refusals/aliases_of_{name}.txt", f"{caught.value}\n")
-
-
 def test_an_alias_left_behind_is_refused() -> None:
     """A pass that forgot an alias would be caught: the view still counts 14 elements in a row, or reads them where they were."""
     rewrite = TransformLayout("out", "C", QUARTERS).propose(named_twice())
@@ -130,7 +104,7 @@ def test_attribute_transforms_move_aliases_once() -> None:
     assert schedule.func == once
 
 
-def test_views_of_several_physical_axes_have_the_same(golden: Golden) -> None:
+def test_views_of_several_physical_axes_have_the_same() -> None:
     """Memory of two physical axes cannot be seen as one: flattening lists the views; those of the same axis groups are fine."""
 
     def seen_as(*views: str) -> PrimFunc:
@@ -149,14 +123,13 @@ def test_views_of_several_physical_axes_have_the_same(golden: Golden) -> None:
     new = FlattenBuffer().propose(seen_as(fine)).new
     assert 'E = T.decl_buffer((8, 8), "int32", data=C.data, axis_separators=[1])' in print_func(new)
     assert FlattenBuffer().propose(new).new == new
-    for name, views in {
-        "one_axis": ('D = T.decl_buffer((64,), "int32", data=C.data)', fine),
-        "other_extents": ('E = T.decl_buffer((4, 2, 4), "int32", data=C.data, axis_separators=[1])',),
-    }.items():
+    for views in (
+        ('D = T.decl_buffer((64,), "int32", data=C.data)', fine),
+        ('E = T.decl_buffer((4, 2, 4), "int32", data=C.data, axis_separators=[1])',),
+    ):
         with pytest.raises(IllegalTransform) as caught:
             Schedule(seen_as(*views)).flatten_buffer()
         assert caught.value.diagnostics[0].code == "LP315"
-        golden(f"refusals/flatten_aliases_{name}.txt", f"{caught.value}\n")
 
 
 VIEWS = {

@@ -7,8 +7,10 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import random_reduction
+from tests.shares import one_in
 
 from layoutproof.ir import stmt
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -231,6 +233,7 @@ def test_branches_around_a_block_guard_its_init_too() -> None:
     assert_same_results(func, new)
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_reductions(seed: int) -> None:
     """Axes split at random, loops in random order, guards in the block or around it: the lowered sum is the sum."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
-from tests.random_programs import RandomProgram
+from tests.random.objects import RandomProgram
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.fault import Fault

@@ -6,9 +6,11 @@ from itertools import product
 from random import Random
 
 import pytest
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import NAMES, assert_same_results, small
 from tests.lowering.test_blocks import statement_types
+from tests.random.nests import random_reduction
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import FLOAT32, INT8, INT64
 from layoutproof.ir.evaluate import evaluate
@@ -126,6 +128,7 @@ def random_index(rng: Random, depth: int) -> Expr:
     return table[kind]
 
 
+@one_in(5)
 @pytest.mark.parametrize("seed", range(300))
 def test_random_index_arithmetic_keeps_its_value(seed: int) -> None:
     """At every point of the ranges the simplified expression has the old value; simplifying it again changes nothing."""
@@ -142,6 +145,7 @@ def test_random_index_arithmetic_keeps_its_value(seed: int) -> None:
     assert IndexSimplifier(scope_of()).simplify(simple) == simple, expr_text(expr, "plain")
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(100))
 def test_bounds_hold_every_value(seed: int) -> None:
     """The interval of a random expression has all values that it takes, also under a condition."""
@@ -251,6 +255,7 @@ def test_an_init_is_simplified_by_the_guards_around_it() -> None:
     assert_same_results(func, new)
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_reductions_are_simplified(seed: int) -> None:
     """Before and after lowering its blocks, a random reduction is simplified to one that computes the same, once and for all."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.oracle.comparing import Comparer, Difference
-from tests.oracle.expressions import FEATURES
-from tests.oracle.programs import DOCUMENTED, Program, random_program
 from tests.oracle.scheduling import compare_schedules
 from tests.oracle.shrink import shrunk
+from tests.random.typed_expressions import FEATURES
+from tests.random.typed_programs import DOCUMENTED, Program, random_program
 
 BATCH = 100
 _EXAMPLES = 3  # of each kind, the smallest

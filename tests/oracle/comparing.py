@@ -19,9 +19,9 @@ from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.runtime.enclosure import Enclosed, outside
 from tests.oracle.messages import Job
 from tests.oracle.ours import Interpreted, build_library, interpret, lowered
-from tests.oracle.programs import Program
 from tests.oracle.runner import Outcome, Runner
 from tests.oracle.tolerance import enclosures
+from tests.random.typed_programs import Program
 
 Array = np.ndarray[Any, Any]
 

@@ -32,12 +32,12 @@ from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.verify.values.licences import Licences
 from tests.lowering.small_operators import CONCRETE, random_map, small_text
 from tests.oracle.comparing import SIMPLIFIED, Difference, failure_kind, without_wraps
-from tests.oracle.expressions import Cell
 from tests.oracle.messages import Job
 from tests.oracle.numbers import random_array
 from tests.oracle.ours import interpret
-from tests.oracle.programs import DOCUMENTED, Program, random_program
 from tests.oracle.runner import Outcome, Runner
+from tests.random.typed_expressions import Cell
+from tests.random.typed_programs import DOCUMENTED, Program, random_program
 
 Array = np.ndarray[Any, Any]
 

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tests.oracle.programs import Program
+from tests.random.typed_programs import Program
 
 Shows = Callable[[Program], bool]
 

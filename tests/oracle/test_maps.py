@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import maps as oracle
-from tests.strategies import CATEGORIES, draw_map
+from tests.random.index_maps import CATEGORIES, draw_map
 
 KNOWN = [
     ("lambda i: [i//8, i%8]", (16,), (2, 8), []),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.oracle.campaign import compare_programs, scheduled
 from tests.oracle.comparing import Comparer
-from tests.oracle.programs import DOCUMENTED
+from tests.random.typed_programs import DOCUMENTED
 from tests.shares import some
 
 

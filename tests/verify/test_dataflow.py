@@ -9,13 +9,13 @@ from random import Random
 import islpy as isl
 import numpy as np
 import pytest
-from tests.random_programs import RandomProgram
+from tests.random.faulty import random_program
+from tests.random.flow import random_flow_program
+from tests.random.objects import RandomProgram
 from tests.shares import some
 from tests.verify.model_oracle import Oracle, Point, differences, fixed, pairs, set_points
 from tests.verify.model_runs import disagreements
 from tests.verify.programs import program
-from tests.verify.random_flow import random_flow_program
-from tests.verify.random_programs import random_program
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.evaluate import evaluate
@@ -270,13 +270,13 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
 STARTS = [(FLOW, 0), (SYMBOLIC, 0), (TEXT, 0), (NODES, 872), (NODES, 3136), (FAULTY, 0)]
 
 
-@pytest.mark.parametrize("start", some([(kind, first + skipped) for skipped in (0, 8, 16, 24) for kind, first in STARTS], len(STARTS)))
+@pytest.mark.parametrize("start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS)))
 def test_random_programs_have_their_exact_sources(start: tuple[str, int]) -> None:
     """Domains, sources, ends, chains and deletions agree with brute force; most programs have a model."""
     kind, first = start
-    results = [found_wrong(kind, seed) for seed in range(first, first + 8)]
+    results = [found_wrong(kind, seed) for seed in range(first, first + 4)]
     assert [wrong for wrong in results if wrong] == []
-    assert sum(wrong is not None for wrong in results) >= 5
+    assert sum(wrong is not None for wrong in results) >= 2
 
 
 def run_wrong(kind: str, seed: int) -> list[str] | None:

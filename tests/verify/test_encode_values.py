@@ -10,6 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 import z3
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
 from layoutproof.ir.expr import (
@@ -105,6 +106,7 @@ def check_random(expr: Expr, seed: object, rounds: int = ROUNDS) -> None:
         check(expr, {name: number(rng, dtype) for name, dtype in _types(expr).items()}, ctx)
 
 
+@one_in(4)
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 @pytest.mark.parametrize("op", INTEGER_OPS, ids=lambda o: o.name)
 def test_integer_operations(op: BinaryOp, dtype: DType) -> None:
@@ -112,6 +114,7 @@ def test_integer_operations(op: BinaryOp, dtype: DType) -> None:
     check_random(Binary(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("op", FLOAT_OPS, ids=lambda o: o.name)
 def test_float_operations(op: BinaryOp, dtype: DType) -> None:
@@ -119,6 +122,7 @@ def test_float_operations(op: BinaryOp, dtype: DType) -> None:
     check_random(Binary(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
+@one_in(4)
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("op", CompareOp, ids=lambda o: o.name)
 def test_comparisons(op: CompareOp, dtype: DType) -> None:
@@ -126,6 +130,7 @@ def test_comparisons(op: CompareOp, dtype: DType) -> None:
     check_random(Compare(op, Var("x", dtype), Var("y", dtype)), (op, dtype))
 
 
+@one_in(3)
 @pytest.mark.parametrize("target", (BOOL, *INTEGERS, *FLOATS), ids=str)
 @pytest.mark.parametrize("source", (BOOL, *INTEGERS, *FLOATS), ids=str)
 def test_casts(source: DType, target: DType) -> None:
@@ -133,6 +138,7 @@ def test_casts(source: DType, target: DType) -> None:
     check_random(Cast(target, Var("x", source)), (source, target), rounds=8)
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(
     ("function", "arity"),

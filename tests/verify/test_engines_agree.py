@@ -8,8 +8,8 @@ from math import prod
 import pytest
 from tests.judging import judge
 from tests.oracle.maps import truth
+from tests.random.index_maps import draw_map
 from tests.shares import some
-from tests.strategies import draw_map
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
@@ -25,7 +25,7 @@ from layoutproof.verify.problem import make_problem
 from layoutproof.verify.verdict import Status
 
 SEEDS = range(700_000, 700_220)
-MOST = 90
+MOST = 45
 
 
 def parts_of(text: str, shape: tuple[int, ...]) -> list[Part]:
@@ -80,7 +80,7 @@ def test_engines_have_something_to_agree_about() -> None:
                 counts["structure"] += by_structure(part) is not None
                 counts["f2"] += by_bits(part) is not None
                 counts["isl"] += by_isl(part).status is not Status.UNKNOWN
-    assert counts["structure"] > 40 and counts["f2"] > 8 and counts["isl"] > 60, counts
+    assert counts["structure"] > 20 and counts["f2"] > 4 and counts["isl"] > 30, counts
 
 
 @pytest.mark.parametrize("text", ["i//4, i%4", "(5*i)%8", "i//4", "15-i", "i%3, i%4", "2*i+1", "i//2, i%3"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.judging import judge
 from tests.oracle import maps as oracle
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.maps import check_map
@@ -162,6 +163,7 @@ DEEP = [
 ]
 
 
+@one_in(3)
 @pytest.mark.parametrize(("step", "depth"), DEEP)
 @pytest.mark.parametrize("beside", ["", ", i", ", i // 7"])
 def test_deep_nests_are_decided(step: str, depth: int, beside: str) -> None:

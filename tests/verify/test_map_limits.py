@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
@@ -180,6 +181,7 @@ def test_predicates_have_no_idle_comparisons() -> None:
 # -- large irregular maps -----------------------------------------------------------------------------------------------------------
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("text", "shape"),
     [

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.campaign_maps import DEFAULT_RUN, examine, examine_map
 from tests.judging import judge
 from tests.oracle import maps as oracle
+from tests.random.index_maps import RandomMap, draw_map, index_maps
+from tests.random.map_campaign import DEFAULT_RUN, examine, examine_map
 from tests.shares import some
-from tests.strategies import RandomMap, draw_map, index_maps
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.map_text import parse_index_map
@@ -21,7 +21,7 @@ from layoutproof.verify.maps import check_map
 CHUNK = 100
 
 
-@pytest.mark.parametrize("first", some(range(0, DEFAULT_RUN, CHUNK), 7))
+@pytest.mark.parametrize("first", some(range(0, DEFAULT_RUN, CHUNK), 3))
 def test_reports_are_true(first: int) -> None:
     """Verdicts, shape, padding, inverse and counterexamples of a hundred random maps are what brute force finds."""
     outcomes = [examine(seed) for seed in range(first, first + CHUNK)]
@@ -30,7 +30,7 @@ def test_reports_are_true(first: int) -> None:
 
 
 @given(index_maps())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_smallest_map_with_a_wrong_report(drawn: RandomMap) -> None:
     """No map has a wrong report; a failure here is shrunk to a small one."""
     complaints, _, _ = examine_map(drawn)
@@ -71,7 +71,7 @@ def without_times(report: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(index_maps())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_reports_repeat(drawn: RandomMap) -> None:
     """Asking twice gives the same report, times aside."""
     if oracle.truth(drawn.text, drawn.shape).negative is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.calling import Caller
+from tests.shares import one_in
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.rewrite_text import parse_rewrite
@@ -85,6 +86,7 @@ def status(verdicts: tuple[Verdict, ...]) -> Status:
     return worst(v.status for v in verdicts)
 
 
+@one_in(3)
 def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """`unknown` with the reason `wall`, in seconds; what needs no solver is still decided; and later the answer is the right one."""
     start = time.monotonic()
@@ -101,6 +103,7 @@ def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> Non
     assert status(check_rewrite(rewrite(PLAIN), allowed=ALL)) is Status.PROVED
 
 
+@one_in(3)
 def test_the_command_line_goes_on(
     broken: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 from tests.verify.programs import first, program, statuses
 
 from layoutproof.ir.evaluate import evaluate
@@ -376,6 +377,7 @@ STORES = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("kind", ["T.parallel", "range"])
 @pytest.mark.parametrize(
     ("store", "expected"), [("whole", Status.PROVED), ("part", Status.PROVED), ("shared", Status.REFUTED), ("rows", Status.REFUTED)]

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from tests.cli.calling import Caller
 from tests.cli.schema import CHECK
+from tests.shares import one_in
 from tests.tree import ROOT
 
 PROGRAM = ROOT / "examples" / "programs" / "row_sum.py"
@@ -64,14 +65,12 @@ def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
     ways = [
         ["--workers", "1"],
         ["--workers", "1"],
-        ["--workers", "3"],
-        ["--workers", "1", "--no-cache"],
         ["--workers", "3", "--no-cache"],
         ["--cache", "shared", "--workers", "2"],
         ["--cache", "shared", "--workers", "1"],
     ]
     (report,) = {call("check", ".", "--stable", "--format", "json", *way).out for way in ways}
-    assert len({call("check", ".", "--stable", "--format", "text", *way).out for way in (ways[0], ways[4])}) == 1
+    assert len({call("check", ".", "--stable", "--format", "text", *way).out for way in (ways[0], ways[2])}) == 1
     outcomes = [json.loads(line) for line in report.splitlines()]
     for outcome in outcomes:
         jsonschema.validate(outcome, CHECK)
@@ -190,6 +189,7 @@ print(code, sorted({"islpy", "z3", "bitwuzla", "cvc5"} & set(sys.modules)), file
 """
 
 
+@one_in(2)
 @pytest.mark.parametrize("path", ["row_sum.jsonl", "gates.py"])
 def test_what_is_known_loads_no_solver(folder: Path, path: str) -> None:
     """A run that finds everything in the cache never loads a solver: neither for schedules nor for gates."""

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, reject
 from tests.cli.gate.scheduled import applied, changed, program, trace
-from tests.strategies import RandomMap, index_maps
+from tests.random.index_maps import RandomMap, index_maps
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data
@@ -40,6 +41,7 @@ def shown_cells(data: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], int 
     yield from zip(indices, data["cells"], strict=True)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", [ROW, CONV])
 def test_programs_of_every_step(name: str) -> None:
     """A part holds the program before and after each step, with one difference for each, and is plain data."""
@@ -193,6 +195,7 @@ def test_texels() -> None:
     assert plain["picture"]["channels"] is None
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", sorted((ROOT / "proofs").glob("*/*.py")), ids=lambda path: path.stem)
 def test_rewrites(path: Any) -> None:
     """Every rewrite among the proofs has its two programs, and each buffer that moves its picture or the reason for none."""

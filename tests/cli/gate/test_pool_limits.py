@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.gate.judges import OPTIONS, item, judge, telling
 from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate import worker
@@ -76,6 +76,7 @@ def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
     assert list(outcomes) == []
 
 
+@one_in(2)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_item_past_its_memory_is_ended(mark: str, workers: int) -> None:
     """A worker that allocates without end is ended; the item is unknown and says so."""
@@ -95,6 +96,7 @@ def test_memory_that_was_another_item_s(mark: str) -> None:
     assert all(outcome.verdict == "proved" for outcome in outcomes)
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "text, ending",
     [
@@ -193,7 +195,7 @@ def lazily(texts: list[str]) -> Iterator[Item]:
 
 def test_everything_at_once(mark: str, tmp_path: Path) -> None:
     """Items of all kinds, mixed, with all limits, on three workers: each has its own outcome, in order."""
-    texts = ["", "hang", "exit 4", "", "allocate", "raise boo", "sleep 0.2", f"leave {tmp_path / 'a'}", "crash", ""] * 2
+    texts = ["", "hang", "exit 4", "", "allocate", "raise boo", "sleep 0.2", f"leave {tmp_path / 'a'}", "crash", ""]
     outcomes = list(run_items(lazily(texts), judge, OPTIONS, Limits(workers=3, seconds=3.0, memory=MEMORY)))
     expected = {"hang": {codes.TIMEOUT}, "exit": {codes.WORKER_DIED}, "crash": {codes.WORKER_DIED}, "raise": {codes.JUDGE_FAILED}}
     for text, outcome in zip(texts, outcomes, strict=True):

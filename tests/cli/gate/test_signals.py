@@ -18,7 +18,7 @@ import pytest
 from tests.cli.calling import OPERATORS
 from tests.cli.gate.judges import item
 from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.cli.gate import signals
 from layoutproof.cli.gate.signals import Stopped, stop_on_signals
@@ -149,6 +149,7 @@ def endless():
 """
 
 
+@one_in(2)
 @pytest.mark.parametrize("end", chosen(ENDS, lambda number: number < 2, lambda end: str(end[2])))
 def test_the_command_is_interrupted(tmp_path: Path, end: tuple[signal.Signals, int, str]) -> None:
     """`layoutproof check` ends in the same way, writes no report, and what it proved is known to the next run."""

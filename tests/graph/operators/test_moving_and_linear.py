@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 
 from layoutproof.graph.flow import NoFlow, flow
 from layoutproof.graph.fresh import is_fresh
@@ -62,6 +63,7 @@ def tiled(rank: int, axis: int) -> str:
     return f"lambda {', '.join(names)}: [{', '.join(outputs)}, i{axis}%4]"
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(LIBRARY))
 def test_layouts_go_through(name: str) -> None:
     """The arrays that follow from one in blocks, proved; the flow stops where an access is no clean image."""

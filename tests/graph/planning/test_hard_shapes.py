@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for, diamond, filled, two_results
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.kernels import Kernels
@@ -116,6 +117,7 @@ PADDED: dict[str, Callable[[], Padded]] = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", list(PADDED))
 def test_padding_that_holds_something(name: str) -> None:
     """Padding of planned values holds what the plan says, in runs of the interpreter and of kernels whose loops follow what is stored;
@@ -140,6 +142,7 @@ def test_padding_that_holds_something(name: str) -> None:
             assert around.size and set(map(repr, around.tolist())) == {repr(number_of(pad))}
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(GRAPHS))
 def test_a_hard_shape(name: str) -> None:
     """Nothing cheaper exists, every value is proved, and by interpreter and by kernels the bits are those of the graph as it was."""

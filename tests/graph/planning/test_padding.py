@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled
 from tests.graph.random_graphs import random_graph
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Call, Crop, Graph, LayoutTransform, Pad, Step
@@ -87,6 +88,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", list(GRAPHS))
 @pytest.mark.parametrize("asked", [ZEROS, BOTH, PLAIN], ids=["operands", "both", "none"])
 def test_a_plan_with_padding_is_proved_and_computes_the_same(name: str, asked: Frozen) -> None:
@@ -269,6 +271,7 @@ def test_what_a_function_of_the_graph_assumes_is_told() -> None:
     assert plan(between("relu"), BOTH).assumed == ()
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", [1, 3, 5, 8])
 def test_random_graphs_with_padding(seed: int) -> None:
     """Random graphs on images of six channels, whose convolutions need zeros in the padding: proved, run, equal."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 from tests.graph.nets import arrays_for, filled
+from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Call, Graph
@@ -66,6 +67,7 @@ def each_its_own(number: int) -> Mapping[str, str]:
     return (images(4), images(8), {"X": blocks(4), "Y": blocks(8)})[number]
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("make", "layouts", "left", "free"),
     [

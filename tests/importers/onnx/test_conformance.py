@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import combinations
+from itertools import combinations, islice
 
 import onnx
 import pytest
@@ -77,8 +77,9 @@ def check_listed(found: Mapping[str, str], whole: bool) -> None:
 
 
 def test_what_is_read_is_right_and_the_rest_is_listed() -> None:
-    """Each test of one operator makes what it should, or is refused for the reason in the list."""
-    check_listed(refusals(case for case in node_cases() if not MANY.match(case.name)), whole=False)
+    """Each test of one operator makes what it should, or is refused for the reason in the list; every run looks at a third of them."""
+    cases = (case for case in node_cases() if not MANY.match(case.name))
+    check_listed(refusals(islice(cases, 0, None, 3)), whole=False)
 
 
 @pytest.mark.campaign

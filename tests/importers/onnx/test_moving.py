@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Array, Held, agree, calls, graph_from, ints, one
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 
@@ -21,6 +22,7 @@ def drawn(seed: int, least: int = 1) -> tuple[np.random.Generator, Array]:
     return random, filled(*shape, seed=seed)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_slice(seed: int) -> None:
     """Starts, ends and steps of either sign, beyond the array too; of some axes or of all, as attributes or as operands."""

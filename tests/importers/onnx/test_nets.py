@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from tests.importers.onnx.nets import NETS
+from tests.shares import one_in
 
 from layoutproof.cli.plan.layouts import asked_of, wishes_of
 from layoutproof.graph.kernels import Kernels
@@ -46,6 +47,7 @@ def run(graph: Graph, data: Array, kernels: Kernels | None = None) -> Array:
     return made
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", list(NETS))
 def test_a_network_makes_what_the_reference_makes(name: str) -> None:
     """The graph of a network computes what ONNX's reference computes, rounding aside."""
@@ -56,6 +58,7 @@ def test_a_network_makes_what_the_reference_makes(name: str) -> None:
     np.testing.assert_allclose(run(graph, image(graph)), made[0], rtol=1e-4, atol=1e-5)
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", list(NETS))
 def test_layouts_go_through_a_network(name: str) -> None:
     """What is moved is what goes in and what comes out, some few bytes aside; every value is proved, and the bits are the same."""

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tests.graph.nets import filled
+from tests.shares import one_in
 
 from layoutproof.graph import codes
 from layoutproof.graph.run import run_graph
@@ -131,6 +132,7 @@ def test_names_become_identifiers() -> None:
     assert [identifier(name) for name in ("gpu_0/data_0", "1", "lambda", "x")] == ["gpu_0_data_0", "v_1", "v_lambda", "x"]
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("network", "calls"),
     [

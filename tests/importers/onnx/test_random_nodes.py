@@ -7,6 +7,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from tests.importers.onnx.oracle import wanted
 from tests.importers.onnx.random_nodes import NODES, random_node
+from tests.shares import one_in
 
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
@@ -33,6 +34,7 @@ def check(kind: str, seed: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=f"{node.attributes}")
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("kind", list(NODES))
 def test_a_random_node(kind: str, seed: int) -> None:

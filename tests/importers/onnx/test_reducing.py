@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Held, agree, calls, graph_from, ints, one
+from tests.shares import one_in
 
 from layoutproof.graph.run import run_graph
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -13,6 +14,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 KINDS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 
+@one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_reductions(kind: str, seed: int) -> None:

@@ -57,6 +57,7 @@ def test_a_transformer_block_is_planned(opset: int, tmp_path: Path) -> None:
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
+@pytest.mark.campaign
 def test_a_transformer_block_runs(tmp_path: Path) -> None:
     """In C the planned block makes the same bits as the block, and nearly what the reference makes."""
     graph = read(tmp_path, 17)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from tests.random_programs import RandomProgram
+from tests.random.objects import RandomProgram
 from tests.running import both
 from tests.shares import some
 

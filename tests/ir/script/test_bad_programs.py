@@ -1,23 +1,41 @@
-"""What is said about a bad program: one message, its place and a caret, and what was expected."""
+"""Texts that are no programs at all, and how a message about one is drawn; the others stand under tests/programs."""
 
 from pathlib import Path
 
 import pytest
+from tests.cases import PROGRAMS, cases_of
 from tests.conftest import Golden
-from tests.ir.script.bad_programs import BAD_PROGRAMS
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.reader import load, loads
 
+# Their messages as a whole: nothing to show, characters of two widths, tabs, a place of several lines, a character that cannot be printed.
+DRAWN = {
+    "blank": "   \n\t\n",
+    "comments_only": "# nothing here\n\n",
+    "wide_characters": "@T.prim_func\ndef main(B: T.Buffer((16,), 'float32')):\n    é = T.float32(1)\n    B[0] = é + über\n",
+    "tabs": "@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n\tfor i in range(4):\n\t\tA[i] = A[k]\n",
+    "several_lines": "@T.prim_func\ndef main(n: T.int32):\n    while n > 0:\n        pass\n",
+    "null_byte": "@T.prim_func\ndef main(B: T.Buffer((16,), 'float32')):\n    B[0] = T.float32(0) \0\n",
+}
 
-@pytest.mark.parametrize("name", BAD_PROGRAMS)
-def test_bad_program_has_its_own_message(name: str, golden: Golden) -> None:
-    """Each bad program is refused with the message of its golden file, at a place of the text."""
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_message_is_drawn(name: str, golden: Golden) -> None:
+    """The place, the code, the text, the line with carets, and what helps."""
     with pytest.raises(LayoutproofError) as caught:
-        loads(BAD_PROGRAMS[name], "bad.py")
+        loads(DRAWN[name], "bad.py")
     assert all(d.span is not None and d.code in codes.MEANINGS for d in caught.value.diagnostics)
     golden(f"bad_programs/{name}.txt", f"{caught.value}\n")
+
+
+def test_the_reader_itself_refuses_bad_texts() -> None:
+    """What stands in the file of texts for the reader is refused by it, with its own codes, before anything is checked."""
+    for case in cases_of(PROGRAMS / "ir" / "reading.py"):
+        with pytest.raises(LayoutproofError) as caught:
+            loads(case.source.text, "bad.py")
+        assert {d.code for d in caught.value.diagnostics} <= set(codes.MEANINGS), case.name
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

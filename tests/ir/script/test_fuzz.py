@@ -7,7 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.ir.script.random_programs import RandomProgram
+from tests.random.syntax import RandomProgram
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -59,6 +60,7 @@ def survives(text: str) -> bool:
     return True
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_damaged_files_are_read_or_refused(path: Path) -> None:
     """A file with random tokens damaged is read, or refused with a message; what is read round trips."""

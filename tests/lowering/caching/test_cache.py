@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 from tests.lowering.caching.cases import buffers_read, buffers_written, is_proved, random_tiles, tampered, tiled
-from tests.lowering.programs import program, random_reduction, running_sum, two_stages
+from tests.lowering.programs import program, running_sum, two_stages
 from tests.lowering.small_operators import OPERATORS, assert_same_results, small
-from tests.shares import chosen
+from tests.random.nests import random_reduction
+from tests.shares import chosen, one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -242,6 +243,7 @@ def test_a_sum_runs_over_the_padding_of_its_cache() -> None:
     assert_same_results(small("row_sum"), schedule.func)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Sums with loops split and ordered at random: whatever is cached, and however the cache is stored."""

@@ -9,6 +9,7 @@ import pytest
 from tests.lowering.caching.cases import is_proved, tampered
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results, small
+from tests.shares import one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -70,6 +71,7 @@ def test_the_text_of_a_padded_product() -> None:
     assert print_func(PadEinsum("C", (2, 4, 1)).propose(product("6", "5", "7")).new) == print_func(program(PADDED))
 
 
+@one_in(3)
 @pytest.mark.parametrize(("name", "block", "padding"), [
     ("matmul", "T_matmul", (4, 4, 1)),
     ("matmul", "T_matmul", (4, 4, 4)),

@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 from tests.lowering.caching.cases import buffers_read, buffers_written, is_proved, random_tiles, tampered, tiled
-from tests.lowering.programs import program, random_reduction
+from tests.lowering.programs import program
 from tests.lowering.small_operators import OPERATORS, assert_same_results, small
-from tests.shares import chosen
+from tests.random.nests import random_reduction
+from tests.shares import chosen, one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -19,6 +20,7 @@ from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import Status
 
 
+@one_in(4)
 @pytest.mark.parametrize("access", chosen([*buffers_read(), *buffers_written()], lambda number: number % 2 == 0, "-".join))
 def test_accesses_of_operators_become_plain(access: tuple[str, str, str]) -> None:
     """Each access of an operator goes through a buffer of its own, which may then be stored differently."""
@@ -105,6 +107,7 @@ def test_symbolic_domains(size: int) -> None:
     assert_same_results(func, schedule.func, symbols={"n": size, "m": 5})
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Sums with loops split and ordered at random, one buffer after the other indexed by iterators and stored by a random map."""

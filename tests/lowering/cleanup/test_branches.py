@@ -8,6 +8,7 @@ import pytest
 from tests.lowering.cleanup.programs import random_function, stated, text_of
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.lowering.cleanup.branches import Merging
@@ -335,6 +336,7 @@ def test_equal_arms_under_a_condition_on_memory_stay() -> None:
     assert Simplify().propose(func).new == func
 
 
+@one_in(5)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever is merged or put in, the results stay, and what was proposed is accepted."""

@@ -8,7 +8,7 @@ import pytest
 from tests.lowering.cleanup.programs import random_function, stated, text_of
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -339,6 +339,7 @@ def test_no_ops_go_once() -> None:
         assert RemoveNoOp().propose(once).new == once, name
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", some(range(40), 15))
 def test_random_programs_compute_what_they_did(seed: int) -> None:
     """Whatever goes, the results stay, and what was proposed is accepted."""

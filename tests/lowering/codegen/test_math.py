@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lowering.codegen.programs import FLOATS, INTEGERS, Group, applied, array_of, assert_same, edges, run_groups
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Expr
@@ -42,6 +43,7 @@ def call(name: str, *operands: Expr) -> Expr:
     return Call(name, operands)
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType, names: Sequence[str] = tuple(MATH_FUNCTIONS)) -> None:
     """Every function gives the bits of the reference interpreter on edge values and random numbers."""

@@ -21,6 +21,7 @@ from tests.lowering.codegen.programs import (
     pointwise,
     run_groups,
 )
+from tests.shares import one_in
 
 from layoutproof.ir import semantics
 from layoutproof.ir.buffer import make_buffer
@@ -92,6 +93,7 @@ def defined_pairs(op: BinaryOp, dtype: DType) -> list[tuple[Any, Any, Any]]:
     return found
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_operators_mean_in_c_what_they_mean_in_the_program(dtype: DType) -> None:
     """Every binary operator of a type gives the reference's value on every pair of edge values that does not trap."""
@@ -104,6 +106,7 @@ def test_operators_mean_in_c_what_they_mean_in_the_program(dtype: DType) -> None
         assert_same(results[f"r{k}"], array_of([result for _, _, result in pairs[op]], dtype), f"{dtype} {op}")
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_comparisons_and_choices(dtype: DType) -> None:
     """Comparisons, select and if_then_else agree with Python's on all pairs of edge values."""
@@ -138,6 +141,7 @@ def test_connectives() -> None:
     assert z.tolist() == (p ^ q).tolist() and w.tolist() == (~(p ^ q)).tolist()
 
 
+@one_in(2)
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_casts(source: DType) -> None:
     """A cast to every type gives `semantics.cast_value` on every edge value that it has a result for."""

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import TYPES, Array, array_of, assert_same, edges, function, numpy_type
-from tests.lowering.codegen.random_exprs import Expressions
+from tests.random.expressions import Expressions
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, make_buffer
 from layoutproof.ir.expr import Var, const
@@ -52,6 +53,7 @@ def compare(seed: int, count: int, depth: int, index_bits: int | None) -> None:
         assert_same(result, expected.arrays[f"out_{number}"], f"seed {seed}, expression {number}")
 
 
+@one_in(3)
 @pytest.mark.parametrize(("seed", "depth", "index_bits"), [(1, 2, None), (2, 3, 64), (3, 4, None)])
 def test_random_expressions(seed: int, depth: int, index_bits: int | None) -> None:
     """120 random expressions give the interpreter's values bit for bit."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.plain_c import compiles_cleanly, run_sanitized
 from tests.lowering.codegen.programs import FLOATS, INTEGERS, Array, array_of, assert_same, edges, function, loop
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, DType
@@ -84,6 +85,7 @@ def is_whole(text: str) -> bool:
     return "lp_store_" in text and "lane <" not in text
 
 
+@one_in(5)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_arithmetic_is_that_of_the_lanes(dtype: DType, tmp_path: Path) -> None:
     """Every operation on edge values of every type, in two, four and eight lanes; integers wrap, floats round by themselves."""
@@ -111,6 +113,7 @@ def test_functions_that_ieee_defines_have_lanes(dtype: DType, tmp_path: Path) ->
     assert is_whole(agree(function("math", [*inputs, *results], loop("i", COUNT // 4, lambda _: seq(*body))), tmp_path))
 
 
+@one_in(4)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_each_lane_chooses_for_itself(dtype: DType, tmp_path: Path) -> None:
     """Every comparison, NaN included, between vectors that are chosen from."""
@@ -141,6 +144,7 @@ def test_scalars_go_to_all_lanes(tmp_path: Path) -> None:
     assert is_whole(agree(function("fill", [A, B, total], loop("i", COUNT // 4, lambda _: seq(floats, whole))), tmp_path))
 
 
+@one_in(2)
 @pytest.mark.parametrize("stride", [0, 2, -1, -3])
 def test_elements_apart_are_gathered(stride: int, tmp_path: Path) -> None:
     """Lanes that stand apart by one distance, also backwards, and all at one place."""
@@ -155,6 +159,7 @@ def test_the_distance_may_be_a_variable(tmp_path: Path) -> None:
     assert is_whole(agree(function("column", [A, B], loop("i", 8, lambda _: body)), tmp_path))
 
 
+@one_in(3)
 @pytest.mark.parametrize("noalias", [True, False])
 @pytest.mark.parametrize("shift", [-1, 1, 3])
 def test_every_lane_is_read_before_one_is_written(shift: int, noalias: bool, tmp_path: Path) -> None:
@@ -198,6 +203,7 @@ def test_scratch_memory_of_a_tile(tmp_path: Path) -> None:
     assert is_whole(agree(func, tmp_path, {name: np.linspace(-1, 1, COUNT, dtype=np.float32) for name in "AB"}))
 
 
+@one_in(3)
 @pytest.mark.parametrize(("dtype", "lanes"), [("float16", 8), ("bfloat16", 8), ("bool", 8), ("float32", 3), ("float32", 32), ("int64", 16)])
 def test_what_is_no_vector_runs_lane_by_lane(dtype: str, lanes: int, tmp_path: Path) -> None:
     """Types that are computed in others, and numbers of lanes that no register has."""
@@ -229,6 +235,7 @@ def indirect() -> Stmt:
     return store(B, ramp(0, 8), at(A, places))
 
 
+@one_in(2)
 @pytest.mark.parametrize("make", [scattered, unlike, compared, indirect])
 def test_other_forms_run_lane_by_lane(make: Callable[[], Stmt], tmp_path: Path) -> None:
     """What has no form for vectors is computed all the same."""

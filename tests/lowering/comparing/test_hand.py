@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.comparing.pairs import Pair, case_name, cases, check, named, pairs, told
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.comparing.compare import compare
@@ -15,12 +16,14 @@ from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.verdict import Status
 
 
+@one_in(3)
 @pytest.mark.parametrize(("pair", "given"), cases("hand"), ids=case_name)
 def test_hand(pair: Pair, given: bool) -> None:
     """Guards, inits, loops, blocks, temporaries, dialects: what its header announces is what is found."""
     check(pair, given)
 
 
+@one_in(4)
 @pytest.mark.parametrize(("pair", "given"), cases("kinds"), ids=case_name)
 def test_kinds(pair: Pair, given: bool) -> None:
     """More of the same: parameters and outputs, choices, strides, types of loops, vectors, updates in place, sizes of any number."""
@@ -41,6 +44,7 @@ def test_limits(pair: Pair, given: bool) -> None:
 BACK = [pair for folder in ("hand", "kinds", "must") for pair in pairs(folder) if not pair.layouts and not pair.match]
 
 
+@one_in(4)
 @pytest.mark.parametrize("pair", BACK, ids=case_name)
 def test_the_other_way(pair: Pair) -> None:
     """Whatever keeps its layouts is proved in the other direction too: inlined where something was introduced, rolled up again."""
@@ -56,6 +60,7 @@ CERTIFIED = [
 ]
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
     """What was proved of a pair is confirmed by other solvers."""

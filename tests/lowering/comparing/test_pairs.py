@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.comparing.pairs import UPSTREAM, Pair, case_name, check, named, told, upstream
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.primfunc import LAYOUT
@@ -26,6 +26,7 @@ BY_NAME = {pair.name: pair for pair in upstream()}
 WAYS = [(pair, given) for pair in upstream() for given in (True, False)]
 
 
+@one_in(3)
 @pytest.mark.parametrize("way", chosen(WAYS, lambda number: number % 4 in (0, 3), lambda way: f"{case_name(way[0])}-{case_name(way[1])}"))
 def test_accepted_pairs_are_proved(way: tuple[Pair, bool]) -> None:
     """Every transform that upstream made is proved bit for bit, with its layout given or found, and the padding that upstream wrote."""
@@ -38,6 +39,7 @@ def test_accepted_pairs_are_proved(way: tuple[Pair, bool]) -> None:
         assert layout.pad_value == (meant.contract if meant is not None else None)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", ["00_row_sum", "14_exp1d", "19_softmax"])
 def test_their_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
     """What a comparison proved stands in a certificate that other solvers confirm."""
@@ -63,6 +65,7 @@ def transformed(name: str, pad: object) -> Pair:
     return Pair(name, before, loads(schedule.script()), {block: index_map}, {block: "None" if pad is None else f"T.float32({pad})"}, {})
 
 
+@one_in(3)
 @pytest.mark.parametrize("pad", [None, 0.0, -1.0], ids=["none", "zero", "minus_one"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_upstream_refused_is_proved(name: str, pad: float | None) -> None:
@@ -72,6 +75,7 @@ def test_what_upstream_refused_is_proved(name: str, pad: float | None) -> None:
     assert found.status is Status.PROVED and found.strictness == (), told(found)
 
 
+@one_in(3)
 @pytest.mark.parametrize("given", [True, False], ids=case_name)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_upstream_refused_is_proved_without_a_record(name: str, given: bool) -> None:

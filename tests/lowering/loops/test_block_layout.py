@@ -7,9 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart, assert_same_sums
 from tests.lowering.programs import copy, program, running_sum
 from tests.lowering.small_operators import assert_same_results, inputs_of
+from tests.random.nests import apart, assert_same_sums
 
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run

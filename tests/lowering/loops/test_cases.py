@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.lowering.loops.cases import CASES, REFUSED, Sizes
 from tests.lowering.small_operators import assert_same_results
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
@@ -27,6 +27,7 @@ RUNS = [
 ]
 
 
+@one_in(6)
 @pytest.mark.parametrize("name, sizes", RUNS)
 def test_the_symbolic_schedule_computes_the_same_at_each_size(name: str, sizes: Sizes) -> None:
     """One program for all sizes, run at this one: nothing, one element, exact multiples and all else."""
@@ -55,6 +56,7 @@ PROVED = [(name, every) for name in CASES for every in (False, True)]
 NEEDS: dict[str, set[str]] = {"halo_conv2d": {"nnan", "ninf"}}
 
 
+@one_in(3)
 @pytest.mark.parametrize("case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}"))
 def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
     """For the sizes that people have, and for all, with the fewest licences: bit for bit unless padding of zeros meets a weight that may
@@ -73,6 +75,7 @@ def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
         assert Schedule.replay(case.program(sizes), trace).func == schedule.func
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "N" in case.sizes])
 def test_what_is_proved_lowers_and_is_proved_there(name: str) -> None:
     """Every pass of lowering is proved for every size, the simplifier's among them, and what comes out computes the same."""
@@ -85,6 +88,7 @@ def test_what_is_proved_lowers_and_is_proved_there(name: str) -> None:
     assert_same_results(case.program(), steps[-1].rewrite.new, case.pads, _IMAGE)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_last_step_is_refused(name: str) -> None:
     """Every step but the last is proved; the last is not, and leaves the schedule as it was."""

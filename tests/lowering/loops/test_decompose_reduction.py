@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import assert_same_sums
 from tests.lowering.programs import program
+from tests.random.nests import assert_same_sums
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run

@@ -7,8 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta, instances_of
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
@@ -233,6 +234,7 @@ def test_traces_read_back() -> None:
     assert Fuse.from_arguments(step.arguments()) == step and str(step) == "fuse(block='sum', loops=['i', 1])"
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Loops next to each other in a random nest, as blocks and lowered: fused, they compute the same, which is proved."""

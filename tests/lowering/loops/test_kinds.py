@@ -7,8 +7,8 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from tests.lowering.loops.random_nests import apart, assert_same_sums, random_nest
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc

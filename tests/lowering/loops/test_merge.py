@@ -8,9 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart
 from tests.lowering.programs import program, two_stages
 from tests.lowering.small_operators import inputs_of
+from tests.random.nests import apart
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
@@ -231,6 +232,7 @@ def statement(rng: Random, variable: str) -> str:
     return f"{target} = {source} + {rng.choice([variable, '1'])}"
 
 
+@one_in(5)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_pairs_of_loops(seed: int) -> None:
     """Without a crossing dependence a merge is proved; what is proved computes the same; what is refuted has a crossing one."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest, random_pass
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest, random_pass
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
@@ -31,6 +32,7 @@ def test_loops_of_sums_may_be_changed_at_will(seed: int) -> None:
     assert_same_sums(func, schedule.func)
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_guards_that_go_are_not_missed(seed: int) -> None:
     """Over padding of zeros in an input, some guards may go and others may not; the sums stay what they are."""

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest
 from tests.lowering.loops.test_split import loops_of
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.loops.nest import loops_of_block

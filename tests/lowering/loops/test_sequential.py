@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 from tests.lowering.loops.instances import check_theta, instances_of
-from tests.lowering.loops.random_nests import assert_same_sums, lowered, random_nest
 from tests.lowering.loops.test_split import loops_of
 from tests.lowering.programs import program, running_sum
 from tests.lowering.small_operators import assert_same_results, small
+from tests.random.nests import assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.lowering.loops.instances import check_theta, instances_of
-from tests.lowering.loops.random_nests import assert_same_sums, lowered, random_nest
 from tests.lowering.programs import copy, program, running_sum
+from tests.random.nests import assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 from tests.lowering.loops.instances import check_theta
-from tests.lowering.loops.random_nests import apart, assert_same_sums, lowered, random_nest
 from tests.lowering.programs import program, running_sum
+from tests.random.nests import apart, assert_same_sums, lowered, random_nest
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
@@ -192,6 +193,7 @@ def test_a_wrong_copy_is_found() -> None:
     assert {v.status for v in check_rewrite(Rewrite(rewrite.old, wrong, rewrite.witness))} - {Status.PROVED}
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Any loop of a random sum, as blocks or lowered, written out: the same sums, and it is proved."""

@@ -6,17 +6,15 @@ import json
 import re
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import Golden
 from tests.lowering.loops.cases import CASES
-from tests.lowering.loops.random_nests import apart, random_nest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
+from tests.random.nests import apart, random_nest
+from tests.shares import one_in
 
-from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -174,6 +172,7 @@ PLACES: dict[str, tuple[int, ...]] = {"two_contracts": (0,)}
 TURNED_BACK = [name for name in CASES if name not in ("convolution_by_its_input", "halo_conv2d", "halo_conv2d_finite")]
 
 
+@one_in(3)
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_dropped_guards_come_back(name: str, every: bool) -> None:
@@ -203,6 +202,7 @@ def test_guarded_programs_compute_the_same(name: str) -> None:
     assert_same_results(case.program(sizes), rewrite.new, case.pads)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_sums_over_padding(seed: int) -> None:
     """Over padding of zeros in an input and padding without a value in the output, a guard is proved and sums stay what they are."""
@@ -265,22 +265,3 @@ def test_a_sum_that_reads_other_padding_may_not_be_guarded() -> None:
     with pytest.raises(IllegalTransform) as caught:
         schedule.remove_overcompute_through_branching("root", places=[0])
     assert caught.value.status is Status.REFUTED
-
-
-REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
-    "no_padding": ({"block": "B_pad_value"}, "has nothing to keep away from padding"),
-    "no_such_place": ({"block": "root", "places": [0, 7]}, "there is no place 7"),
-    "negative_place": ({"block": "root", "places": [-1]}, "there is no place -1"),
-    "places_of_another_type": ({"block": "root", "places": "all"}, "null, or a list of integers is expected"),
-    "unknown_block": ({"block": "B_pad_values"}, "has no block called"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSALS)
-def test_refusal(name: str, golden: Golden) -> None:
-    """Each wrong argument is named, with what there is."""
-    arguments, words = REFUSALS[name]
-    with pytest.raises(LayoutproofError) as caught:
-        Schedule(overcomputed()).remove_overcompute_through_branching(**arguments)
-    assert words in caught.value.diagnostics[0].message
-    golden(f"refusals/remove_overcompute_{name}.txt", f"{caught.value}\n")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 
 import pytest
 from tests.conftest import Golden
 from tests.lowering.loops.cases import CASES
 from tests.lowering.programs import program
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.padding.report import PadValueReport
@@ -33,6 +34,7 @@ def reduction(update: str, start: str, dtype: str = "float32") -> PrimFunc:
 """)
 
 
+@cache
 def searched(func: PrimFunc, block: str = "reduce") -> PadValueReport:
     """The report for an input stored in rows of four, followed by its loops."""
     schedule = Schedule(func)
@@ -75,6 +77,7 @@ LAWS: Mapping[str, tuple[tuple[str, str, str], dict[str, set[str]]]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", chosen(LAWS, lambda number: number < 5 or number == len(LAWS) - 1))
 def test_the_identity_is_found(name: str) -> None:
     """The guard of a padded row goes for exactly the values that the reduction leaves alone, with the fewest licences."""
@@ -211,7 +214,7 @@ def test_refusal(name: str, golden: Golden) -> None:
     with pytest.raises(IllegalTransform) as caught:
         schedule.pad_value_search(block, buffer)
     assert words in caught.value.diagnostics[0].message
-    golden(f"refusals/pad_value_search_{name}.txt", f"{caught.value}\n")
+    golden.entry("refusals.txt", f"pad_value_search_{name}", f"{caught.value}\n")
 
 
 def test_a_schedule_without_layouts() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Golden
+from tests.shares import one_in
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
@@ -142,6 +143,7 @@ def test_the_program_of_a_map(name: str, golden: Golden) -> None:
         assert found == unreached(case)
 
 
+@one_in(4)
 @pytest.mark.parametrize("size", range(1, 40))
 def test_rows_of_four_of_any_number(size: int) -> None:
     """Of n elements in rows of 4: `(n + 3)//4` rows, and padding where `4*p0 + p1 >= n`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.pairing.questions import asked, from_text, question_of, sized
+from tests.shares import one_in
 
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.map_text import index_map_text, parse_index_map
@@ -50,6 +51,7 @@ FOUND = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", sorted(FOUND))
 def test_real_pairs(name: str) -> None:
     """The layout that a compiler chose is read off its program, in its shortest form."""
@@ -68,6 +70,7 @@ def _with_a_layout() -> Iterator[str]:
             yield path.stem
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", list(_with_a_layout()))
 def test_accepted_rewrites(name: str) -> None:
     """What was accepted with its layout is proved without it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.pairing.questions import DATA, from_file, from_text, told, verdict
+from tests.shares import one_in
 
 from layoutproof.ir.expr import equal
 from layoutproof.ir.visit import free_variables
@@ -18,6 +19,7 @@ A_TO_B = 'A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")'
 A_TO_4 = 'A: T.Buffer((16,), "float32"), B: T.Buffer((4, 4), "float32")'
 
 
+@one_in(4)
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.py")), ids=lambda path: path.stem)
 def test_kinds(path: Path) -> None:
     """A witness is found for what compilers do to programs, each file one kind, and the checker accepts it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.proof_cache.caches import PLACES, check_right, filled, key, opened, run, start, value
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.lowering import codes
 from layoutproof.lowering.proof_cache import sqlite_backend
@@ -62,6 +62,7 @@ def ended(process: subprocess.Popen[str]) -> str:
     return out
 
 
+@one_in(2)
 @pytest.mark.parametrize("overlap", [False, True], ids=["apart", "same"])
 def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     """Processes that begin a cache together, and write at once, lose no entry, whether theirs are others or the same."""
@@ -79,6 +80,7 @@ def test_many_writers_at_once(place: Path, overlap: bool) -> None:
     assert len(list(store.entries("proof"))) == total
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", some(range(20), 3))
 def test_killed_while_writing(place: Path, seed: int) -> None:
     """Writers are killed at random moments: every entry that was said to be there is there, and none is torn; others go on at once."""

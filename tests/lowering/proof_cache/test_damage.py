@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.lowering.proof_cache.caches import PLACES, check_right, filled, key, opened, value
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
@@ -53,6 +54,7 @@ def aside(place: Path) -> list[str]:
     return sorted(path.name for path in place.parent.iterdir() if ".damaged-" in path.name and not path.name.endswith(("-wal", "-shm")))
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
     """Whatever bytes of the file are others, what is read is what was put, or nothing; the run is not stopped, and the cache mends."""
@@ -67,6 +69,7 @@ def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
     check_works(file)
 
 
+@one_in(6)
 @pytest.mark.parametrize("position", range(100))
 def test_a_byte_changed_in_the_header(file: Path, position: int) -> None:
     """Each byte of a database's header may be another one: the file is read rightly, set aside, or left alone with a word."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shares import one_in
 from tests.verify.certificate.samples import ROW_SUM
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -176,6 +177,7 @@ CHANGES = [
 ]  # fmt: skip
 
 
+@one_in(3)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_whatever_is_changed_shows(change: Callable[[dict[str, Any]], None]) -> None:
     """An entry that does not say what the checker says is wrong, with what is wrong in it."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from tests.lowering.codegen.plain_c import run_sanitized
 from tests.lowering.codegen.programs import assert_same
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
@@ -87,6 +87,7 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
 LICENCES: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", some(SCHEDULES, MOST))
 def test_a_reference_schedule(name: str) -> None:
     """Proved bit for bit, vectors without a branch, and the results of the interpreter on the program as it was written."""

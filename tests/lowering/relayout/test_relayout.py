@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.random.index_maps import draw_map
 from tests.shares import some
-from tests.strategies import draw_map
 
 from layoutproof import relayout
 from layoutproof.ir.dtype import DType

@@ -1,4 +1,4 @@
-"""What the front end refuses, and in which words: golden texts, one for each refusal."""
+"""What the front end refuses, and in which words: one entry of the golden file for each refusal."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_refusals_say_why(name: str, golden: Golden) -> None:
     """Each refusal has its own message, which says what was given and what is expected."""
     with pytest.raises(LayoutproofError) as caught:
         REFUSALS[name].attempt()
-    golden(f"te/refusals/{name}.txt", f"{caught.value}\n")
+    golden.entry("te_refusals.txt", name, f"{caught.value}\n")
     assert caught.value.diagnostics[0].code == REFUSALS[name].code
 
 

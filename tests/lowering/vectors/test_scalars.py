@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
-from tests.lowering.vectors.random_loops import RandomLoops
 from tests.lowering.vectors.test_vectors_in_memory import COPY, function, lines_of, rewritten
+from tests.random.vector_loops import RandomLoops
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.script.printer import print_func

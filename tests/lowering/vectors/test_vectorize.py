@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.conftest import Golden
 from tests.lowering.programs import program
 from tests.lowering.small_operators import NAMES, assert_same_results, small
-from tests.lowering.vectors.random_loops import RandomLoops
+from tests.random.vector_loops import RandomLoops
 from tests.shares import some
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -160,16 +159,6 @@ def test_loops_become_lanes(name: str) -> None:
     new = assert_proved(VectorizeLoop(), function(before))
     assert print_func(new) == print_func(function(after))
     assert_same_results(function(before), new)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_statements_without_lanes_are_refused_by_name(name: str, golden: Golden) -> None:
-    """What has no form for all lanes is named, and changes nothing."""
-    schedule = Schedule(function(REFUSED[name][0]))
-    with pytest.raises(IllegalTransform) as caught:
-        schedule.vectorize_loop()
-    assert caught.value.diagnostics[0].code == "LP381" and not schedule.steps
-    golden(f"refusals/vectorize_loop_{name}.txt", f"{caught.value}\n")
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 from tests.verify.programs import OPERATORS, program
 
 from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, Var, const, equal
@@ -176,6 +177,7 @@ def test_names_are_legal(name: str) -> None:
     assert len({legal(each) for each in names}) == len(names)
 
 
+@one_in(3)
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path.stem)
 def test_obligations_of_operators(path: Path) -> None:
     """Every obligation that engines decided becomes questions, and z3 confirms each."""

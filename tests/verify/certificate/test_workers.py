@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 from tests.verify.certificate.samples import double
 
 from layoutproof.verify.certificate.workers import Pool, Task
@@ -53,6 +54,7 @@ LAGS = "return {'answer': 'unsat', 'reason': None, 'number': question['number'] 
 INVENTS = "return {'answer': 'certainly' if question['engine'] == 'invents' else 'unsat', 'reason': None}"
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("bad", "body", "reason"),
     [

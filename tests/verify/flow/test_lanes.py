@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -32,6 +33,7 @@ def rewrite(old: str, new: str, instances: str) -> Rewrite:
     return Rewrite(loads(old, "old.py"), loads(new, "new.py"), Witness((InstanceMap(0, 0, parse_index_map(instances)),)))
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [
@@ -71,6 +73,7 @@ PAIRS = f"""{_HEAD.replace("    for", _PAIRS + "    for")}        for p in range
 """
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.verify.facts import Facts
@@ -230,6 +231,7 @@ BOTH = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda i, jo, ji: [i, j
 ONE = "# theta: 0 -> 0: lambda i, jo, ji: [i, jo, ji]"
 
 
+@one_in(3)
 @pytest.mark.parametrize(
     ("pad", "init", "update", "licences"),
     [

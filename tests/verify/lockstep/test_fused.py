@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -42,6 +43,7 @@ NEST = program("i, j in T.grid(n, m)", "i, j")
 FUSED = program("f in range(n * m)", "f // m, f % m")
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "old, new, instances, status",
     [

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 from tests.lowering.small_operators import NAMES, random_map, small
-from tests.random_programs import RandomProgram
+from tests.random.objects import RandomProgram
 
 from layoutproof.ir.buffer import Buffer, BufferRegion
 from layoutproof.ir.diagnostic import LayoutproofError

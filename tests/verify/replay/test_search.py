@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -132,6 +133,7 @@ def test_rounding_counts_unless_regrouping_is_licensed(licences: frozenset[Licen
     assert (found is not None) is (Licence.REASSOC not in licences)
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("before", "after", "licences", "differs"),
     [

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.index_map import IndexMap
@@ -95,6 +95,7 @@ def test_wrong_programs_of_real_size_are_refuted(case: tuple[str, str]) -> None:
     assert not replays(Rewrite(right.old, right.new, bare.witness), json.loads(text), licences=licences)
 
 
+@one_in(3)
 @pytest.mark.parametrize("contract", ["T.float32(0)", None, "undef"])
 def test_a_right_program_of_real_size_is_not(contract: str | None) -> None:
     """Whatever is said of its padding, and whatever licences there are."""

@@ -55,7 +55,7 @@ def test_what_was_asked_before_changes_no_answer() -> None:
     """Checks that share a memory answer as checks that have none, whatever other checks asked, in every order, and every time."""
     shared = ValueProver(budget=LITTLE)
     rng = Random(7)
-    for _ in range(8):
+    for _ in range(3):
         claims = [*rng.sample(CLAIMS, rng.randint(3, len(CLAIMS))), rng.choice(CLAIMS)]
         alone = asked(ValueProver(budget=LITTLE).for_check(), claims)
         assert asked(shared.for_check(), claims) == alone

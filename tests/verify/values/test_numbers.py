@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from tests.shares import one_in
 from tests.verify.test_encode_values import FLOAT_OPS, FLOATS, INTEGER_OPS, INTEGERS, number
 from tests.verify.values.oracle import identical, value_at
 
@@ -200,6 +201,7 @@ def test_fused_multiply_add(dtype: DType) -> None:
         assert identical(result, call_math("fma", row, dtype)), row
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", sorted(INTERPRETED - {"fma"}))
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_exact_functions(dtype: DType, name: str) -> None:

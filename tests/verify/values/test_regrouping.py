@@ -11,8 +11,8 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from tests.random.claims import NAMES, F, constant, fact, nearly
 from tests.verify.values.oracle import Number, alike, behaviours, has, identical, random_points, value_at
-from tests.verify.values.random_claims import NAMES, F, constant, fact, nearly
 
 from layoutproof.ir.dtype import FLOAT16, FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, Select, Var

@@ -9,6 +9,7 @@ from tests.lowering.codegen.opencl.programs import compile_source
 from tests.lowering.codegen.programs import function, loop
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import NAMES, small
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import DType
@@ -27,6 +28,7 @@ _AROUND = re.compile(r"LP_|lp_(?:allocate|overlap|exact|stream|prefetch|copy|tra
 USED = sorted({name for name in HELPERS if _AROUND.match(name) is None} | set(OWN_HELPERS))
 
 
+@one_in(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_compiles(name: str) -> None:
     """An operator as it is written, lowered, gives text that the device's compiler takes without a warning."""
@@ -41,6 +43,7 @@ def test_every_helper_compiles() -> None:
     cl.Program(cl.Context([default_device().handle]), kernel).build(["-cl-std=CL1.2", "-Werror"])
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", STORED)
 def test_memory_of_several_types_goes_through_bytes(dtype: str) -> None:
     """A buffer that is also seen as another type is read and written byte by byte, in parameters and in allocations."""

@@ -5,6 +5,7 @@ import re
 import pytest
 from tests.lowering.codegen.opencl.programs import PLAIN, TEXTURE, compile_source, copied, kernel_text, program, texture
 from tests.lowering.codegen.programs import function
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.evaluate import evaluate
@@ -33,6 +34,7 @@ def sizes(image: Image) -> list[int]:
     return [int(evaluate(size, {"n": 3, "m": 5})) for size in (image.width, image.height, image.layers) if size is not None]
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", CHANNELS)
 def test_channel_types(dtype: str) -> None:
     """Each type that images hold has its channels and its functions, for four channels and for one."""
@@ -109,6 +111,7 @@ def test_whole_texels_are_handed_on() -> None:
     assert "vstore4(A_texel, 0, B + (y * 8 + x * 4));" in kernel_text(copied(TEXTURE, PLAIN))
 
 
+@one_in(2)
 @pytest.mark.parametrize("index", ["T.Select(x < 1, y * 8, y * 8 + c)", "y * 8 + c * 2", "(y * 8 + c) ^ 1", "y * 8 + 3 - c"])
 def test_four_elements_apart_are_not_loaded_as_neighbours(index: str) -> None:
     """Elements that are not one behind the other are read one by one."""

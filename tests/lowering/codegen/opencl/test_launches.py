@@ -3,6 +3,7 @@
 import pytest
 from tests.lowering.codegen.opencl.programs import PLAIN, TEXTURE, access, compile_source, kernel_text, program, texture
 from tests.lowering.codegen.programs import function, loop
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32
@@ -44,6 +45,7 @@ def nested(depth: int) -> PrimFunc:
     return program(f'A: T.Buffer(({shape},), "float32"), B: T.Buffer(({shape},), "float32")', "\n".join(lines))
 
 
+@one_in(2)
 @pytest.mark.parametrize(("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))])
 def test_parallel_loops_are_work_items(depth: int, expected: tuple[int, ...]) -> None:
     """The innermost parallel loop is dimension 0; of more than three loops the outer ones share dimension 2."""

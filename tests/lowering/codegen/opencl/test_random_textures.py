@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.lowering.codegen.opencl.random_textures import TextureProgram
 from tests.lowering.codegen.programs import assert_same
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import inputs_of
+from tests.random.textures import TextureProgram
+from tests.shares import one_in
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.script.reader import loads
@@ -26,6 +27,7 @@ def compare(seed: int) -> None:
         assert_same(found[name], np.asarray(array), f"seed {seed}, {name}")
 
 
+@one_in(4)
 @pytest.mark.parametrize("first", range(0, 32, 8))
 def test_random_textures(first: int) -> None:
     """Eight programs, of all types of channels, with images and buffers read and written in many ways."""

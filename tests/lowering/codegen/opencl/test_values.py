@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.lowering.codegen import programs, test_half, test_math, test_operators, test_random_exprs, test_statements
 from tests.lowering.codegen.programs import FLOATS
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.number import LIBRARY
@@ -56,6 +57,7 @@ def test_functions_of_floats(dtype: DType) -> None:
     test_math.test_functions_of_floats(dtype, [name for name in MATH_FUNCTIONS if name not in own])
 
 
+@one_in(2)
 @pytest.mark.parametrize(("seed", "depth", "index_bits"), [(1, 2, None), (3, 4, None)])
 def test_random_expressions(seed: int, depth: int, index_bits: int | None) -> None:
     """120 random expressions give the interpreter's values bit for bit."""

@@ -10,7 +10,7 @@ from tests.lowering.codegen.sanitize.harness import Call, sanitize
 from tests.lowering.codegen.sanitize.schedules import SCHEDULES, SIZES, scheduled
 from tests.lowering.small_operators import NAMES, small
 from tests.lowering.traces.traces import random_schedule
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes as lowering
@@ -33,6 +33,7 @@ def calls(operator: str, schedule: str, *, every: bool) -> list[Call]:
     return found
 
 
+@one_in(4)
 @pytest.mark.parametrize("operator", chosen(NAMES, lambda number: number % 2 == 0))
 def test_operators_are_clean(operator: str, tmp_path: Path) -> None:
     """An operator as it is, tiled and in vectors, at odd sizes: the sanitizers are silent and the values are the interpreter's."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.lowering.codegen.sanitize.harness import Call, sanitize
+from tests.shares import one_in
 
 from layoutproof.lowering.relayout.relayout import relayout
 
@@ -51,6 +52,7 @@ def test_writes_past_the_cache_are_among_them() -> None:
     assert "_mm_stream" in calls("any_transposition", False)[0].source.text
 
 
+@one_in(4)
 @pytest.mark.parametrize("inverse", [False, True], ids=["to", "back"])
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.campaign) for name in CASES])
 def test_copies_are_clean(name: str, inverse: bool, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.lowering.codegen.programs import TYPES, Array, numpy_type
 from tests.lowering.runtime.opencl.sources import CHANNEL_TYPES, default_device
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType
 from layoutproof.lowering.runtime.opencl.formats import works
@@ -79,6 +80,7 @@ def test_bfloat16_is_a_type(place: Place) -> None:
     assert found.tobytes() == sent.tobytes()
 
 
+@one_in(4)
 @pytest.mark.parametrize(("order", "name", "sizes"), FORMS)
 def test_images(place: Place, order: str, name: str, sizes: tuple[int, ...]) -> None:
     """Every channel type, order and form of image, bit for bit, at sizes whose rows are no power of two."""

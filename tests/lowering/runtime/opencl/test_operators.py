@@ -9,7 +9,7 @@ import pytest
 from tests.end_to_end.operators import NAMES, operator
 from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flattenings, forms_of, scheduled
 from tests.lowering.small_operators import inputs_of, small
-from tests.shares import chosen
+from tests.shares import chosen, one_in
 
 from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays
 from layoutproof.ir.distance import ulps_apart
@@ -59,6 +59,7 @@ WHOLE_TEXELS = {("conv2d_nchw", "conv2d_nchw")}
 """An output whose rows are multiples of 4: its stores have to be vectors, which `test_texture_programs` has."""
 
 
+@one_in(4)
 @pytest.mark.parametrize("texture", chosen(TEXTURES, lambda number: number % 2 == 0, lambda texture: f"{texture[0]}-{texture[1]}"))
 def test_textures(texture: tuple[str, Flattening]) -> None:
     """One parameter a texture: everything that textures need is proved, and C without them and OpenCL with them agree in every bit."""

@@ -241,7 +241,7 @@ def test_part_of_a_texel_written_by_two_work_items(golden: Golden) -> None:
     schedule = copy((2, 3, 5, 8))
     schedule.transform_layout("B", "B", "lambda n, h, w, c: [n, c//4, h, AXIS_SEPARATOR, w, c%4]", None)
     schedule.parallel("B", "q")
-    golden("opencl/partial_texel.txt", refusal(lambda: schedule.build("opencl")))
+    golden.entry("opencl.txt", "partial_texel", refusal(lambda: schedule.build("opencl")))
 
 
 LOWERED: dict[str, str] = {
@@ -268,19 +268,19 @@ LOWERED: dict[str, str] = {
 @pytest.mark.parametrize("name", LOWERED)
 def test_lowered_programs_that_are_no_kernels(golden: Golden, name: str) -> None:
     """A read-write image with a race, an undefined value in a texture, a coordinate outside: refuted with the place, nothing compiled."""
-    golden(f"opencl/{name}.txt", refusal(lambda: build_opencl(program(LOWERED[name]))))
+    golden.entry("opencl.txt", name, refusal(lambda: build_opencl(program(LOWERED[name]))))
 
 
 def test_an_image_wider_than_the_profile(golden: Golden) -> None:
     """The profile's width is an obligation like the others."""
     schedule = copy((1, 1, 1, 4 * 4097))
     schedule.set_axis_separators("B", [2])
-    golden("opencl/wide_image.txt", refusal(lambda: in_vectors(schedule).build("opencl", profile="4096x4096")))
+    golden.entry("opencl.txt", "wide_image", refusal(lambda: in_vectors(schedule).build("opencl", profile="4096x4096")))
 
 
 def test_a_texture_without_separators(golden: Golden) -> None:
     """Four axes flatten to one, and an image has two: the message says what to add."""
-    golden("opencl/no_separators.txt", refusal(lambda: copy((2, 3, 5, 8)).build("opencl")))
+    golden.entry("opencl.txt", "no_separators", refusal(lambda: copy((2, 3, 5, 8)).build("opencl")))
 
 
 def test_symbolic_textures_are_asked_at_each_call() -> None:

@@ -1,0 +1,659 @@
+# Texts that the reader refuses, each for one reason.
+
+# ----- not_python
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in
+    # error[LP110] 13-13: not Python syntax: invalid syntax
+
+# ----- not_python_indentation
+@T.prim_func
+def main(a: T.handle):
+pass
+# error[LP110] 1-4: not Python syntax: expected an indented block after function definition on line 2
+
+# ----- unclosed_bracket
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0 = T.float32(0)
+    # error[LP110] 6-6: not Python syntax: '[' was never closed
+
+# ----- no_decorator
+def main(a: T.handle):
+# error[LP126] 1-8: the function `main` is not decorated with T.prim_func
+# help: nothing in a text is executed, so only programs may stand in it
+    pass
+
+# ----- other_decorator
+@functools.cache
+# error[LP126] 2-16: the function `main` is not decorated with T.prim_func
+# help: nothing in a text is executed, so only programs may stand in it
+def main(a: T.handle):
+    pass
+
+# ----- statement_at_the_top
+x = 3
+# error[LP126] 1-5: only imports, functions decorated with T.prim_func and modules of them may stand here
+
+# ----- class_without_decorator
+class Module:
+# error[LP126] 1-12: the class `Module` is not decorated with I.ir_module
+    pass
+
+# ----- empty_module
+@I.ir_module
+# error[LP126] 1-12: there is no function decorated with T.prim_func
+# help: programs are written @T.prim_func, then def main(...):
+class Module:
+    pass
+
+# ----- two_functions
+@T.prim_func
+# error[LP126] 1-12: one function is expected, the text has 2: f, g
+def f():
+    pass
+@T.prim_func
+def g():
+    pass
+
+# ----- two_functions_of_one_name
+@T.prim_func
+def f():
+    pass
+@T.prim_func
+def f():
+# error[LP124] 1-5: two functions are called `f`
+    pass
+
+# ----- parameter_without_type
+@T.prim_func
+def main(A):
+# error[LP126] 10-10: the parameter `A` has no type
+# help: write T.Buffer((16, 14), "float32"), T.handle or T.int32
+    pass
+
+# ----- parameter_of_unknown_type
+@T.prim_func
+def main(A: T.Bufer((16,), "float32")):
+# error[LP118] 13-37: `T.Bufer` is not known
+# help: did you mean `T.Buffer`?
+    pass
+
+# ----- parameter_with_default
+@T.prim_func
+def main(n: T.int32 = 3):
+# error[LP117] 23-23: a parameter of a program has no default
+    pass
+
+# ----- starred_parameter
+@T.prim_func
+def main(*rest):
+# error[LP117] 11-14: a program has plain positional parameters
+    pass
+
+# ----- returns_a_value
+@T.prim_func
+def main(n: T.int32) -> T.int32:
+    return n
+    # error[LP117] 5-12: `return` is not supported
+    # help: a program's results are the buffers that it writes
+
+# ----- unknown_dtype
+@T.prim_func
+def main(A: T.Buffer((16,), "float23")):
+# error[LP119] 29-37: unknown data type 'float23'
+# help: did you mean `float32`?
+    pass
+
+# ----- undefined_extent
+@T.prim_func
+def main(A: T.Buffer((k,), "float32")):
+# error[LP116] 23-23: `k` is not defined here
+    pass
+
+# ----- negative_extent
+@T.prim_func
+def main(A: T.Buffer((-4,), "float32")):
+# error[LP123] 23-24: an extent below zero: -4
+    pass
+
+# ----- float_extent
+@T.prim_func
+def main(A: T.Buffer((1.5,), "float32")):
+# error[LP119] 23-25: an extent has type float32, an integer is expected
+    pass
+
+# ----- unknown_buffer_argument
+@T.prim_func
+def main(A: T.Buffer((16,), "float32", scop="local")):
+# error[LP120] 40-51: T.Buffer has no argument `scop`
+# help: did you mean `scope`?
+    pass
+
+# ----- separator_out_of_range
+@T.prim_func
+def main(A: T.Buffer((16, 4), "float32", axis_separators=[2])):
+# error[LP127] 10-61: axis separators [1] are out of range for 2 axes: each names an axis before the last
+    pass
+
+# ----- match_of_nothing
+@T.prim_func
+def main(n: T.int32):
+    A = T.match_buffer(n, (16,))
+    # error[LP127] 24-24: a handle parameter of the function is expected
+
+# ----- match_twice
+@T.prim_func
+def main(a: T.handle):
+    A = T.match_buffer(a, (16,))
+    B = T.match_buffer(a, (16,))
+    # error[LP127] 24-24: `a` has its buffer already
+
+# ----- undefined_name
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in range(16):
+        B[i] = A[i, jj]
+        # error[LP116] 21-22: `jj` is not defined here
+
+# ----- misspelled_name
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for row_index in range(16):
+        B[row_indx] = T.float32(0)
+        # error[LP116] 11-18: `row_indx` is not defined here
+        # help: did you mean `row_index`?
+
+# ----- misspelled_intrinsic
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.mx(B[1], B[2])
+    # error[LP118] 12-15: `T.mx` is not known
+    # help: did you mean `T.max`?
+
+# ----- misspelled_in_opaque
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.call_exten('int32', 'f')
+    # error[LP118] 5-16: `T.call_exten` is not known
+    # help: did you mean `T.call_extern`?
+
+# ----- unknown_intrinsic
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.launch_missiles(B.data)
+    # error[LP118] 5-21: `T.launch_missiles` is not known
+
+# ----- unknown_loop
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in T.serail(16):
+    # error[LP118] 14-21: a loop over `T.serail` is not known
+    # help: did you mean `T.serial`?
+        pass
+
+# ----- unknown_axis
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            vi = T.axis.spacial(16, i)
+            # error[LP118] 18-31: `T.axis.spacial` is not known
+            # help: did you mean `T.axis.spatial`?
+            B[vi] = T.float32(0)
+
+# ----- unknown_with
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    with T.blok('X'):
+    # error[LP118] 10-15: `with T.blok` is not known
+    # help: did you mean `T.block`?
+        pass
+
+# ----- plain_python_call
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    print(B[0])
+    # error[LP118] 5-9: `print` is not known
+
+# ----- wrong_rank
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0, 0] = T.float32(0)
+    # error[LP127] 5-26: B has 1 axis and is indexed by 2
+
+# ----- float_index
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[A[0, 0]] = T.float32(0)
+    # error[LP127] 7-13: index 0 of B has type float32, an integer is expected
+
+# ----- vector_index_not_last
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    A[T.ramp(0, 1, 4), 0] = T.broadcast(T.float32(0), 4)
+    # error[LP127] 5-56: index 0 of A has lanes; only the last one may
+
+# ----- buffer_without_indices
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = B + 1
+    # error[LP127] 12-12: the buffer `B` is used without indices
+
+# ----- scalar_indexed
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = n[0]
+    # error[LP127] 12-12: `n` is a variable of type int32, not a buffer
+
+# ----- store_of_a_pointer
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = A.data
+    # error[LP127] 5-17: a handle stored to B, which takes float32 here
+
+# ----- store_past_its_type
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    D = T.decl_buffer((4,), 'int8')
+    D[0] = 300
+    # error[LP115] 12-14: 300 does not fit int8
+
+# ----- store_of_wrong_lanes
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.broadcast(T.float32(0), 4)
+    # error[LP127] 5-39: a float32x4 stored to B, which takes float32 here
+
+# ----- mixed_types
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.float16(1) + T.bfloat16(1)
+    # error[LP119] 12-39: float16 and bfloat16 meet: which one is meant differs between versions of TVM
+    # help: write T.Cast("float16", ...)
+
+# ----- integer_slash
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[n / 2] = T.float32(0)
+    # error[LP119] 7-11: `/` takes floats, not int32; integers are divided by `//` or truncdiv
+
+# ----- truth_value_wanted
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.if_then_else(n, A[0, 0], A[0, 1])
+    # error[LP119] 27-27: a truth value is expected, this has type int32
+
+# ----- truth_value_in_arithmetic
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[(n < 3) + (n < 4)] = T.float32(0)
+    # error[LP119] 7-23: `+` takes numbers, not bool
+
+# ----- integer_too_large
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[n + 99999999999999999999] = T.float32(0)
+    # error[LP115] 11-30: the number does not fit 64 bits
+
+# ----- integer_too_large_for_type
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[n + T.int32(4294967296)] = T.float32(0)
+    # error[LP115] 19-28: 4294967296 does not fit int32
+
+# ----- select_of_two_types
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.Select(n < 3, A[0, 0], 0)
+    # error[LP119] 12-38: the operands of T.Select have types float32 and int32, and TVM does not bring them to one
+    # help: write T.float32(0)
+
+# ----- node_of_two_types
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.Mul(A[0, 0], n)
+    # error[LP119] 12-28: the operands of T.Mul have types float32 and int32, and TVM does not bring them to one
+    # help: write T.Cast("float32", ...)
+
+# ----- number_without_value
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = 1 // 0
+    # error[LP115] 12-17: Python makes no number of this: integer division or modulo by zero
+
+# ----- float_too_large
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = 1e39
+    # error[LP115] 12-15: 1e+39 is past the largest float32
+    # help: write T.infinity(...)
+
+# ----- fraction_as_integer
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[T.int32(1.5)] = T.float32(0)
+    # error[LP119] 15-17: 1.5 is not a constant of int32
+
+# ----- string_as_value
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = 'zero'
+    # error[LP119] 12-17: a string stands where a value is expected
+
+# ----- f_string
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = f'{n}'
+    # error[LP117] 12-17: an f-string cannot stand in an expression here
+
+# ----- power
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[n ** 2] = T.float32(0)
+    # error[LP117] 7-12: `**` is not supported
+    # help: floats have T.pow(a, b)
+
+# ----- while_loop
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    while n > 0:
+    # error[LP117] 5-4:12: a `while` loop is not supported
+        pass
+
+# ----- return_statement
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    return
+    # error[LP117] 5-10: `return` is not supported
+    # help: a program's results are the buffers that it writes
+
+# ----- nested_function
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    def f():
+    # error[LP117] 5-4:12: a function inside a function is not supported
+        pass
+
+# ----- loop_over_list
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in [1, 2]:
+    # error[LP117] 14-19: a loop runs over range(...), T.serial(...), T.grid(...) and the like
+        pass
+
+# ----- loop_else
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in range(3):
+        pass
+    else:
+        pass
+        # error[LP117] 9-12: `else` after a loop is not supported
+
+# ----- grid_mismatch
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(3):
+    # error[LP120] 9-12: 2 loop variables for 1 extent
+        pass
+
+# ----- negative_loop
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in range(-3):
+    # error[LP123] 20-21: a loop of -3 iterations
+        pass
+
+# ----- range_with_step
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in range(0, 10, 0):
+    # error[LP120] 27-27: a loop in steps of 0
+        pass
+
+# ----- thread_without_name
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in T.thread_binding(16):
+    # error[LP120] 14-33: T.thread_binding lacks its thread, such as thread="threadIdx.x"
+        pass
+
+# ----- bound_twice
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i in range(3):
+        for i in range(4):
+        # error[LP124] 13-13: `i` is bound again, its first meaning still holds here
+        # note 3:9-9: first bound here
+            pass
+
+# ----- parameter_bound_again
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for n in range(3):
+    # error[LP124] 9-9: `n` is bound again, its first meaning still holds here
+    # note 2:75-84: first bound here
+        pass
+
+# ----- remap_of_expression
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            vi = T.axis.remap('S', [i * 2])
+            # error[LP120] 37-41: T.axis.remap takes loop variables only
+            # help: write T.axis.spatial(extent, binding)
+
+# ----- remap_of_wrong_length
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            vi, vj = T.axis.remap('SSR', [i, j])
+            # error[LP120] 22-48: T.axis.remap has 2 names, 3 kinds and 2 bindings; they must be as many
+
+# ----- remap_of_unknown_kind
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            vi, vj = T.axis.remap('SX', [i, j])
+            # error[LP120] 35-38: 'X' is no kind of axis: S is spatial, R is reduce, O is opaque
+
+# ----- init_in_a_guard
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            vi, vj = T.axis.remap('SR', [i, j])
+            if vi < 3:
+                with T.init():
+                # error[LP125] 22-29: T.init stands directly in its block, after its axes and before its body
+                    B[vi] = T.float32(0)
+
+# ----- init_outside_a_block
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    with T.init():
+    # error[LP125] 10-17: T.init stands directly in its block, after its axes and before its body
+        B[0] = T.float32(0)
+
+# ----- init_twice
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            with T.init():
+                pass
+            with T.init():
+            # error[LP125] 13-8:20: a block has one T.init
+                pass
+            B[i] = T.float32(0)
+
+# ----- reads_after_a_statement
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            B[i] = T.float32(0)
+            T.reads(B[i])
+            # error[LP125] 13-25: T.reads stands at the start of a block, before its other statements
+
+# ----- reads_outside_a_block
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.reads(B[0])
+    # error[LP125] 5-17: T.reads stands at the start of a block, before its other statements
+
+# ----- where_twice
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            T.where(i < 3)
+            T.where(j < 3)
+            # error[LP125] 13-26: a block has one T.where
+
+# ----- region_of_wrong_rank
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    for i, j in T.grid(16, 14):
+        with T.block("X"):
+            T.reads(A[i])
+            # error[LP127] 21-24: A has 2 axes, this region has 1
+            B[i] = T.float32(0)
+
+# ----- attribute_key_twice
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.func_attr({'a': 1, 'a': 2})
+    # error[LP120] 26-28: T.func_attr has the key "a" twice
+
+# ----- attributes_not_a_dictionary
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.func_attr(3)
+    # error[LP120] 17-17: T.func_attr takes a dictionary, not a constant
+
+# ----- attributes_late
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    x: T.int32 = 3
+    T.func_attr({})
+    # error[LP125] 5-19: T.func_attr stands at the start of the function, before its other statements
+
+# ----- allocation_late
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    x: T.int32 = 3
+    C = T.alloc_buffer((x,))
+    # error[LP125] 9-28: T.alloc_buffer stands at the start of the function or a block, before its other statements
+
+# ----- let_of_wrong_type
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    x: T.let[T.int32] = B[0]
+    # error[LP119] 25-28: `x` is declared int32, its value has type float32
+
+# ----- let_without_value
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    x: T.int32
+    # error[LP117] 5-14: `x` is given no value
+    # help: a symbolic size is n = T.int32()
+
+# ----- let_assigned_again
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    x: T.int32 = 3
+    x = x + 1
+    # error[LP124] 5-5: `x` is bound again, its first meaning still holds here
+    # note 3:5-5: first bound here
+
+# ----- missing_argument
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.Select(n < 3, B[1])
+    # error[LP120] 12-32: T.Select lacks `false_value`; it takes 3 arguments (condition, true_value, false_value)
+
+# ----- extra_argument
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.exp(B[0], B[1])
+    # error[LP120] 24-27: T.exp takes 1 argument (x), not 2
+
+# ----- unknown_keyword
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] = T.exp(y=B[0])
+    # error[LP120] 18-23: T.exp has no argument `y`
+
+# ----- undef_without_type
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.evaluate(T.undef())
+    # error[LP119] 16-24: the type is not known here: write T.undef(dtype="...")
+
+# ----- infinity_of_integers
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.evaluate(T.infinity('int32'))
+    # error[LP119] 16-34: int32 has no infinity
+
+# ----- ramp_of_one_lane
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[T.ramp(0, 1, 1)] = T.float32(0)
+    # error[LP119] 7-21: a ramp of 1 lanes from a int32
+
+# ----- value_nobody_uses
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0] + 1
+    # error[LP117] 5-12: an expression whose value nobody uses
+    # help: T.evaluate(...) keeps it
+
+# ----- false_assertion
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    assert B[0].dtype == "float16"
+    # error[LP128] 5-34: the assertion is false: the type is float32
+
+# ----- other_assertion
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    assert n > 3
+    # error[LP117] 5-16: only assertions about types, `assert A[0].dtype == "float32"`, are supported
+
+# ----- alias_without_data
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    V = T.decl_buffer((14,), 'float32', data=n)
+    # error[LP127] 46-46: the data of a buffer is another buffer's data, or a handle
+
+# ----- slice_of_unknown_length
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    B[0:n] = T.float32(0)
+    # error[LP127] 7-9: index 0 of B: a slice of a fixed number of elements is expected
+
+# ----- conditional_allocation
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    M = T.allocate([16], 'float32', 'global', n > 3)
+    # error[LP117] 47-51: an allocation under a condition is not supported
+
+# ----- wide_characters
+@T.prim_func
+def main(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    é = T.float32(1)
+    B[0] = é + über
+    # error[LP116] 16-19: `über` is not defined here
+
+# ----- tabs
+@T.prim_func
+def main(A: T.Buffer((4,), 'float32')):
+	for i in range(4):
+		A[i] = A[k]
+		# error[LP116] 12-12: `k` is not defined here

@@ -1,0 +1,517 @@
+# Caches, and transforms of temporaries, that are refused.
+
+# ----- read_unknown_buffer
+# step: cache_read(block='second', buffer='b', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
+    B = T.sblock_alloc_buffer((16, 12), "int32")
+    for i, j in T.grid(16, 12):
+        with T.sblock("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = A[vi, vj] + 1
+    for i, j in T.grid(16, 12):
+        with T.sblock("second"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = B[vi, vj] * 2
+            # error[LP301]: main has no buffer called 'b'
+            # help: there are A, C, B
+
+# ----- read_unknown_block
+# step: cache_read(block='secnod', buffer='B', scope='global')
+# error[LP303]: main has no block called 'secnod'
+# help: did you mean 'second'?
+
+# ----- read_of_another_block
+# step: cache_read(block='second', buffer='A', scope='global')
+# error[LP308] 11:9-15:37: block second does not read A
+
+# ----- read_through_another_view
+# step: cache_read(block='copy', buffer='C', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    C = T.alloc_buffer((20,), "int32")
+    rows = T.decl_buffer((4, 4), "int32", data=C.data)
+    for i in range(16):
+        with T.sblock("copy"):
+        # error[LP308] 9-10:38: block copy does not read C
+        # help: it uses another view of that memory: rows
+            v = T.axis.spatial(16, i)
+            C[v] = A[v]
+            B[v] = rows[v // 4, v % 4]
+
+# ----- read_of_a_region_view
+# step: cache_read(block='row', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        with T.sblock("row"):
+        # error[LP308] 9-8:24: block row does not read A
+            vi = T.axis.spatial(8, i)
+            row = T.match_buffer(A[vi, 0:8], (8,), "int32")
+            row[0] = 0
+            A[vi, 1] = 1
+
+# ----- read_before_it_is_written
+# step: cache_read(block='second', buffer='B', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+# error[LP216] 1-8: cache_read(block='second', buffer='B', scope='global'): read B[v0] finds a value (in block B_global) is refuted: B[0] is read at ax0 = 0 before it is written
+    T.func_attr({"tirx.noalias": True})
+    B = T.sblock_alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.sblock("first"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] + 1
+        with T.sblock("second"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v] * 2
+
+# ----- read_of_an_accumulator
+# step: cache_read(block='sum', buffer='B', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
+    for i, k in T.grid(14, 5):
+        with T.sblock("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(A[vi, vk])
+            T.writes(B[vi])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+            # error[LP221] 13-37: cache_read(block='sum', buffer='B', scope='global'): B[vi] (line 10) computes what it computed before, from the same values is refuted: main: B[13] ends as 1, it ended as 0
+            #      before: line 10, at i = 13, k = 4, vi = 13, vk = 4: B[vi] = B[vi] + A[vi, vk]; B[13] is 0; A[13, 4] is 0
+            #      after: line 10, at i = 13, k = 4, vi = 13, vk = 4: B[vi] = B[vi] + A[vi, vk]; B_global[13] is 1; A[13, 4] is 0
+            #      A, int32 [14, 5]: all 0
+            #      B, int32 [14]: all 0 but B[13] = 1
+
+# ----- write_of_another_block
+# step: cache_write(block='first', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
+    B = T.sblock_alloc_buffer((16, 12), "int32")
+    for i, j in T.grid(16, 12):
+        with T.sblock("first"):
+        # error[LP308] 9-9:37: block first does not write A
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = A[vi, vj] + 1
+    for i, j in T.grid(16, 12):
+        with T.sblock("second"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = B[vi, vj] * 2
+
+# ----- write_with_another_view
+# step: cache_write(block='copy', buffer='C', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    C = T.alloc_buffer((20,), "int32")
+    rows = T.decl_buffer((4, 4), "int32", data=C.data)
+    # error[LP315] 5-54: block copy uses rows too, which is another view of the memory of C
+    for i in range(16):
+        with T.sblock("copy"):
+            v = T.axis.spatial(16, i)
+            C[v] = A[v]
+            B[v] = rows[v // 4, v % 4]
+
+# ----- write_of_a_region_view
+# step: cache_write(block='row', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 8), "int32")):
+    for i in range(8):
+        with T.sblock("row"):
+            vi = T.axis.spatial(8, i)
+            row = T.match_buffer(A[vi, 0:8], (8,), "int32")
+            # error[LP315] 13-59: row is a view of a region of A and would be left behind
+            row[0] = 0
+            A[vi, 1] = 1
+
+# ----- write_handed_over
+# step: cache_write(block='call', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "int32")):
+    with T.sblock("call"):
+        A[0] = 0
+        T.evaluate(T.call_extern("int32", "frobnicate", A.data))
+        # error[LP317] 20-63: A is handed to call_extern, which cannot be given a copy
+
+# ----- read_of_what_is_inside
+# step: cache_read(block='outer', buffer='B', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    D = T.sblock_alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.sblock("outer"):
+        # error[LP308] 9-11:28: B is allocated inside the loops of block outer, and is not there before or after them
+        # help: name a block that uses it
+            vi = T.axis.spatial(6, i)
+            B = T.sblock_alloc_buffer((1,), "int32")
+            with T.sblock("inner"):
+                B[0] = A[vi] + 1
+                D[vi] = B[0]
+    for i in range(6):
+        with T.sblock("last"):
+            v = T.axis.spatial(6, i)
+            C[v] = D[v]
+
+# ----- read_of_an_assumption
+# step: cache_read(block='known', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        with T.sblock("known"):
+        # error[LP308] 9-7:51: block known does not read A
+            v = T.axis.spatial(8, i)
+            T.assume(v < 6 or A[v] == T.float32(0))
+    for i in range(8):
+        with T.sblock("copy"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+
+# ----- write_in_place
+# step: cache_write(block='more', buffer='A', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32")):
+    for i in range(6):
+        with T.sblock("more"):
+            v = T.axis.spatial(6, i)
+            A[v] = A[v] + 1
+            # error[LP216] 13-27: cache_write(block='more', buffer='A', scope='global'): read A_global[v] finds a value (line 6) is refuted: A_global[0] is read at i = 0 before it is written
+
+# ----- write_that_is_read_too_soon
+# step: cache_write(block='first', buffer='B', scope='global')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    B = T.sblock_alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.sblock("first"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] + 1
+        with T.sblock("second"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v] * 2
+            # error[LP216] 13-27: cache_write(block='first', buffer='B', scope='global'): read B[v] finds a value (line 11) is refuted: B[0] is read at i = 0 before it is written
+
+# ----- reindex_root
+# step: reindex(block='root', buffer='B')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
+# error[LP353] 1-8: the body of a function has no iterators to index a buffer by
+    B = T.sblock_alloc_buffer((16, 12), "int32")
+    for i, j in T.grid(16, 12):
+        with T.sblock("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = A[vi, vj] + 1
+    for i, j in T.grid(16, 12):
+        with T.sblock("second"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = B[vi, vj] * 2
+
+# ----- reindex_of_another_block
+# step: reindex(block='second', buffer='A')
+# error[LP308] 11:9-15:37: block second neither reads nor writes A
+
+# ----- reindex_of_an_assumption
+# step: reindex(block='known', buffer='A')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        with T.sblock("known"):
+        # error[LP308] 9-7:51: block known neither reads nor writes A
+            v = T.axis.spatial(8, i)
+            T.assume(v < 6 or A[v] == T.float32(0))
+    for i in range(8):
+        with T.sblock("copy"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+
+# ----- reindex_two_places
+# step: reindex(block='stencil', buffer='A')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((6,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(6):
+        with T.sblock("stencil"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] + A[v + 2]
+            # error[LP352] 27-34: block stencil accesses A at two places, which one buffer over its iterators cannot hold
+    for i in range(6):
+        with T.sblock("window"):
+            v = T.axis.spatial(6, i)
+            for j in range(3):
+                B[v] = B[v] + A[v + j]
+    for i, j in T.grid(6, 2):
+        with T.sblock("by_loop"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v + j]
+
+# ----- reindex_by_an_outer_loop
+# step: reindex(block='by_loop', buffer='A')
+# error[LP353] 14:9-16:27: where block by_loop accesses A depends on j, which is none of its iterators; only its iterators may decide that
+
+# ----- reindex_by_an_inner_loop
+# step: reindex(block='window', buffer='A')
+# error[LP353] 9:9-12:38: where block window accesses A depends on j, which is none of its iterators; only its iterators may decide that
+
+# ----- compact_parameter
+# step: compact_buffer(buffer='A')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
+# error[LP354] 10-39: A is memory of the caller; only a buffer that the function allocates can be given another shape
+    B = T.sblock_alloc_buffer((16, 12), "int32")
+    for i, j in T.grid(16, 12):
+        with T.sblock("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = A[vi, vj] + 1
+    for i, j in T.grid(16, 12):
+        with T.sblock("second"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = B[vi, vj] * 2
+
+# ----- compact_aliases
+# step: compact_buffer(buffer='C')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    C = T.alloc_buffer((20,), "int32")
+    rows = T.decl_buffer((4, 4), "int32", data=C.data)
+    # error[LP315] 5-54: C has aliases that would be left behind: rows
+    # help: transform all of them together
+    for i in range(16):
+        with T.sblock("copy"):
+            v = T.axis.spatial(16, i)
+            C[v] = A[v]
+            B[v] = rows[v // 4, v % 4]
+
+# ----- compact_waiting
+# step: compact_buffer(buffer='B')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32")):
+    T.func_attr({"buffer_layout_transformations": {"B_data": ["lambda i: [5 - i]"]}})
+    B = T.sblock_alloc_buffer((6,), "int32")
+    # error[LP354] 5-44: a layout transform of B waits in the attribute buffer_layout_transformations, and it is about the shape as it is
+    # help: apply_buffer_transforms comes first
+    for i in range(3):
+        with T.sblock("copy"):
+            v = T.axis.spatial(3, i)
+            B[v] = A[v]
+
+# ----- double_parameter
+# step: inject_double_buffer(block='first', buffer='A', loop='i')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
+# error[LP354] 10-39: A is memory of the caller; only a buffer that the function allocates can be given another shape
+    B = T.sblock_alloc_buffer((16, 12), "int32")
+    for i, j in T.grid(16, 12):
+        with T.sblock("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = A[vi, vj] + 1
+    for i, j in T.grid(16, 12):
+        with T.sblock("second"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = B[vi, vj] * 2
+
+# ----- double_aliases
+# step: inject_double_buffer(block='copy', buffer='C', loop='i')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    C = T.alloc_buffer((20,), "int32")
+    rows = T.decl_buffer((4, 4), "int32", data=C.data)
+    # error[LP315] 5-54: C has aliases that would be left behind: rows
+    # help: transform all of them together
+    for i in range(16):
+        with T.sblock("copy"):
+            v = T.axis.spatial(16, i)
+            C[v] = A[v]
+            B[v] = rows[v // 4, v % 4]
+
+# ----- double_inside
+# step: inject_double_buffer(block='outer', buffer='B', loop='i')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    D = T.sblock_alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.sblock("outer"):
+        # error[LP355] 9-11:28: B is allocated anew in each iteration of loop i: there is nothing to take in turns
+            vi = T.axis.spatial(6, i)
+            B = T.sblock_alloc_buffer((1,), "int32")
+            with T.sblock("inner"):
+                B[0] = A[vi] + 1
+                D[vi] = B[0]
+    for i in range(6):
+        with T.sblock("last"):
+            v = T.axis.spatial(6, i)
+            C[v] = D[v]
+
+# ----- double_outside
+# step: inject_double_buffer(block='outer', buffer='D', loop='i')
+# error[LP355] 5:5-11:28: D is used outside loop i too, where no iteration says which copy is meant
+
+# ----- double_unused
+# step: inject_double_buffer(block='last', buffer='B', loop='i')
+# error[LP308] 12:5-15:23: loop i neither reads nor writes B
+
+# ----- double_unknown_loop
+# step: inject_double_buffer(block='outer', buffer='D', loop='k')
+# error[LP334]: block outer has no loop 'k'
+# help: its loops are i
+
+# ----- decompose_no_choice
+# step: decompose_padding(block='copy', loop='i')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
+    for i in range(14):
+        with T.sblock("copy"):
+        # error[LP356] 9-8:23: block copy is not one store of `if_then_else(inside, x, constant)`
+            v = T.axis.spatial(14, i)
+            T.reads(A[v])
+            T.writes(B[v])
+            B[v] = A[v]
+
+# ----- decompose_root
+# step: decompose_padding(block='root', loop=0)
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+# error[LP356] 1-8: the body of a function is no block that pads; name one
+    T.func_attr({"tirx.noalias": True})
+    for i in range(6):
+        with T.sblock("by_data"):
+            v = T.axis.spatial(6, i)
+            C[v] = T.if_then_else(A[v] > 0, A[v], 0)
+        with T.sblock("of_two"):
+            v = T.axis.spatial(6, i)
+            C[v] = T.if_then_else(v > 2, A[v], A[0])
+    for i in range(6):
+        with T.sblock("of_nothing"):
+            v = T.axis.spatial(6, i)
+            C[v] = T.if_then_else(v < 6, A[v], 0)
+
+# ----- decompose_by_data
+# step: decompose_padding(block='by_data', loop='i')
+# error[LP356] 5:9-7:52: block by_data pads by a condition on what is in memory
+
+# ----- decompose_two_loads
+# step: decompose_padding(block='of_two', loop='i')
+# error[LP356] 8:9-10:52: block of_two chooses between two values from memory, and none of them is a constant
+
+# ----- decompose_nothing
+# step: decompose_padding(block='of_nothing', loop='i')
+# error[LP356] 12:9-14:49: the condition of block of_nothing always holds: it pads nothing
+
+# ----- decompose_reduction
+# step: decompose_padding(block='sum', loop='i')
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
+    for i, k in T.grid(14, 5):
+        with T.sblock("sum"):
+        # error[LP356] 9-10:37: block sum is not one store of `if_then_else(inside, x, constant)`
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(A[vi, vk])
+            T.writes(B[vi])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+
+# ----- einsum_arity
+# step: pad_einsum(block='sum', padding=[4])
+# error[LP357] 4:9-10:37: 1 factor for block sum, which has 2 iterators
+
+# ----- einsum_root
+# step: pad_einsum(block='root', padding=[4])
+# error[LP353] 2:1-8: the body of a function has no iterators to pad
+
+# ----- einsum_of_an_assumption
+# step: pad_einsum(block='known', padding=[3])
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    for i in range(8):
+        with T.sblock("known"):
+        # error[LP357] 9-7:51: block known stores nothing
+            v = T.axis.spatial(8, i)
+            T.assume(v < 6 or A[v] == T.float32(0))
+    for i in range(8):
+        with T.sblock("copy"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+
+# ----- einsum_zero
+# step: pad_einsum(block='sum', padding=[4, 0])
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
+    for i, k in T.grid(14, 5):
+        with T.sblock("sum"):
+        # error[LP357] 9-10:37: vk cannot be padded to a multiple of 0
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.reads(A[vi, vk])
+            T.writes(B[vi])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+
+# ----- einsum_window
+# step: pad_einsum(block='conv2d_nhwc', padding=[1, 4, 1, 1, 1, 1, 1])
+# from tvm.script import tirx as T
+# from tvm.tirx.layout import Axis
+
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((1, 3, 3, 6), "float32"), W: T.Buffer((3, 3, 6, 6), "float32"), conv2d_nhwc: T.Buffer((1, 3, 3, 6), "float32")):
+    T.func_attr({"layout_free_buffers": [1], "tirx.noalias": True})
+    # with T.sblock("root"):
+    pad_temp = T.sblock_alloc_buffer((1, 5, 5, 6))
+    for i0, i1, i2, i3 in T.grid(1, 5, 5, 6):
+        with T.sblock("pad_temp"):
+            v_i0, v_i1, v_i2, v_i3 = T.axis.remap("SSSS", [i0, i1, i2, i3])
+            T.reads(A[v_i0, v_i1 - 1, v_i2 - 1, v_i3])
+            T.writes(pad_temp[v_i0, v_i1, v_i2, v_i3])
+            pad_temp[v_i0, v_i1, v_i2, v_i3] = T.if_then_else(1 <= v_i1 and v_i1 < 4 and 1 <= v_i2 and v_i2 < 4, A[v_i0, v_i1 - 1, v_i2 - 1, v_i3], T.float32(0.0))
+    for nn, yy, xx, ff, ry, rx, rc in T.grid(1, 3, 3, 6, 3, 3, 6):
+        with T.sblock("conv2d_nhwc"):
+            v_nn, v_yy, v_xx, v_ff, v_ry, v_rx, v_rc = T.axis.remap("SSSSRRR", [nn, yy, xx, ff, ry, rx, rc])
+            T.reads(pad_temp[v_nn, v_yy + v_ry, v_xx + v_rx, v_rc], W[v_ry, v_rx, v_rc, v_ff])
+            T.writes(conv2d_nhwc[v_nn, v_yy, v_xx, v_ff])
+            with T.init():
+                conv2d_nhwc[v_nn, v_yy, v_xx, v_ff] = T.float32(0.0)
+            conv2d_nhwc[v_nn, v_yy, v_xx, v_ff] = conv2d_nhwc[v_nn, v_yy, v_xx, v_ff] + pad_temp[v_nn, v_yy + v_ry, v_xx + v_rx, v_rc] * W[v_ry, v_rx, v_rc, v_ff]
+            # error[LP357] 89-134: pad_temp is indexed by `v_yy + v_ry` in block conv2d_nhwc, which is no iterator by itself
+
+# ----- einsum_among_others
+# step: pad_einsum(block='first', padding=[4])
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")):
+    T.func_attr({"tirx.noalias": True})
+    B = T.sblock_alloc_buffer((6,), "int32")
+    for i in range(6):
+    # error[LP338] 5-11:27: the loops of block first hold more than the block
+        with T.sblock("first"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] + 1
+        with T.sblock("second"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v] * 2
