@@ -422,6 +422,11 @@ def compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
     return Compare(op, *match_operands(a, b))
 
 
+def is_zero(expr: Expr) -> bool:
+    """Whether an expression is the constant 0."""
+    return isinstance(expr, IntImm) and expr.value == 0
+
+
 def equal(a: ExprLike, b: ExprLike) -> Expr:
     """The expression `a == b`."""
     return compare(CompareOp.EQ, a, b)
