@@ -24,7 +24,7 @@ from layoutproof.lowering.codegen.c_helpers import helper_text
 from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_stmt import describe, describe_extent
 from layoutproof.lowering.codegen.c_types import CType, storage_type
-from layoutproof.lowering.codegen.fragments import Fragment, loaded
+from layoutproof.lowering.codegen.fragments import loaded
 from layoutproof.lowering.codegen.opencl.expressions import OpenCLExpressions
 from layoutproof.lowering.codegen.opencl.helpers import find_opencl_helper
 from layoutproof.lowering.codegen.opencl.images import TEXTURE, find_images
@@ -155,7 +155,7 @@ class _Emission:
         for shared in self.shared:
             expressions.pointers[shared.data] = shared.c_name
         for parameter in self.scalars:
-            expressions.variables[parameter.name] = self._scalar(parameter)
+            expressions.variables[parameter.name] = loaded(parameter.c_name, parameter.dtype, self.helpers, parameter.bounds)
             if parameter.dtype.kind is Kind.INT:
                 expressions.index_names.add(parameter.name)
         own: list[_Shared] = []
@@ -184,9 +184,6 @@ class _Emission:
         arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
         return f"{self._about(piece)}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
-
-    def _scalar(self, parameter: Parameter) -> Fragment:
-        return loaded(parameter.c_name, parameter.dtype, self.helpers, parameter.bounds)
 
     def _argument(self, shared: _Shared, argument: KernelArgument) -> str:
         if shared.image is not None:
