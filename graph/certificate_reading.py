@@ -36,11 +36,12 @@ from layoutproof.verify.certificate.certificate import (
 )
 from layoutproof.verify.certificate.files import read_whole
 from layoutproof.verify.certificate.obligations import Derived, query_id
-from layoutproof.verify.certificate.processes import in_processes
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, made_here, read_certificate, read_file
 from layoutproof.verify.certificate.record import StepRecord
 from layoutproof.verify.certificate.sealing import Document, chained, check_chain, from_bytes
 from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.workers.pool import all_in_workers
+from layoutproof.verify.workers.worker import Ending, Limits
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError)
 
@@ -198,7 +199,7 @@ class _Part:
 def _parts(path: str, document: Document, jobs: int) -> Mapping[str, _Part]:
     """The certificates of all functions, each read in a process of its own."""
     items = [(f"{path}: {name}", part) for name, part in document["functions"].items()]
-    found = in_processes(_part, items, jobs, _died, lambda part: None)
+    found = all_in_workers(items, _part, _died, Limits(jobs))
     return dict(zip(document["functions"], found, strict=True))
 
 
@@ -214,7 +215,7 @@ def _part(item: tuple[str, Document]) -> _Part:
     return _Part(reading, tuple(tuple(Verdict(o.status, o.claim, o.engine, o.strictness) for o in each.obligations) for each in derived))
 
 
-def _died(item: tuple[str, Document]) -> _Part:
+def _died(item: tuple[str, Document], ending: Ending) -> _Part:
     return _Part(broken(item[0], [f"{item[0]}: the process that read it ended by itself"]), ())
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp as BinaryOp
+from layoutproof.ir.operators import CompareOp as CompareOp
+from layoutproof.ir.operators import LogicalOp as LogicalOp
 from layoutproof.ir.semantics import round_float
 
 
@@ -112,44 +114,6 @@ class Expr(Node):
 
 
 ExprLike = Expr | int | float
-
-
-class BinaryOp(StrEnum):
-    """Operations on two values of one type; the value is the name used in messages and tables."""
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    DIV = "/"
-    FLOORDIV = "//"
-    FLOORMOD = "%"
-    TRUNCDIV = "truncdiv"
-    TRUNCMOD = "truncmod"
-    MIN = "min"
-    MAX = "max"
-    BITAND = "&"
-    BITOR = "|"
-    BITXOR = "^"
-    SHL = "<<"
-    SHR = ">>"
-
-
-class CompareOp(StrEnum):
-    """Comparisons; on floats they are IEEE's."""
-
-    EQ = "=="
-    NE = "!="
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-
-
-class LogicalOp(StrEnum):
-    """Connectives of truth values; both sides are evaluated left to right and the right side only when it matters."""
-
-    AND = "and"
-    OR = "or"
 
 
 _INTEGER_ONLY = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR}
@@ -420,6 +384,11 @@ def binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
 def compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
     """`a op b` as a truth value. Raises TypeError where the operands cannot be matched."""
     return Compare(op, *match_operands(a, b))
+
+
+def is_zero(expr: Expr) -> bool:
+    """Whether an expression is the constant 0."""
+    return isinstance(expr, IntImm) and expr.value == 0
 
 
 def equal(a: ExprLike, b: ExprLike) -> Expr:

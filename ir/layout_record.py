@@ -13,7 +13,7 @@ last box, so flattening, with separators or without, leaves it as it is. Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -150,11 +150,11 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
     Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not parse,
     does not fit its shape or puts two cells in one place.
     """
-    shape = _numbers(record.logical_shape, symbols)
+    shape = extents_for(record.logical_shape, symbols)
     cells = np.full(shape, Cell.LOGICAL, dtype=np.uint8)
     for step in record.steps:
         index_map = parse_index_map(step.index_map, symbols=tuple(symbols))
-        box = _numbers(step.shape, symbols)
+        box = extents_for(step.shape, symbols)
         if len(index_map.inputs) != cells.ndim or index_map.rank != len(box):
             raise error(codes.LAYOUT_RECORD, f"{step.index_map} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}")
         values = index_map.output_values(cells.shape, symbols)
@@ -171,7 +171,8 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
     return cells
 
 
-def _numbers(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> tuple[int, ...]:
+def extents_for(shape: Sequence[Extent], symbols: Mapping[str, int]) -> tuple[int, ...]:
+    """The extents for values of the symbols."""
     variables = {name: Var(name) for name in symbols}
     return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, variables), symbols)) for e in shape)
 

@@ -60,3 +60,10 @@ def fresh(name: str, taken: Iterable[str]) -> str:
     while f"{name}_{number}" in used:
         number += 1
     return f"{name}_{number}"
+
+
+def take_fresh(name: str, taken: set[str]) -> str:
+    """As `fresh`, and the name is taken from then on."""
+    found = fresh(name, taken)
+    taken.add(found)
+    return found

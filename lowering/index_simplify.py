@@ -6,7 +6,7 @@ parts of a result are simplified by going down, never by starting over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -15,6 +15,7 @@ from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
+    TRUE,
     Binary,
     BinaryOp,
     Broadcast,
@@ -30,6 +31,7 @@ from layoutproof.ir.expr import (
     Select,
     Var,
     const,
+    logical_and,
     widen,
 )
 from layoutproof.ir.rule import Rule
@@ -216,6 +218,16 @@ class IndexSimplifier:
         """The rule's right side, itself simplified."""
         result = instantiate(rule.rhs, binding, dtype)
         return self.simplify(result)
+
+
+def not_plain(conditions: Iterable[Expr], scope: Scope) -> Expr:
+    """The conjunction of those conditions that are not plain in a scope."""
+    kept: list[Expr] = []
+    for condition in conditions:
+        plain = IndexSimplifier(scope).simplify(condition)
+        if plain != TRUE and not scope.proves(plain) and plain not in kept:
+            kept.append(plain)
+    return logical_and(*kept)
 
 
 def _has_product(expr: Expr) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.illegal import refusing
+from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.step import Step
 
@@ -24,6 +25,16 @@ class Methods(ABC):
     @abstractmethod
     def apply(self, transform: Pass) -> Step:
         """Apply a pass: propose, check, keep. Raises IllegalTransform, leaving the schedule as it was."""
+
+    def first_of(self, tries: Sequence[Pass]) -> Step:
+        """Apply the first transform that is accepted; where none is, the refusal of the first is raised."""
+        for each in tries:
+            try:
+                return self.attempt(each)
+            except IllegalTransform:
+                continue
+        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown away.
+        return self.apply(tries[0])
 
     @abstractmethod
     def attempt(self, transform: Pass) -> Step:

@@ -29,7 +29,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.subst import fresh, names_in, substitute
+from layoutproof.ir.subst import fresh, names_in, substitute, take_fresh
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.pad_value import PadValue
@@ -72,10 +72,8 @@ def _stage(
     iter_vars: list[IterVar] = []
     used = set(taken)
     for variable, extent in zip(padding.variables, padding.buffer.shape, strict=True):
-        loop = Var(fresh(variable.name, used), extent.dtype)
-        used.add(loop.name)
-        axis = Var(fresh(f"v_{loop.name}", used), extent.dtype)
-        used.add(axis.name)
+        loop = Var(take_fresh(variable.name, used), extent.dtype)
+        axis = Var(take_fresh(f"v_{loop.name}", used), extent.dtype)
         loops.append(loop)
         iter_vars.append(IterVar(axis, IterKind.SPATIAL, Range(const(0, extent.dtype), extent), loop))
     cell = tuple(v.var for v in iter_vars)

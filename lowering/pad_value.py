@@ -20,7 +20,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
-from layoutproof.ir.script.expressions import ExpressionReader
+from layoutproof.ir.script.expressions import ExpressionReader, Names
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
 from layoutproof.ir.script.parsing import Text, parse_expression
 from layoutproof.ir.semantics import int_to_float, round_float
@@ -83,17 +83,6 @@ def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], sy
     return checked(PadValue(inputs, value), physical)
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    table: Mapping[str, Expr | Buffer]
-
-    def lookup(self, name: str) -> Expr | Buffer | None:
-        return self.table.get(name)
-
-    def names(self) -> Iterable[str]:
-        return self.table
-
-
 def _read(tree: ast.expr, text: Text, names: Mapping[str, Expr | Buffer], dtype: DType) -> Expr:
     number = _plain_number(tree)
     if number is not None:
@@ -101,7 +90,7 @@ def _read(tree: ast.expr, text: Text, names: Mapping[str, Expr | Buffer], dtype:
             return constant_of(number, dtype)
         except LayoutproofError as problem:
             raise text.fail(codes.PAD_TYPE, problem.diagnostics[0].message, tree) from problem
-    reader = ExpressionReader(text, _Names(names), FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS)
+    reader = ExpressionReader(text, Names(names), FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS)
     return reader.expr(tree, dtype)
 
 

@@ -18,7 +18,7 @@ from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, Pointe
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, Let
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import fresh, take_fresh
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.instances import Dim, Guard, Scene, Unknown, conjuncts, keeps_range
 from layoutproof.verify.scene_ranges import scene_ranges
@@ -91,9 +91,7 @@ class Abstraction:
 
     def fresh(self, name: str) -> str:
         """A name like `name` that nothing else has."""
-        found = fresh(name, self._names)
-        self._names.add(found)
-        return found
+        return take_fresh(name, self._names)
 
     def unknown(self, source: Expr, scene: Scene, name: str) -> tuple[Var, Scene]:
         """A new unknown for `source`, and the scene in which it is there."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
+from layoutproof.ir.expr import Expr, IntImm, Var, const, is_zero, widen
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.bounds import digits_in_range
 from layoutproof.verify.facts import Facts
@@ -53,7 +53,7 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
     """The indices of an access in a memory of `shape`: as they are, or the digits of flattened axes; None where that is not proved."""
     if access.buffer.shape == shape:
         return access.indices
-    if access.buffer.strides or not _is_zero(access.buffer.elem_offset):
+    if access.buffer.strides or not is_zero(access.buffer.elem_offset):
         return None
     groups = _groups(access.buffer.shape, shape)
     if groups is None:
@@ -106,7 +106,7 @@ def in_box(facts: Facts, access: Access, box: tuple[Expr, ...]) -> Place | None:
 def _by_scalars(access: Access) -> Access:
     """An access of a vector as one of each of its scalars."""
     buffer, lanes = access.buffer, access.buffer.dtype.lanes
-    if buffer.strides or not _is_zero(buffer.elem_offset) or not access.indices:
+    if buffer.strides or not is_zero(buffer.elem_offset) or not access.indices:
         return access
     dim = _part_of(access, lanes)
     return scalar_of(replace(access, scene=replace(access.scene, dims=(*access.scene.dims, dim))), dim.var)
@@ -199,7 +199,7 @@ def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]
     if len(radices) < 2:
         return None
     sizes = {a.buffer.dtype.bytes for a in accesses}
-    if len(sizes) != 1 or any(a.buffer.strides or not _is_zero(a.buffer.elem_offset) for a in accesses):
+    if len(sizes) != 1 or any(a.buffer.strides or not is_zero(a.buffer.elem_offset) for a in accesses):
         return None
     places = []
     for access in accesses:
@@ -208,10 +208,6 @@ def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]
             return None
         places.append(Place(access, found))
     return places
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0
 
 
 def _by_units(accesses: Sequence[Access]) -> list[Place]:

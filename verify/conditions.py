@@ -92,15 +92,12 @@ def _ranged_terms(renderer: Renderer, poly: Poly) -> tuple[list[_Term], int]:
     return found, offset
 
 
-_FLIPPED = {CompareOp.GE: CompareOp.LE, CompareOp.LT: CompareOp.GT, CompareOp.NE: CompareOp.NE}
-
-
 def _linear(op: CompareOp, terms: list[_Term], offset: int) -> Expr:
     """`sum(terms) + offset op 0`, every term on the side where its factor is positive."""
     left: list[tuple[int, Expr | None]] = [(t.factor, t.expr) for t in terms if t.factor > 0]
     right: list[tuple[int, Expr | None]] = [(-t.factor, t.expr) for t in terms if t.factor < 0]
     if not left:
-        left, right, offset, op = right, left, -offset, _FLIPPED[op]
+        left, right, offset, op = right, left, -offset, op.mirrored
     if right and offset > 0:
         left.append((offset, None))
     elif offset:

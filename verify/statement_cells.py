@@ -10,7 +10,7 @@ from math import prod
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import Expr, IntImm, Var, const, widen
+from layoutproof.ir.expr import Expr, IntImm, Var, const, is_zero, widen
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
@@ -126,7 +126,7 @@ class Memories:
     def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
         """That an access whose indices may depend on data means this cell (of the memory's shape)."""
         memory = self.of(access.data, access.node)
-        plain = _is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
+        plain = is_zero(memory.root.elem_offset) and _is_row_major(memory.root)
         if not plain or access.buffer.dtype != memory.root.dtype:
             raise NotModelled(f"the cell of {access.text} depends on data", access.node)
         whole = replace(memory.root, shape=memory.shape, strides=(), axis_separators=())
@@ -135,7 +135,7 @@ class Memories:
     def _digits(self, access: Access, memory: Memory) -> tuple[Expr, ...]:
         buffer = access.buffer
         plain = not buffer.strides or _is_row_major(buffer)
-        if plain and _is_zero(buffer.elem_offset) and _is_zero(memory.root.elem_offset):
+        if plain and is_zero(buffer.elem_offset) and is_zero(memory.root.elem_offset):
             found = structured(self._facts, access, memory.shape)
             if found is not None:
                 return found
@@ -145,7 +145,7 @@ class Memories:
         """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in scalars."""
         number, lanes, root_lanes = element_number(access.buffer, access.indices), access.buffer.dtype.lanes, memory.root.dtype.lanes
         if root_lanes == 1 and sub_lane is not None and access.indices and not all(isinstance(e, IntImm) for e in memory.shape[1:]):
-            plain = not access.buffer.strides and _is_zero(memory.root.elem_offset)
+            plain = not access.buffer.strides and is_zero(memory.root.elem_offset)
             found = structured(self._facts, scalar_of(access, sub_lane), memory.shape) if plain else None
             if found is not None:
                 return found
@@ -159,7 +159,7 @@ class Memories:
 
     def _counted(self, access: Access, memory: Memory, number: Expr) -> tuple[Expr, ...]:
         """The cell of the element with a number, counted from the memory's start."""
-        if _is_zero(memory.root.elem_offset):
+        if is_zero(memory.root.elem_offset):
             if len(memory.shape) == 1:
                 return (number,)
             sizes = [extent.value for extent in memory.shape[1:] if isinstance(extent, IntImm)]
@@ -201,7 +201,3 @@ def _is_row_major(buffer: Buffer) -> bool:
             return False
         weight *= extent.value
     return True
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0

@@ -27,7 +27,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import take_fresh
 from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.instances import Dim, Guard, conjuncts, is_larger
 from layoutproof.verify.spot import Spot
@@ -123,9 +123,7 @@ class Values:
 
     def fresh(self, name: str) -> str:
         """A name like `name` that nothing else has."""
-        found = fresh(name, self._names)
-        self._names.add(found)
-        return found
+        return take_fresh(name, self._names)
 
     def loads_of(self, *exprs: Expr) -> dict[Var, Load]:
         """The loads that expressions speak of, and those that decide where these go."""

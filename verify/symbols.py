@@ -32,12 +32,6 @@ def conjuncts(expr: Expr) -> list[Expr]:
     return [expr]
 
 
-_MIRRORED = {
-    CompareOp.LT: CompareOp.GT, CompareOp.GT: CompareOp.LT, CompareOp.LE: CompareOp.GE, CompareOp.GE: CompareOp.LE,
-    CompareOp.EQ: CompareOp.EQ, CompareOp.NE: CompareOp.NE,
-}  # fmt: skip
-
-
 def symbol_bounds(condition: Expr, names: Sequence[str]) -> dict[str, Bounds]:
     """The bounds that the conjuncts state of single symbols; other conjuncts are left to isl and z3."""
     found = {name: Bounds() for name in names}
@@ -46,7 +40,7 @@ def symbol_bounds(condition: Expr, names: Sequence[str]) -> dict[str, Bounds]:
             continue
         left, op, right = part.lhs, part.op, part.rhs
         if isinstance(left, IntImm):
-            left, op, right = right, _MIRRORED[op], left
+            left, op, right = right, op.mirrored, left
         if not isinstance(right, IntImm):
             continue
         value = right.value
@@ -115,7 +109,7 @@ def _relations(condition: Expr, bounds: Mapping[str, Bounds]) -> tuple[dict[str,
             continue
         left, op, right = part.lhs, part.op, part.rhs
         if op in (CompareOp.GT, CompareOp.GE):
-            left, op, right = right, _MIRRORED[op], left
+            left, op, right = right, op.mirrored, left
         if op in (CompareOp.LT, CompareOp.LE):
             facts.append((left, right, op is CompareOp.LT))
         elif op is CompareOp.EQ:

@@ -7,11 +7,11 @@ place last, so that it may be the one that speaks of the others.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TextIO
 
@@ -39,9 +39,8 @@ def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
                     _fill(stream, content)
                 continue
             path = behind_links(path)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-            parts.append((Path(temporary), path))
-            with os.fdopen(handle, "wb") as file:
+            parts.append((_part_of(path, path.parent), path))
+            with open(parts[-1][0], "xb") as file:
                 _fill(file, content)
                 _settle(file)
         for part, path in parts:
@@ -63,26 +62,39 @@ def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
     For what is too long to be made in memory. Raises LayoutproofError with `code` where it cannot be written.
     """
     check_place(path, code)
-    part: Path | None = None
     try:
         if is_stream(path):
             with open(_into(path), "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
                 yield file
             return
         path = behind_links(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
-        part = Path(temporary)
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with replacing(path) as part, open(part, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             yield file
             _settle(file)
-        os.replace(part, path)
     except BrokenPipeError:
         raise
     except OSError as problem:
         raise _cannot_write(path, problem, code) from problem
+
+
+@contextmanager
+def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block ends; after an
+    exception nothing is there but what was. Raises OSError.
+    """
+    part = _part_of(path, path.parent if folder is None else folder)
+    try:
+        yield part
+        os.replace(part, path)
     finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
+        # After success the name is gone already.
+        with suppress(OSError):
+            part.unlink()
+
+
+def _part_of(path: Path, folder: Path) -> Path:
+    """A new name. A module for temporary files would make one with the permissions of a secret, not of any new file."""
+    return folder / f".{path.name[:40]}.{secrets.token_hex(8)}.part"
 
 
 def check_place(path: Path, code: str) -> None:
@@ -121,10 +133,9 @@ def _fill(file: IO[bytes], content: Content) -> None:
 
 
 def _settle(file: IO[bytes] | TextIO) -> None:
-    """On the disk, before it gets its name, with the permissions of any new file: temporary ones are for their owner only."""
+    """On the disk, before it gets its name."""
     file.flush()
     os.fsync(file.fileno())
-    os.chmod(file.fileno(), 0o666 & ~_umask())
 
 
 def _is_protected(path: Path) -> bool:
@@ -140,9 +151,3 @@ def _into(path: Path) -> int:
 
 def _cannot_write(path: Path, problem: OSError, code: str) -> LayoutproofError:
     return error(code, f"cannot write {path}: {problem.strerror or problem}")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -23,8 +23,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import LayoutStep
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.layout_record import LayoutStep, extents_for
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 
@@ -97,14 +97,9 @@ def _holds(condition: Expr, sizes: Mapping[str, int]) -> bool:
 
 def _extents(stored: Stored, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """The logical box, and the box after each step (of no step, the logical one)."""
-    logical = _numbers(stored.logical_shape, sizes)
-    boxes = [_numbers(step.shape, sizes) for step in stored.steps]
+    logical = extents_for(stored.logical_shape, sizes)
+    boxes = [extents_for(step.shape, sizes) for step in stored.steps]
     return logical, boxes if boxes else [logical]
-
-
-def _numbers(shape: Sequence[int | str], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    variables = {name: Var(name) for name in sizes}
-    return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, variables), sizes)) for e in shape)
 
 
 def _picture(stored: Stored, sizes: dict[str, int], logical: tuple[int, ...], boxes: list[tuple[int, ...]]) -> dict[str, Any] | None:

@@ -21,10 +21,11 @@ from typing import Any
 from layoutproof.cli import codes
 from layoutproof.cli.gate.fleet_worker import Done, Task, difference, do_task, end_run, versions
 from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Ending, Judge, Limits, ended
+from layoutproof.cli.gate.limits import Judge, Limits, ended
 from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.parcel import Parcel, pack
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.verify.workers.worker import Ending
 
 CONNECT_SECONDS = 10.0
 # So long a fleet may have no worker at all: one that grows with its work starts them when there is some.
@@ -151,7 +152,7 @@ class _Fleet:
         done = self._awaited(future)
         if done is None:
             if len(parcels) == 1:
-                yield ended(parcels[0].item, Ending("fleet"), self._limits)
+                yield ended(self._limits, parcels[0].item, Ending("fleet"))
                 return
             for parcel in parcels:
                 yield from self._outcomes((parcel,), self._submit((parcel,)))

@@ -6,6 +6,7 @@ A worker of Dask keeps a few such processes for as long as there is work: starti
 from __future__ import annotations
 
 import atexit
+import os
 import platform
 import select
 import shutil
@@ -14,18 +15,19 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from layoutproof import __version__
 from layoutproof.cli import codes
+from layoutproof.cli.gate.copies import use_copies
 from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Judge, Limits, ended
+from layoutproof.cli.gate.limits import Judge, Limits, ended, judge_one
 from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.parcel import Parcel, Unpacked, as_at_home, unpack
-from layoutproof.cli.gate.worker import Worker
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.proof_cache.versions import ENGINES, digest_of, version_of
+from layoutproof.verify.workers.worker import NoWorker, Worker
 
 IDLE_SECONDS = 60.0
 
@@ -71,6 +73,8 @@ def do_task(task: Task) -> Done:
         return Done((), codes.OTHER_TOOL, f"a worker that joined the fleet has {difference(task.versions, versions())}")
     try:
         return Done(tuple(_STAFF.outcomes(task)))
+    except NoWorker as problem:
+        return Done((), codes.WORKER_DIED, str(problem))
     except LayoutproofError as problem:
         return Done((), problem.diagnostics[0].code, problem.diagnostics[0].message)
     except OSError as problem:
@@ -86,12 +90,30 @@ class _Ended(Exception):
     """The run was ended meanwhile."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An item, and where it is to be judged: in a folder, if it is not this one, with copies of files that are not here."""
+
+    item: Item
+    folder: str
+    copies: Mapping[str, str]
+
+
+def _judge_placed(judge: Judge, options: Options, home: str, placed: _Placed) -> Outcome:
+    def judge_there(item: Item, options: Options) -> Outcome:
+        os.chdir(placed.folder if placed.folder else home)
+        use_copies(placed.copies)
+        return judge(item, options)
+
+    return judge_one(judge_there, options, placed.item)
+
+
 @dataclass(slots=True)
 class _Place:
     """One worker process and what it was started for; `used`: when it last had something to do."""
 
     key: tuple[str, Judge, Options, Limits]
-    worker: Worker
+    worker: Worker[_Placed, Outcome]
     used: float = field(default_factory=time.monotonic)
 
 
@@ -106,7 +128,7 @@ class _Staff:
         self._cleaner: threading.Timer | None = None
 
     def outcomes(self, task: Task) -> Sequence[Outcome]:
-        """The outcomes of a task's items; none for a run that was ended. Raises LayoutproofError where no process can be started."""
+        """The outcomes of a task's items; none for a run that was ended. Raises NoWorker where no process can be started."""
         place: _Place | None = None
         found: list[Outcome] = []
         try:
@@ -127,7 +149,7 @@ class _Staff:
             if place is None:
                 place = self._get(task, fresh=alone)
             fresh = place.worker.served == 0
-            place.worker.give(number, item, unpacked.folder, unpacked.copies)
+            place.worker.give(number, _Placed(item, unpacked.folder, unpacked.copies))
             outcome = _answer(place.worker)
             if outcome is not None:
                 if place.worker.is_spent:
@@ -142,7 +164,7 @@ class _Staff:
             if task.run in self._over:
                 raise _Ended
             if alone or ending.why == "time" or (ending.why == "memory" and fresh):
-                return ended(item, ending, task.limits), None
+                return ended(task.limits, item, ending), None
         raise AssertionError("the second trial has an outcome")
 
     def _get(self, task: Task, *, fresh: bool) -> _Place:
@@ -155,7 +177,7 @@ class _Staff:
                     self._idle.remove(place)
                     break
             else:
-                place = _Place(key, Worker(task.judge, task.options, task.limits))
+                place = _Place(key, Worker(partial(_judge_placed, task.judge, task.options, os.getcwd()), task.limits))
             self._busy.append(place)
         return place
 
@@ -200,14 +222,14 @@ class _Staff:
             place.worker.close()
 
 
-def _answer(worker: Worker) -> Outcome | None:
+def _answer(worker: Worker[_Placed, Outcome]) -> Outcome | None:
     """What a worker says to its one item; None where it ended instead."""
     while True:
         select.select([worker], [worker] if worker.wants_to_write else [], [])
         worker.flush()
         replies, alive = worker.replies()
         if replies:
-            return replies[0].outcome
+            return replies[0].result
         if not alive:
             return None
 

@@ -6,7 +6,6 @@ nothing of it is kept in a cache.
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,9 @@ from dataclasses import dataclass
 from layoutproof.cli import codes
 from layoutproof.cli.gate.items import Item, Options
 from layoutproof.cli.gate.outcome import Finding, Outcome, Place
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.verify.workers.worker import Ending, NoWorker
+from layoutproof.verify.workers.worker import Limits as WorkerLimits
 
 Judge = Callable[[Item, Options], Outcome]
 
@@ -23,37 +25,10 @@ _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Where items are judged, and what each may take.
+class Limits(WorkerLimits):
+    """Where items are judged, and what each may take: on this machine, or by the fleet whose scheduler listens at `dask`."""
 
-    `workers` processes on this machine, or the fleet whose scheduler listens at `dask`. `seconds` is the time of one item and `memory` the
-    bytes of one worker with all processes that it started; both end the worker at once. None: no such limit.
-    """
-
-    workers: int = 1
-    seconds: float | None = None
-    memory: int | None = None
     dask: str | None = None
-
-    @property
-    def need_a_process(self) -> bool:
-        """Whether items are judged in processes of their own: only those can be ended."""
-        return self.workers > 1 or self.seconds is not None or self.memory is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in `status` for a death of
-    its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with it.
-    """
-
-    why: str
-    status: int = 0
-
-    def __str__(self) -> str:
-        if self.why == "signal":
-            return f"was ended by {_signal_name(self.status)}"
-        return f"ended with exit status {self.status}"
 
 
 def may_be_kept(outcome: Outcome) -> bool:
@@ -61,7 +36,7 @@ def may_be_kept(outcome: Outcome) -> bool:
     return not any(finding.code in PASSING_CODES for finding in outcome.findings)
 
 
-def judge_one(judge: Judge, item: Item, options: Options) -> Outcome:
+def judge_one(judge: Judge, options: Options, item: Item) -> Outcome:
     """The judge's outcome; where it raises, which no input should make it do, an unknown that says what was raised and where.
 
     This is the border between one item and all others: whatever one of them does, the next is judged.
@@ -81,7 +56,7 @@ def failed(item: Item, problem: BaseException) -> Outcome:
     return _unknown(item, codes.JUDGE_FAILED, f"judging it failed: {text}{where}", help_)
 
 
-def ended(item: Item, ending: Ending, limits: Limits) -> Outcome:
+def ended(limits: Limits, item: Item, ending: Ending) -> Outcome:
     """The outcome of an item at which its worker ended."""
     if ending.why == "time" and limits.seconds is not None:
         help_ = "allow more time, or make what it checks smaller"
@@ -97,14 +72,12 @@ def ended(item: Item, ending: Ending, limits: Limits) -> Outcome:
     return _unknown(item, codes.WORKER_DIED, message, help_)
 
 
+def no_worker(problem: NoWorker) -> LayoutproofError:
+    """What is said where no worker process can be started."""
+    return error(codes.WORKER_DIED, str(problem), help="use fewer workers")
+
+
 def _unknown(item: Item, code: str, message: str, help_: str, seconds: float = 0.0) -> Outcome:
     place = Place(item.path, item.line, end_line=item.line, end_column=1)
     finding = Finding(code, message, "unknown", place=place, help=help_)
     return Outcome(item.kind, item.name, item.program or item.path, place, "unknown", findings=(finding,), seconds=seconds)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,6 +20,7 @@ from typing import Any
 
 from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.outcome import Kind, Outcome
+from layoutproof.verify.whole_files import replacing
 
 _KEPT = 64
 
@@ -69,7 +69,8 @@ def unpack(parcel: Parcel, folder: Path) -> Unpacked:
     for inside in (home, copy.parent, Path(root + os.path.join(parcel.home, _file_of(parcel.item))).parent):
         inside.mkdir(parents=True, exist_ok=True)
     if parcel.content is not None and not copy.exists():
-        _write(copy, parcel.content)
+        with replacing(copy) as part:  # whole or not at all: another thread may be about to read it
+            part.write_bytes(parcel.content)
     named = _file_of(parcel.item)
     return Unpacked(str(home), root, {named: str(copy)} if os.path.isabs(named) else {})
 
@@ -95,14 +96,6 @@ def _content_here(path: str) -> bytes | None:
         return Path(path).read_bytes()
     except OSError:
         return None
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all: another thread may be about to read it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(temporary, path)
 
 
 def _without(value: Any, root: str) -> Any:

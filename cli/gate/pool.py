@@ -1,25 +1,15 @@
-"""Items judged by worker processes: outcomes in the order of the items, a bounded number of them on the way at any time.
-
-Neighbours go to the same worker, a few at a time: schedules of one program share their first steps, and a worker remembers those that it
-took last. A worker that has nothing left takes from the others, so that a slow item holds up nothing but itself.
-"""
+"""Where the items of a run are judged: here, in worker processes, or by a fleet; outcomes come in the order of the items."""
 
 from __future__ import annotations
 
-import selectors
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable
+from functools import partial
 
 from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Judge, Limits, ended, judge_one
+from layoutproof.cli.gate.limits import Judge, Limits, ended, judge_one, no_worker
 from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.worker import Worker
-
-CHUNK = 8
-WINDOW_PER_WORKER = 128
-# One is being judged, one waits in the pipe.
-_IN_FLIGHT = 2
+from layoutproof.verify.workers.pool import run_in_workers
+from layoutproof.verify.workers.worker import NoWorker
 
 
 def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
@@ -32,176 +22,11 @@ def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Lim
         from layoutproof.cli.gate.dask_fleet import run_on_fleet
 
         return run_on_fleet(items, judge, options, limits)
-    if limits.need_a_process:
-        return _Pool(items, judge, options, limits).run()
-    return _here(items, judge, options)
+    return _here(items, judge, options, limits)
 
 
-def _here(items: Iterable[Item], judge: Judge, options: Options) -> Generator[Outcome, None, None]:
-    for item in items:
-        yield judge_one(judge, item, options)
-
-
-@dataclass(slots=True)
-class _Job:
-    """An item by its number. `alone`: it is tried for the second time, by a worker of its own."""
-
-    number: int
-    item: Item
-    alone: bool = False
-
-
-@dataclass(slots=True)
-class _Seat:
-    """A place for one worker after the other: what waits for it, and what it was given, oldest first."""
-
-    worker: Worker | None = None
-    waiting: deque[_Job] = field(default_factory=deque)
-    given: deque[_Job] = field(default_factory=deque)
-    retiring: bool = False
-
-
-class _Pool:
-    def __init__(self, items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> None:
-        self._source: Iterator[Item] | None = iter(items)
-        self._judge, self._options, self._limits = judge, options, limits
-        self._seats = [_Seat() for _ in range(limits.workers)]
-        self._window = WINDOW_PER_WORKER * limits.workers
-        self._selector = selectors.DefaultSelector()
-        self._leaving: list[Worker] = []
-        self._again: deque[_Job] = deque()
-        self._done: dict[int, Outcome] = {}
-        self._taken = self._next = 0
-
-    def run(self) -> Generator[Outcome, None, None]:
-        """See `run_items`."""
-        try:
-            while True:
-                self._hand_out()
-                while self._next in self._done:
-                    self._next += 1
-                    yield self._done.pop(self._next - 1)
-                    self._hand_out()
-                if self._next == self._taken and self._source is None:
-                    break
-                self._listen()
-            self._part()
-        finally:
-            self._close()
-
-    def _hand_out(self) -> None:
-        """Give every worker what it can take, each one thing before any gets a second; start one where there is something for it."""
-        for depth in range(_IN_FLIGHT):
-            for seat in self._seats:
-                if len(seat.given) == depth and not seat.retiring and not (seat.given and seat.given[0].alone):
-                    job = self._next_for(seat)
-                    if job is not None:
-                        self._give(seat, job)
-
-    def _give(self, seat: _Seat, job: _Job) -> None:
-        if seat.worker is None:
-            seat.worker = Worker(self._judge, self._options, self._limits)
-            self._selector.register(seat.worker, selectors.EVENT_READ, seat)
-        seat.given.append(job)
-        seat.worker.give(job.number, job.item)
-        self._watch(seat.worker)
-
-    def _next_for(self, seat: _Seat) -> _Job | None:
-        """What a worker is to judge next: something that ended another worker, where this one is new; its own; new items; another's."""
-        if self._again and seat.worker is None:
-            return self._again.popleft()
-        if not seat.waiting:
-            self._take(seat)
-        if seat.waiting:
-            return seat.waiting.popleft()
-        if seat.given:
-            return None  # it is busy: what it took from another would only wait elsewhere
-        fullest = max(self._seats, key=lambda other: len(other.waiting))
-        return fullest.waiting.pop() if fullest.waiting else None
-
-    def _take(self, seat: _Seat) -> None:
-        while self._source is not None and len(seat.waiting) < CHUNK and self._taken - self._next < self._window:
-            try:
-                item = next(self._source)
-            except StopIteration:
-                self._source = None
-                return
-            seat.waiting.append(_Job(self._taken, item))
-            self._taken += 1
-
-    def _watch(self, worker: Worker) -> None:
-        """Wait for room in a worker's pipe only where there is something for it."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.wants_to_write else 0)
-        key = self._selector.get_key(worker)
-        if key.events != events:
-            self._selector.modify(worker, events, key.data)
-
-    def _listen(self) -> None:
-        """Wait until a worker says something or can be told more."""
-        for key, events in self._selector.select():
-            seat: _Seat = key.data
-            assert seat.worker is not None
-            if events & selectors.EVENT_WRITE:
-                seat.worker.flush()
-                self._watch(seat.worker)
-            if events & selectors.EVENT_READ:
-                self._hear(seat, seat.worker)
-
-    def _hear(self, seat: _Seat, worker: Worker) -> None:
-        replies, alive = worker.replies()
-        for reply in replies:
-            job = seat.given.popleft()
-            assert job.number == reply.number
-            self._done[job.number] = reply.outcome
-        if not alive:
-            self._bury(seat, worker)
-        elif replies and worker.is_spent:
-            seat.retiring = True
-        if seat.retiring and not seat.given and seat.worker is not None:
-            self._dismiss(seat, worker)
-
-    def _bury(self, seat: _Seat, worker: Worker) -> None:
-        """A worker has ended: its item, the first that it was given and did not answer, is tried once more or told of; the rest waits."""
-        self._leave(seat, worker)
-        fresh = worker.served == 0
-        ending = worker.wait_for_end()
-        given, seat.given = seat.given, deque()
-        if given:
-            job = given.popleft()
-            # A limit of memory that a worker reached alone is the item's own, and so is one of time.
-            if job.alone or ending.why == "time" or (ending.why == "memory" and fresh):
-                self._done[job.number] = ended(job.item, ending, self._limits)
-            else:
-                self._again.append(_Job(job.number, job.item, alone=True))
-        seat.waiting.extendleft(reversed(given))
-
-    def _dismiss(self, seat: _Seat, worker: Worker) -> None:
-        """Let a worker end that has judged enough."""
-        self._leave(seat, worker)
-        worker.no_more_items()
-        self._leaving.append(worker)
-        if len(self._leaving) > len(self._seats):
-            self._leaving.pop(0).wait_for_end()
-
-    def _leave(self, seat: _Seat, worker: Worker) -> None:
-        self._selector.unregister(worker)
-        seat.worker, seat.retiring = None, False
-
-    def _part(self) -> None:
-        """All is done: every worker ends by itself."""
-        for seat in self._seats:
-            if seat.worker is not None:
-                seat.worker.no_more_items()
-                self._leaving.append(seat.worker)
-                self._leave(seat, seat.worker)
-        for worker in self._leaving:
-            worker.wait_for_end()
-
-    def _close(self) -> None:
-        """End what is left at once."""
-        self._selector.close()
-        left = [*self._leaving, *(seat.worker for seat in self._seats if seat.worker is not None)]
-        for worker in left:
-            worker.hang_up()
-        for worker in left:
-            worker.close()
+def _here(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
+    try:
+        yield from run_in_workers(items, partial(judge_one, judge, options), partial(ended, limits), limits)
+    except NoWorker as problem:
+        raise no_worker(problem) from problem

@@ -10,7 +10,8 @@ from layoutproof.cli.gate.comparisons import compared_again
 from layoutproof.cli.gate.outcome import Kind, Outcome
 from layoutproof.cli.gate.schedules import REPORT, briefly, judged_again
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.verify.certificate.processes import in_processes
+from layoutproof.verify.workers.pool import all_in_workers
+from layoutproof.verify.workers.worker import Ending, Limits
 
 Entry = tuple[str, Mapping[str, Any]]
 
@@ -41,7 +42,7 @@ def check_reports(
     brief = {key: value["whole"] for key, value in current if "whole" in value}
     chosen = set(choose(sorted(key for key, _ in current if key not in brief)))
     whole = [(key, value) for key, value in current if key in chosen]
-    answers = in_processes(_problem, whole, jobs, _died, lambda _: told())
+    answers = all_in_workers(whole, _problem, _died, Limits(jobs), lambda _: told())
     wrong = [WrongReport(key, answer[0], answer[1]) for (key, _), answer in zip(whole, answers, strict=True) if answer is not None]
     bad = {each.key for each in wrong if each.certain}
     for key, name in sorted(brief.items()):
@@ -68,7 +69,7 @@ def _problem(entry: Entry) -> tuple[str, bool] | None:
     return None if problem is None else (problem, certain)
 
 
-def _died(entry: Entry) -> tuple[str, bool] | None:
+def _died(entry: Entry, ending: Ending) -> tuple[str, bool] | None:
     return ("the process that judged it again ended by itself", False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -46,6 +47,21 @@ class Scope(Protocol):
     def names(self) -> Iterable[str]:
         """Every name that means something here, for suggestions."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A scope that is a table."""
+
+    table: Mapping[str, Expr | Buffer]
+
+    def lookup(self, name: str) -> Expr | Buffer | None:
+        """What a name stands for here, or None."""
+        return self.table.get(name)
+
+    def names(self) -> Iterable[str]:
+        """Every name of the table."""
+        return self.table
 
 
 class ExpressionReader(OperandReader):
@@ -203,7 +219,7 @@ def dotted_name(node: ast.expr) -> tuple[str, ...] | None:
     return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else None
 
 
-_BINARY: Mapping[type[ast.operator], BinaryOp] = {
+BINARY_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
     ast.Add: BinaryOp.ADD,
     ast.Sub: BinaryOp.SUB,
     ast.Mult: BinaryOp.MUL,
@@ -251,7 +267,7 @@ def _name(reader: ExpressionReader, node: ast.Name) -> Value:
 
 def _binary(reader: ExpressionReader, node: ast.BinOp) -> Value:
     a, b = reader.read(node.left), reader.read(node.right)
-    op = _BINARY.get(type(node.op))
+    op = BINARY_OPERATORS.get(type(node.op))
     if op is not None:
         return reader.binary(node, op, a, b)
     if isinstance(node.op, ast.Pow) and isinstance(a, Weak) and isinstance(b, Weak):

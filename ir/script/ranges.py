@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, match_operands
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, is_zero, match_operands
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
@@ -11,7 +11,7 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
         return IntImm(stop.value - start.value, start.dtype, span=stop.span)
     if isinstance(stop, Binary) and stop.op is BinaryOp.ADD and stop.lhs == start:
         return stop.rhs
-    if _is_zero(start):
+    if is_zero(start):
         return stop
     return Binary(BinaryOp.SUB, *match_operands(stop, start), span=stop.span)
 
@@ -21,10 +21,6 @@ def stop_of(start: Expr, extent: Expr) -> Expr:
     if isinstance(start, IntImm) and isinstance(extent, IntImm) and start.value + extent.value <= start.dtype.max_int:
         return IntImm(start.value + extent.value, start.dtype)
     written_as_sum = isinstance(extent, Binary) and extent.op is BinaryOp.ADD and extent.lhs == start
-    if _is_zero(start) and not written_as_sum:
+    if is_zero(start) and not written_as_sum:
         return extent
     return Binary(BinaryOp.ADD, *match_operands(start, extent))
-
-
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, IntImm) and expr.value == 0

@@ -8,12 +8,11 @@ than one that holds integers.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
+from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import CompareOp, Expr
 
 Literal = int | float | bool
@@ -69,16 +68,6 @@ def joint_type(a: DType, b: DType) -> DType | None:
     return max(a.element, b.element, key=lambda d: (d.is_float, d.is_integer, d.bits, d.kind is Kind.UINT))
 
 
-_COMPARISONS: Mapping[CompareOp, Callable[[Any, Any], bool]] = {
-    CompareOp.EQ: operator.eq,
-    CompareOp.NE: operator.ne,
-    CompareOp.LT: operator.lt,
-    CompareOp.LE: operator.le,
-    CompareOp.GT: operator.gt,
-    CompareOp.GE: operator.ge,
-}
-
-
 def compared(op: CompareOp, a: Literal, b: Literal) -> bool:
     """What Python makes of `a op b`."""
-    return _COMPARISONS[op](a, b)
+    return bool(COMPARISONS[op](a, b))

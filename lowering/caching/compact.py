@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from layoutproof.ir.buffer import Range
-from layoutproof.ir.expr import Broadcast, Expr, Ramp, const
+from layoutproof.ir.expr import Broadcast, Expr, Ramp, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.visit import free_variables
@@ -19,7 +19,7 @@ from layoutproof.lowering.caching.redirect import Redirection
 from layoutproof.lowering.caching.stage import Place, apart
 from layoutproof.lowering.caching.temporary import find_temporary, reallocated, reshaped
 from layoutproof.lowering.caching.touched import touched_box
-from layoutproof.lowering.loops.nest import is_zero, put
+from layoutproof.lowering.loops.nest import put
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.scopes import constants_of
 from layoutproof.lowering.separators import stated_separators

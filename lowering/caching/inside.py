@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Range
-from layoutproof.ir.expr import Expr, Var, const
+from layoutproof.ir.expr import Expr, Var, const, is_zero
 from layoutproof.ir.stmt import Block, For, IterVar
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.known import Scope, conjuncts
 from layoutproof.lowering.loops.guards import parts_of
-from layoutproof.lowering.loops.nest import Chain, is_zero
+from layoutproof.lowering.loops.nest import Chain
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, const, logical_and
+from layoutproof.ir.expr import Expr, const, is_zero, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, IterVar, Stmt
@@ -24,7 +24,7 @@ from layoutproof.lowering.caching.stage import Box, Cell, Place, apart, check_ou
 from layoutproof.lowering.caching.touched import common_conditions
 from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.loops.nest import is_zero, names_of, put
+from layoutproof.lowering.loops.nest import names_of, put
 from layoutproof.lowering.passes import Pass, option
 
 Indices = tuple[Expr, ...]

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Expr, Var, const
+from layoutproof.ir.expr import TRUE, Expr, Var, const, is_zero
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, IterKind, IterVar, Let, Stmt, seq
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import fresh, take_fresh
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.layout import ROOT
-from layoutproof.lowering.loops.nest import is_zero, path_to, put
+from layoutproof.lowering.loops.nest import path_to, put
 from layoutproof.lowering.witness import rewrite_of
 
 Cell = tuple[Var, ...]
@@ -57,8 +57,7 @@ def stage(
 
 
 def _fresh(name: str, extent: Expr, taken: set[str]) -> Var:
-    chosen = fresh(name, taken)
-    taken.add(chosen)
+    chosen = take_fresh(name, taken)
     return Var(chosen, extent.dtype)
 
 

@@ -23,7 +23,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.cleanup.conditions import CONTRARY, is_total
+from layoutproof.lowering.cleanup.conditions import is_total
 from layoutproof.lowering.cleanup.deciding import Deciding, Here
 from layoutproof.lowering.cleanup.facts import Fact, load_and_value
 from layoutproof.verify.instances import Dim
@@ -62,7 +62,7 @@ class Cells:
         op, load, value = said
         for fact in reversed(known):
             # An equality is used as a value, and between floats it is not the one that programs compute.
-            if fact.buffer == load.buffer and fact.op is not CompareOp.EQ and op in (fact.op, CONTRARY[fact.op]):
+            if fact.buffer == load.buffer and fact.op is not CompareOp.EQ and op in (fact.op, fact.op.negated):
                 if self._by(fact, load, here) == value:
                     return op is fact.op
         return None

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, IntImm, Logical, LogicalOp, Not, const
+from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, IntImm, Logical, LogicalOp, Not, const
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.known import is_index_like
 
-CONTRARY: Mapping[CompareOp, CompareOp] = {
-    CompareOp.LT: CompareOp.GE,
-    CompareOp.GE: CompareOp.LT,
-    CompareOp.LE: CompareOp.GT,
-    CompareOp.GT: CompareOp.LE,
-    CompareOp.EQ: CompareOp.NE,
-    CompareOp.NE: CompareOp.EQ,
-}
-"""What holds of two integers where the comparison does not."""
-TURNED: Mapping[CompareOp, CompareOp] = {
-    CompareOp.LT: CompareOp.GT,
-    CompareOp.GT: CompareOp.LT,
-    CompareOp.LE: CompareOp.GE,
-    CompareOp.GE: CompareOp.LE,
-    CompareOp.EQ: CompareOp.EQ,
-    CompareOp.NE: CompareOp.NE,
-}
-"""The same comparison with its sides exchanged."""
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
@@ -38,7 +18,7 @@ def negated(condition: Expr) -> Expr:
         case Not(operand=operand):
             return operand
         case Compare(op=op, lhs=left, rhs=right) if left.dtype.is_integer:
-            return Compare(CONTRARY[op], left, right)
+            return Compare(op.negated, left, right)
         case Logical(op=op, lhs=left, rhs=right):
             return Logical(LogicalOp.OR if op is LogicalOp.AND else LogicalOp.AND, negated(left), negated(right))
         case _:

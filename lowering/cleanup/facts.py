@@ -27,7 +27,7 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
-from layoutproof.lowering.cleanup.conditions import TURNED, conjuncts_of, is_total, negated
+from layoutproof.lowering.cleanup.conditions import conjuncts_of, is_total, negated
 from layoutproof.lowering.cleanup.deciding import Here
 from layoutproof.verify.instances import Dim
 
@@ -180,7 +180,7 @@ def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
 
 def load_and_value(comparison: Compare) -> tuple[CompareOp, BufferLoad, Expr] | None:
     """A comparison of a load with a plain value, the load on the left; None where it is none."""
-    turned = TURNED[comparison.op]
+    turned = comparison.op.mirrored
     for op, load, value in ((comparison.op, comparison.lhs, comparison.rhs), (turned, comparison.rhs, comparison.lhs)):
         if isinstance(load, BufferLoad) and load.dtype.lanes == 1 and is_plain_value(value):
             return op, load, value

@@ -11,7 +11,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import bound_variables, free_variables, map_children, walk
 from layoutproof.lowering import codes
@@ -170,8 +170,7 @@ class _Hoisting:
                 return node
             new = map_children(node, visit)
             if isinstance(new, Block) and new.name in known:
-                name = fresh(new.name, self.taken)
-                self.taken.add(name)
+                name = take_fresh(new.name, self.taken)
                 if self.within is not None and new.name in self.within:
                     self.within.add(name)
                 return replace(new, name=name)

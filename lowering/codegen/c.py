@@ -21,8 +21,8 @@ from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_requirements import is_expressible, write_requirement
 from layoutproof.lowering.codegen.c_stmt import Statements, describe
 from layoutproof.lowering.codegen.c_stream import write_tile
-from layoutproof.lowering.codegen.c_types import CType, half_name, int_literal, is_half, storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment
+from layoutproof.lowering.codegen.c_types import CType, int_literal, storage_type, value_type
+from layoutproof.lowering.codegen.fragments import Binding, Fragment, loaded
 from layoutproof.lowering.codegen.names import Names, entry_name
 from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract, Requirement
 from layoutproof.lowering.codegen.signature import Bounds, Parameter, parameters_of
@@ -129,19 +129,10 @@ class _Emission:
                 if not parameter.reads and not parameter.writes:
                     self.body.line(f"(void){parameter.c_name};")
             else:
-                self.expressions.variables[parameter.name] = self._scalar(parameter)
+                scalar = loaded(parameter.c_name, parameter.dtype, self.expressions.helpers, parameter.bounds)
+                self.expressions.variables[parameter.name] = scalar
                 if parameter.dtype.kind is Kind.INT:
                     self.expressions.index_names.add(parameter.name)
-
-    def _scalar(self, parameter: Parameter) -> Fragment:
-        dtype, name = parameter.dtype, parameter.c_name
-        if dtype.is_bool:
-            return Fragment(f"{name} != 0", Binding.EQUAL, CType.I32, interval.BOOL)
-        if is_half(dtype):
-            helper = f"lp_{half_name(dtype)}_to_f32"
-            self.expressions.helpers.add(helper)
-            return Fragment(f"{helper}({name})", Binding.PRIMARY, CType.F32)
-        return Fragment(name, Binding.PRIMARY, value_type(dtype), parameter.bounds)
 
     def _check_arguments(self) -> None:
         for parameter in self.parameters:

@@ -40,7 +40,7 @@ from layoutproof.lowering.codegen.c_integer import Integers, coerce
 from layoutproof.lowering.codegen.c_math import emit_call, float_binary, rounded
 from layoutproof.lowering.codegen.c_memory import access_name
 from layoutproof.lowering.codegen.c_types import CType, float_literal, half_name, int_literal, is_half, storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment, call, choice, convert, narrowed, operation
+from layoutproof.lowering.codegen.fragments import Binding, Fragment, call, choice, convert, loaded, narrowed, operation
 from layoutproof.lowering.codegen.storage import MemoryMap
 
 
@@ -244,16 +244,8 @@ class Expressions:
             text = f"{name}({pointer}, {address.text})"
         else:
             text = f"{pointer}[{address.text}]"
-        return self._loaded(text, buffer.dtype.element)
-
-    def _loaded(self, text: str, dtype: DType) -> Fragment:
-        if dtype.is_bool:
-            return Fragment(f"{text} != 0", Binding.EQUAL, CType.I32, interval.BOOL)
-        if is_half(dtype):
-            name = f"lp_{half_name(dtype)}_to_f32"
-            self.helpers.add(name)
-            return Fragment(f"{name}({text})", Binding.PRIMARY, CType.F32)
-        return Fragment(text, Binding.PRIMARY, value_type(dtype), None if dtype.is_float else interval.of_type(dtype))
+        element = buffer.dtype.element
+        return loaded(text, element, self.helpers, None if element.is_float else interval.of_type(element))
 
     def address(self, access: Any, lane: Fragment | None) -> Fragment:
         """The position, in single lanes from the start of the memory, of one lane of `buffer[index]` (a load or a store)."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from layoutproof.ir.interval import Interval
-from layoutproof.lowering.codegen.c_types import RANGE, CType
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.interval import BOOL, Interval
+from layoutproof.lowering.codegen.c_types import RANGE, CType, half_name, is_half, value_type
 
 
 class Binding(IntEnum):
@@ -52,6 +53,17 @@ class Fragment:
     def at(self, binding: Binding) -> str:
         """The text, in parentheses where it binds looser than `binding`."""
         return f"({self.text})" if self.binding < binding else self.text
+
+
+def loaded(text: str, dtype: DType, helpers: set[str], values: Interval | None = None) -> Fragment:
+    """What stands for one stored lane of a type, as a value to compute with; names of helpers that this takes are added."""
+    if dtype.is_bool:
+        return Fragment(f"{text} != 0", Binding.EQUAL, CType.I32, BOOL)
+    if is_half(dtype):
+        name = f"lp_{half_name(dtype)}_to_f32"
+        helpers.add(name)
+        return Fragment(f"{name}({text})", Binding.PRIMARY, CType.F32)
+    return Fragment(text, Binding.PRIMARY, value_type(dtype), values)
 
 
 def operation(symbol: str, binding: Binding, a: Fragment, b: Fragment) -> str:

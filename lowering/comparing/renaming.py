@@ -11,7 +11,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Stmt
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import fresh, take_fresh
 from layoutproof.ir.visit import bound_variables, buffers_in, map_children
 from layoutproof.lowering.comparing.symbols import same_extents, symbols_of
 
@@ -40,8 +40,7 @@ def out_of_the_way(old: PrimFunc, new: PrimFunc) -> tuple[dict[Var, Var], dict[s
             variables[buffer.data] = replace(buffer.data, name=names[buffer.name] + _DATA)
     for variable in own:
         if variable.name in reserved and variable not in variables:
-            name = fresh(variable.name, taken)
-            taken.add(name)
+            name = take_fresh(variable.name, taken)
             variables[variable] = replace(variable, name=name)
     return variables, names
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
-from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, const, equal, logical_and, widen
+from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, const, equal, is_zero, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.map_text import index_map_text, parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
@@ -21,7 +21,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
-from layoutproof.lowering.index_simplify import IndexSimplifier
+from layoutproof.lowering.index_simplify import not_plain
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.guards import guarded_block
 from layoutproof.lowering.loops.invert import renamed
@@ -30,7 +30,6 @@ from layoutproof.lowering.loops.nest import (
     chain_around,
     check_kind,
     fresh_variable,
-    is_zero,
     names_of,
     nest,
     own_path,
@@ -231,9 +230,4 @@ class _Mapped:
             conditions += [value >= const(0, value.dtype), value < iter_var.domain.extent]
         forward = self.index_map.map_indices(old)
         conditions += [equal(output, variable) for output, variable in zip(forward, variables, strict=True)]
-        kept: list[Expr] = []
-        for condition in conditions:
-            plain = IndexSimplifier(scope).simplify(condition)
-            if plain != TRUE and not scope.proves(plain) and plain not in kept:
-                kept.append(plain)
-        return logical_and(*kept)
+        return not_plain(conditions, scope)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, IntImm, Var, const
+from layoutproof.ir.expr import Expr, IntImm, Var, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import For, ForKind
@@ -17,7 +17,7 @@ from layoutproof.ir.subst import substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.guards import tidied
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, is_zero, names_of, put, scope_around, under
+from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, names_of, put, scope_around, under
 from layoutproof.lowering.loops.reorder import chain_of, check_ranges
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.witness import rewrite_by_values

@@ -25,15 +25,6 @@ from layoutproof.lowering.known import Scope, conjuncts
 MAX_POINTS = 4096
 """Points that are looked at one by one, at most, for one condition."""
 
-_NEGATED = {
-    CompareOp.EQ: CompareOp.NE,
-    CompareOp.NE: CompareOp.EQ,
-    CompareOp.LT: CompareOp.GE,
-    CompareOp.GE: CompareOp.LT,
-    CompareOp.GT: CompareOp.LE,
-    CompareOp.LE: CompareOp.GT,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -81,7 +72,7 @@ class GuardReader:
         """
         if isinstance(condition, Not):
             positive = condition.operand
-            return isinstance(positive, Compare) and self.says_all(Compare(_NEGATED[positive.op], positive.lhs, positive.rhs))
+            return isinstance(positive, Compare) and self.says_all(Compare(positive.op.negated, positive.lhs, positive.rhs))
         if not isinstance(condition, Compare) or not is_pure(condition):
             return False
         forms = conjuncts(condition)
@@ -185,7 +176,7 @@ def written(form: Affine, dtype: DType) -> Expr:
 
 def _splits(condition: Compare, holds: bool) -> bool:
     """Whether a comparison has the truth value on either side of a point: `!=`, or `==` that does not hold."""
-    return condition.lhs.dtype.is_integer and (condition.op if holds else _NEGATED[condition.op]) is CompareOp.NE
+    return condition.lhs.dtype.is_integer and (condition.op if holds else condition.op.negated) is CompareOp.NE
 
 
 def _value(condition: Expr, point: Mapping[str, int]) -> bool | None:

@@ -12,12 +12,11 @@ from itertools import combinations
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import FALSE, Expr, Var, const, equal, logical_and
+from layoutproof.ir.expr import FALSE, Expr, Var, const, equal, is_zero, logical_and
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.stmt import For
-from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.loops.nest import is_zero
 from layoutproof.verify.maps import check_map
 from layoutproof.verify.report import MapReport
 from layoutproof.verify.verdict import Status
@@ -128,8 +127,7 @@ class _Attempt:
         taken = {v.name for axis in self.component.axes for v in free_variables(self.index[axis])}
         result: dict[Var, Var] = {}
         for k, loop in enumerate(self.component.loops):
-            name = fresh(f"loop{k}", taken)
-            taken.add(name)
+            name = take_fresh(f"loop{k}", taken)
             result[loop.var] = Var(name, loop.var.dtype)
         return result
 

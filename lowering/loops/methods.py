@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.lowering.illegal import IllegalTransform, refusing
+from layoutproof.lowering.illegal import refusing
 from layoutproof.lowering.layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout, block_map_text
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
@@ -100,13 +100,8 @@ class LoopMethods(Methods):
         extent; a refusal says so where that would be proved.
         """
         given = self.made(RemoveBranchingThroughOvercompute, block=block, guards=guards, wrap=wrap)
+        if guards is not None:
+            return self.apply(given)
         with refusing():
-            tries = candidates(self.func, block, wrap) if guards is None else (given,)
-        if guards is None:
-            for each in tries:
-                try:
-                    return self.attempt(each)
-                except IllegalTransform:
-                    continue
-        # Of what is refused in the end, the counterexample is looked for; among what is only tried, it would be thrown away.
-        return self.apply(tries[0])
+            tries = candidates(self.func, block, wrap)
+        return self.first_of(tries)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, IntImm, Var, logical_and
+from layoutproof.ir.expr import Expr, Var, logical_and
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.subst import fresh, names_in
+from layoutproof.ir.subst import names_in, take_fresh
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.effects import is_pure
@@ -163,18 +163,11 @@ def names_of(func: PrimFunc) -> set[str]:
     return taken
 
 
-def fresh_variable(name: str, like: Var, taken: set[str]) -> Var:
+def fresh_variable(name: str, like: Expr, taken: set[str]) -> Var:
     """A variable of the type of `like` under a name that is not taken, which then is."""
-    chosen = fresh(name, taken)
-    taken.add(chosen)
-    return Var(chosen, like.dtype)
+    return Var(take_fresh(name, taken), like.dtype)
 
 
 def depends(expr: Expr, variables: Iterable[Var] | Mapping[Var, object]) -> bool:
     """Whether one of the variables stands in an expression."""
     return bool(set(free_variables(expr)) & set(variables))
-
-
-def is_zero(expr: Expr) -> bool:
-    """Whether an expression is the constant 0."""
-    return isinstance(expr, IntImm) and expr.value == 0

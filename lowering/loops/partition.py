@@ -16,7 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, Stmt, seq
-from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
@@ -68,8 +68,7 @@ def _block_names(func: PrimFunc, loop: For) -> Mapping[str, str]:
     taken = names_of(func)
     names: dict[str, str] = {}
     for block in (n for n in walk(loop.body) if isinstance(n, Block)):
-        names[block.name] = fresh(f"{block.name}_rest", taken)
-        taken.add(names[block.name])
+        names[block.name] = take_fresh(f"{block.name}_rest", taken)
     return names
 
 

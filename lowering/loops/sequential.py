@@ -9,7 +9,7 @@ from typing import ClassVar
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const, logical_and
+from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, ForKind, IterKind, seq
@@ -18,7 +18,7 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.index_simplify import IndexSimplifier
+from layoutproof.lowering.index_simplify import IndexSimplifier, not_plain
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.access import Touch, find_touch
 from layoutproof.lowering.loops.decompose_reduction import plan_init_split
@@ -205,13 +205,7 @@ class _Following:
 
     def simplified(self, guards: Sequence[Expr], loops: Sequence[For]) -> Expr:
         """The conjunction of what is not plain about the guards."""
-        scope = self.scope(loops)
-        kept: list[Expr] = []
-        for guard in guards:
-            plain = IndexSimplifier(scope).simplify(guard)
-            if plain != TRUE and not scope.proves(plain) and plain not in kept:
-                kept.append(plain)
-        return logical_and(*kept)
+        return not_plain(guards, self.scope(loops))
 
 
 def _cell_name(index: Sequence[Expr], axis: int, turned: Turned, gone: Sequence[For]) -> str:

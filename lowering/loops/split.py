@@ -10,7 +10,7 @@ from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.depth import MAX_NESTING, statement_depth
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import For, ForKind
@@ -19,7 +19,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.guards import guarded
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, is_zero, names_of, nest, put
+from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, names_of, nest, put
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.witness import rewrite_by_values
 

@@ -14,7 +14,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IterKind, Stmt, seq
-from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
@@ -130,9 +130,7 @@ class _Copy:
         """A name for this copy, which then is taken; one copy alone keeps its names."""
         if self.count == 1:
             return old
-        chosen = fresh(f"{old}_{self.number}", self.taken)
-        self.taken.add(chosen)
-        return chosen
+        return take_fresh(f"{old}_{self.number}", self.taken)
 
     def renamed(self, stmt: Stmt, buffers: Mapping[Buffer, Buffer]) -> Stmt:
         """The statement with its own memory and its own block names; `buffers` are those of the copy so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from layoutproof.lowering.illegal import IllegalTransform, refusing
+from layoutproof.lowering.illegal import refusing
 from layoutproof.lowering.methods import Methods
 from layoutproof.lowering.padding.branching import RemoveOvercomputeThroughBranching, candidates
 from layoutproof.lowering.padding.report import PadValueReport
@@ -28,16 +28,11 @@ class PaddingMethods(Methods):
         fewer, and keeps the largest set that is proved.
         """
         given = self.made(RemoveOvercomputeThroughBranching, block=block, places=places)
+        if places is not None:
+            return self.apply(given)
         with refusing():
-            tries = candidates(self.func, block) if places is None else (given,)
-        if places is None:
-            for each in tries:
-                try:
-                    return self.attempt(each)
-                except IllegalTransform:
-                    continue
-        # As for guards that are dropped: a counterexample is looked for only where it is shown.
-        return self.apply(tries[0])
+            tries = candidates(self.func, block)
+        return self.first_of(tries)
 
     def pad_value_search(self, block: str, buffer: str) -> PadValueReport:
         """Which pad values of a buffer that was re-laid would make guards of a block unnecessary, each answer proved.

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Expr
 from layoutproof.lowering.pairing.engine import Search
+from layoutproof.lowering.pairing.places import Places
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.trees import Compatible, Matcher, Value, Way
 from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Link, Points, Relation, function_between, only
+from layoutproof.verify.isl.pairing import Link, Points, Relation, only
 from layoutproof.verify.isl.proposing import by_pair, every_pair
 from layoutproof.verify.isl.proposing_layouts import identity_on, in_one_run
 from layoutproof.verify.statements import Read, Statement
@@ -173,12 +173,7 @@ class Meetings:
     def _equal(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
         """The pairs of instances in which two numbers are the same; None where integer sets cannot say them."""
         search = self.search
-        try:
-            mine = function_between(search.world.encoder_of(new.dims), search.new.name(new), [first], _AT)
-            theirs = function_between(search.world.encoder_of(old.dims), search.old.name(old), [second], _AT)
-        except NotQuasiAffine:
-            return None
-        return mine.apply_range(theirs.reverse())
+        return Places(search.world, search.new, search.old).of_indices(new, first, old, second)
 
     def _parts(self, side: Side, statement: Statement) -> list[tuple[Points, Value]]:
         key = side.tag, statement.number

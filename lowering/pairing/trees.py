@@ -15,7 +15,6 @@ from layoutproof.ir.expr import (
     BinaryOp,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     IfThenElseExpr,
     Logical,
@@ -35,14 +34,6 @@ _MOST, _FEW = 24, 6
 _RARE = 5
 _COMMUTES = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
 _CALL_COMMUTES = frozenset(("fmax", "fmin", "maximum", "minimum"))
-_MIRRORED = {
-    CompareOp.LT: CompareOp.GT,
-    CompareOp.LE: CompareOp.GE,
-    CompareOp.GT: CompareOp.LT,
-    CompareOp.GE: CompareOp.LE,
-    CompareOp.EQ: CompareOp.EQ,
-    CompareOp.NE: CompareOp.NE,
-}
 
 Pair: TypeAlias = "tuple[Expr, Expr]"
 # How badly two values stand beside each other, and the loads that keep them from matching.
@@ -268,7 +259,7 @@ def _orders(new: Expr, old: Expr) -> Sequence[Order]:
             return (((a, c), (b, d)), ((a, d), (b, c))) if op in _COMMUTES else (((a, c), (b, d)),)
         case (Compare(op=op, lhs=a, rhs=b), Compare(op=other, lhs=c, rhs=d)):
             straight: Sequence[Order] = (((a, c), (b, d)),) if op is other else ()
-            return (*straight, ((a, d), (b, c))) if _MIRRORED[op] is other else straight
+            return (*straight, ((a, d), (b, c))) if op.mirrored is other else straight
         case (Logical(op=op, lhs=a, rhs=b), Logical(op=other, lhs=c, rhs=d)):
             return (((a, c), (b, d)), ((a, d), (b, c))) if op is other else ()
         case (Call(function=function, arguments=first), Call(function=other_function, arguments=second)):

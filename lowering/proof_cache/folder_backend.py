@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering import codes
 from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
 from layoutproof.lowering.proof_cache.packing import HEAD, is_key, tool_of
+from layoutproof.verify.whole_files import replacing
 
 MARKER = "layoutproof-proofs.json"
 VERSION = 1  # of this layout
@@ -200,18 +200,9 @@ class FolderBackend:
         """Write a file so that it is there whole or not at all. Raises OSError."""
         unfinished = self.root / _UNFINISHED
         unfinished.mkdir(exist_ok=True)
-        # With the permissions that any new file has here: a module for temporary files would keep others from reading it.
-        part = unfinished / f"{secrets.token_hex(16)}.part"
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
-            raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, unfinished) as part:
+            part.write_bytes(data)
 
     def _sweep(self) -> None:
         """Remove, once, what processes that died have left unfinished."""

@@ -26,6 +26,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.native import Compiler, compile_library, machine
+from layoutproof.verify.whole_files import replacing
 
 _VERSION = "2"  # of this folder's layout
 _STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process that died
@@ -167,17 +168,8 @@ def _publish(content: bytes, folder: Path, name: str) -> Path:
 
 def _write_whole(content: bytes, folder: Path, name: str) -> Path:
     """Write a file so that it is there whole or not at all. Raises OSError where that cannot be done."""
-    handle, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-        os.chmod(part, 0o644)
-        os.replace(part, folder / name)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
+    with replacing(folder / name) as part:
+        part.write_bytes(content)
     return folder / name
 
 

@@ -39,7 +39,7 @@ from layoutproof.ir.intrinsics import Assume, Call, Limit
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import fresh, names_in
+from layoutproof.ir.subst import names_in, take_fresh
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.ends import Arithmetic, Ends, open_end, unit
@@ -83,8 +83,7 @@ class _Writer:
             return value
         for guard in reversed(self._guards):
             value = IfThenElseExpr(guard, value, const(False if value.dtype.is_bool else 0.0, value.dtype))
-        name = fresh("end", self._names)
-        self._names.add(name)
+        name = take_fresh("end", self._names)
         var = Var(name, value.dtype)
         self._bindings.append((var, value))
         return var
@@ -121,9 +120,7 @@ class _Writer:
         return found
 
     def _fresh(self, name: str, part: str) -> str:
-        found = fresh(f"{name}_{part}", self._names)
-        self._names.add(found)
-        return found
+        return take_fresh(f"{name}_{part}", self._names)
 
     # --- values
 

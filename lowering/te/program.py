@@ -14,7 +14,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IterVar, Stmt, seq
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import take_fresh
 from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.te import codes
@@ -159,8 +159,7 @@ class _Building:
         return body
 
     def variable(self, axis: Axis, name: str, taken: set[str]) -> Var:
-        chosen = fresh(name, taken)
-        taken.add(chosen)
+        chosen = take_fresh(name, taken)
         return Var(chosen, axis.dtype)
 
     def block(self, tensor: Tensor, op: Computed, iters: tuple[IterVar, ...], values: Mapping[Axis, Expr]) -> Block:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from layoutproof.verify.certificate.asked import Agreement, Asked
-from layoutproof.verify.certificate.processes import in_processes
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
-from layoutproof.verify.certificate.workers import COMMAND, Pool, Task
+from layoutproof.verify.certificate.solvers import Task, ask_engine, ask_engines
 from layoutproof.verify.smt.engines import Reply, takes
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer
 from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.workers.pool import all_in_workers
+from layoutproof.verify.workers.worker import Ending, Limits
 
 SECONDS = 20.0
 # The first try: nearly everything that is decided at all is decided in this time.
@@ -88,15 +89,15 @@ def recheck(
     jobs: int = 1,
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
-    command: Sequence[str] = COMMAND,
+    ask_one: Callable[[float, Task], Reply] = ask_engine,
     read: Callable[[Path], Reading] = read_file,
 ) -> Report:
     """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of each: first
     of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
     """
     with watched(len(paths)) as told:
-        readings = in_processes(read, paths, jobs, _died, lambda reading: told(reading.path))
-    asked = _ask_all(readings, engines, jobs, seconds, watched, command)
+        readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
+    asked = _ask_all(readings, engines, jobs, seconds, watched, ask_one)
     disagreements = tuple(
         f"{claim}: {asked[query.text].said()}, expected {query.expected}"
         for claim, query in dict.fromkeys((f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions)
@@ -106,7 +107,7 @@ def recheck(
     return Report(tuple(_report(reading, asked) for reading in readings), tuple(names), disagreements)
 
 
-def _died(path: Path) -> Reading:
+def _died(path: Path, ending: Ending) -> Reading:
     return broken(str(path), ["the process that read it ended by itself"])
 
 
@@ -116,18 +117,18 @@ def _ask_all(
     jobs: int,
     seconds: float,
     watched: Callable[[int], AbstractContextManager[Told]],
-    command: Sequence[str],
+    ask_one: Callable[[float, Task], Reply],
 ) -> dict[str, Asked]:
     """Every question by its text, with what the engines say; those that nobody excuses are given more time where that is needed."""
     tasks = _tasks(readings, engines)
     with watched(len(tasks)) as told:
-        replies = Pool(jobs, min(_QUICK, seconds), command).ask(tasks, lambda: told("asking solvers"))
+        replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"), ask_one)
     asked = _asked(tasks, replies)
     again = [k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])]
     if not again or seconds <= _QUICK:
         return asked
     with watched(len(again)) as told:
-        slow = Pool(jobs, seconds, command).ask([tasks[k] for k in again], lambda: told("asking again, with more time"))
+        slow = ask_engines([tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"), ask_one)
     later = dict(zip(again, slow, strict=True))
     return _asked(tasks, [later.get(k, reply) for k, reply in enumerate(replies)])
 

@@ -66,14 +66,6 @@ def try_constant(expr: Expr) -> int | None:
     return int(result)
 
 
-_NEGATED: dict[CompareOp, CompareOp] = {
-    CompareOp.EQ: CompareOp.NE,
-    CompareOp.NE: CompareOp.EQ,
-    CompareOp.LT: CompareOp.GE,
-    CompareOp.GE: CompareOp.LT,
-    CompareOp.LE: CompareOp.GT,
-    CompareOp.GT: CompareOp.LE,
-}
 _SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
     CompareOp.EQ: lambda a, b: a.eq_set(b),
     CompareOp.NE: lambda a, b: a.ne_set(b),
@@ -401,7 +393,7 @@ _FUNCTIONS: dict[type[Expr], Callable[[Encoder, Any], isl.PwAff]] = {
 
 
 def _compare(enc: Encoder, expr: Compare, holds: bool) -> isl.Set:
-    op = expr.op if holds else _NEGATED[expr.op]
+    op = expr.op if holds else expr.op.negated
     if expr.lhs.dtype.is_bool and op in (CompareOp.EQ, CompareOp.NE):
         same = op is CompareOp.EQ
         both = enc.set_of(expr.lhs).intersect(enc.set_of(expr.rhs, same))

@@ -60,12 +60,12 @@ def every_pair(domain: Points, target: Points) -> Link:
 
 def determines(link: Link, position: int) -> bool:
     """Whether one coordinate of the target is a function of the point that a link leads from."""
-    return bool(_only_output(link, position).is_single_valued())
+    return bool(coordinate(link, position).is_single_valued())
 
 
 def leaves_open(link: Link, position: int) -> bool:
     """Whether a link says nothing of a coordinate of the points that it leads from: all values of it go with each target."""
-    back = _only_output(link.reverse(), position)
+    back = coordinate(link.reverse(), position)
     domain, values = back.domain(), back.range()
     return bool(every_pair(domain, values).is_subset(back)) and not bool(values.is_singleton())
 
@@ -79,7 +79,8 @@ def with_places(link: Link, seed: Link, positions: Sequence[int]) -> Link:
     return link.intersect_domain(kept)
 
 
-def _only_output(link: Link, position: int) -> Link:
+def coordinate(link: Link, position: int) -> Link:
+    """From where a link leads, to one coordinate of where it leads to."""
     for other in reversed(range(link.dim(isl.dim_type.out))):
         if other != position:
             link = link.project_out(isl.dim_type.out, other, 1)

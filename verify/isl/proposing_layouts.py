@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from layoutproof.verify.isl.library import isl
 from layoutproof.verify.isl.pairing import Link, Points, Relation
-from layoutproof.verify.isl.proposing import by_pair
+from layoutproof.verify.isl.proposing import by_pair, coordinate
 from layoutproof.verify.isl.space import integer, value
 
 __all__ = ["at_point", "called", "coordinate", "identity_on", "in_one_run", "is_inside", "none_of", "part_between", "span"]
@@ -40,14 +40,6 @@ def at_point(link: Link, point: Sequence[int], symbols: Sequence[int] = ()) -> L
     for kind, numbers in ((isl.dim_type.in_, point), (isl.dim_type.param, symbols)):
         for position, number in enumerate(numbers):
             link = link.fix_val(kind, position, value(link.get_ctx(), number))
-    return link
-
-
-def coordinate(link: Link, position: int) -> Link:
-    """From where a link leads, to one coordinate of where it leads to."""
-    for other in reversed(range(link.dim(isl.dim_type.out))):
-        if other != position:
-            link = link.project_out(isl.dim_type.out, other, 1)
     return link
 
 

@@ -6,40 +6,25 @@ It is evaluated by a small program, so that it means here what it means in a fun
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
+from layoutproof.ir.buffer import BufferLoad, make_buffer
+from layoutproof.ir.contract import read_contract
 from layoutproof.ir.dtype import HANDLE, INT8, DType
-from layoutproof.ir.expr import CompareOp, Expr, Var, compare, const
+from layoutproof.ir.expr import CompareOp, Var, compare, const
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script.expressions import ExpressionReader
-from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
-from layoutproof.ir.script.parsing import parse_expression
-from layoutproof.ir.source import Source
 from layoutproof.ir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import walk
 
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class _Names:
-    table: Mapping[str, Expr | Buffer]
-
-    def lookup(self, name: str) -> Expr | Buffer | None:
-        return self.table.get(name)
-
-    def names(self) -> Iterable[str]:
-        return self.table
 
 
 @dataclass(slots=True)
@@ -93,16 +78,9 @@ class _Filler:
 
 
 def _program(name: str, contract: str, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]) -> _Filler:
-    tree, text = parse_expression(Source("<contract>", contract), "a pad value")
-    names = [f"p{axis}" for axis in range(len(shape))]
-    if isinstance(tree, ast.Lambda):
-        names = [argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)]
-        tree = tree.body
-    cell = tuple(Var(n) for n in names)
     box = make_buffer(name, shape, dtype)
-    scope: dict[str, Expr | Buffer] = {**{n: Var(n) for n in symbols}, name: box, **{v.name: v for v in cell}}
-    value = ExpressionReader(text, _Names(scope), FUNCTIONS, PLAIN_NAMESPACES, PLAIN_FUNCTIONS).expr(tree, dtype)
-    value = substitute(value, {Var(n): const(number) for n, number in symbols.items() if n not in names})
+    cell, value = read_contract(contract, box, map(Var, symbols), dtype)
+    value = substitute(value, {Var(n): const(number) for n, number in symbols.items() if Var(n) not in cell})
     is_constant = not any(isinstance(node, Var | BufferLoad) for node in walk(value))
     if is_constant:
         shape = (1,) * len(shape)

@@ -17,12 +17,11 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.facts import find_memories
-from layoutproof.ir.layout_record import Cell, Extent, LayoutRecord, LayoutStep, layout_records
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, extents_for, layout_records
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.verify.replay.contracts import Contracts, other_values
@@ -241,7 +240,7 @@ def _place(
         raise NotComparable(f"a shape of {old.name} is negative")
     kept, longer = records
     steps = kept.steps if kept is not None else ()
-    logical = _numbers(kept.logical_shape, symbols) if kept is not None else before
+    logical = extents_for(kept.logical_shape, symbols) if kept is not None else before
     first = tuple(_moves(logical, steps, symbols))
     if any(move.shared for move in first):
         raise NotComparable(f"elements of {old.name} share a cell in the old program")
@@ -269,7 +268,7 @@ def _then(
     declared = old.name in rewrite.witness.changes_interface
     if longer is not None:
         same = kept is None or kept.logical_shape == longer.logical_shape
-        if not same or longer.steps[: len(steps)] != steps or (kept is None and _numbers(longer.logical_shape, symbols) != box):
+        if not same or longer.steps[: len(steps)] != steps or (kept is None and extents_for(longer.logical_shape, symbols) != box):
             raise NotComparable(f"the layout record of {old.name} does not go on where it was")
         then = tuple(_moves(box, longer.steps[len(steps) :], symbols))
         if then and not declared:
@@ -286,7 +285,7 @@ def _then(
 
 def _moves(shape: Shape, steps: tuple[LayoutStep, ...], symbols: Mapping[str, int]) -> Iterator[Move]:
     for step in steps:
-        after = _numbers(step.shape, symbols)
+        after = extents_for(step.shape, symbols)
         yield _move(parse_index_map(step.index_map, symbols=tuple(symbols)), shape, after, step.contract, step.padding, symbols)
         shape = after
 
@@ -304,8 +303,3 @@ def _move(cells: IndexMap, before: Shape, after: Shape, contract: str | None, pa
     taken = np.zeros(prod(after), dtype=np.bool_)
     taken[positions] = True
     return Move(before, after, positions, contract, padding, int(np.count_nonzero(taken)) != positions.size)
-
-
-def _numbers(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> Shape:
-    variables = {name: Var(name) for name in symbols}
-    return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, variables), symbols)) for e in shape)

@@ -182,12 +182,7 @@ class SlicedPair(Pair):
         try:
             if self._assumed is not None:
                 self.spent += run(self._assumed, {**numbers_of(self._assumed, sample.numbers), **old}, limit=limit).iterations
-            if glance is not None and max(map(len, self.fillings)) > 2:
-                first = self.trial(placement, sample, old, limit, glance)
-                if not isinstance(first, Failure):
-                    return first
-            outcome = self.trial(placement, sample, old, limit, None)
-            return self.licensed(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
+            return self.tried(placement, sample, old, limit, glance)
         except Fault as fault:
             return Verdictless(str(fault))
         except LayoutproofError as problem:

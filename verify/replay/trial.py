@@ -107,14 +107,18 @@ class Pair:
         try:
             placement = self.placement(sample.numbers)
             old = self.old_arrays(placement, sample)
-            if glance is not None and max(map(len, self.fillings)) > 2:
-                first = self.trial(placement, sample, old, limit, glance)
-                if not isinstance(first, Failure):
-                    return first
-            outcome = self.trial(placement, sample, old, limit, None)
-            return self.licensed(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
+            return self.tried(placement, sample, old, limit, glance)
         except _Stopped as stopped:
             return Verdictless(str(stopped))
+
+    def tried(self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None) -> Outcome:
+        """What trials show, the first of them at a glance; a failure is licensed where licences allow it."""
+        if glance is not None and max(map(len, self.fillings)) > 2:
+            first = self.trial(placement, sample, old, limit, glance)
+            if not isinstance(first, Failure):
+                return first
+        outcome = self.trial(placement, sample, old, limit, None)
+        return self.licensed(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
 
     def trial(self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None) -> Outcome:
         """The runs themselves: of the old program, then of the new one, compared."""

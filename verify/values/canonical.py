@@ -22,7 +22,6 @@ _INTEGER_REGROUPS = {
 }  # fmt: skip
 _FAMILIES = ({BinaryOp.ADD, BinaryOp.SUB}, {BinaryOp.MUL, BinaryOp.DIV})
 _CALL_COMMUTES = {"fmax", "fmin", "maximum", "minimum"}
-_MIRRORED = {CompareOp.GT: CompareOp.LT, CompareOp.GE: CompareOp.LE}
 
 
 def ordered(expr: Expr) -> Expr:
@@ -50,8 +49,8 @@ def _sorted(expr: Expr) -> Expr:
             return expr if x is a else Binary(op, x, y)
         case Binary(op=op) if op in _INTEGER_REGROUPS and not expr.dtype.is_float:
             return _chain(op, sorted(chain_of(expr, op), key=key_of))
-        case Compare(op=op, lhs=a, rhs=b) if op in _MIRRORED:
-            return Compare(_MIRRORED[op], b, a)
+        case Compare(op=op, lhs=a, rhs=b) if op in (CompareOp.GT, CompareOp.GE):
+            return Compare(op.mirrored, b, a)
         case Compare(op=CompareOp.EQ | CompareOp.NE as op, lhs=a, rhs=b):
             return Compare(op, *sorted((a, b), key=key_of))
         case Call(function=function, arguments=arguments) if function in _CALL_COMMUTES:

@@ -18,6 +18,7 @@ from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, IntImm, Not, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.script.expressions import BINARY_OPERATORS
 from layoutproof.ir.visit import children
 from layoutproof.verify.values.classes import (
     ANY,
@@ -33,19 +34,6 @@ from layoutproof.verify.values.classes import (
 from layoutproof.verify.values.properties import Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, Property, placeholder
 
 _FILE = "laws.json"
-_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
-    ast.Add: BinaryOp.ADD,
-    ast.Sub: BinaryOp.SUB,
-    ast.Mult: BinaryOp.MUL,
-    ast.Div: BinaryOp.DIV,
-    ast.FloorDiv: BinaryOp.FLOORDIV,
-    ast.Mod: BinaryOp.FLOORMOD,
-    ast.BitOr: BinaryOp.BITOR,
-    ast.BitXor: BinaryOp.BITXOR,
-    ast.BitAnd: BinaryOp.BITAND,
-    ast.LShift: BinaryOp.SHL,
-    ast.RShift: BinaryOp.SHR,
-}
 ONE = "one"
 KINDS_OF: Mapping[str, int] = {
     "-0.0": NEG_ZERO,
@@ -172,7 +160,7 @@ def _read(node: ast.expr, dtype: DType) -> Expr:
         case ast.Constant(value=int(value)):
             return IntImm(value, dtype)
         case ast.BinOp(op=op, left=left, right=right):
-            return Binary(_OPERATORS[type(op)], _read(left, dtype), _read(right, dtype))
+            return Binary(BINARY_OPERATORS[type(op)], _read(left, dtype), _read(right, dtype))
         case ast.Call(func=ast.Name(id="max" | "min" as name), args=[a, b]):
             return Binary(BinaryOp(name), _read(a, dtype), _read(b, dtype))
         case ast.Call(func=ast.Name(id="select" | "if_then_else" as name), args=[c, a, b]):

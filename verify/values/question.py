@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.subst import fresh, substitute
+from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.values.properties import Given, Property, substitute_in_property, variables_of
 
@@ -99,7 +99,6 @@ def _twins(new: Expr, mentioned: Iterable[Expr], loose: frozenset[Var]) -> tuple
     twins: list[tuple[Var, Var]] = []
     for var in free_variables(new):
         if var in loose and var.dtype.is_float:
-            name = fresh(f"{var.name}'", names)
-            names.add(name)
+            name = take_fresh(f"{var.name}'", names)
             twins.append((var, Var(name, var.dtype)))
     return tuple(twins)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import take_fresh
 from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.values.canonical import comparable
 from layoutproof.verify.values.classes import INFINITE, NAN, NEG_ZERO, Known
@@ -109,8 +109,7 @@ class _Parts:
         return self.twins[key]
 
     def _fresh(self, expr: Expr) -> Var:
-        name = fresh("part", self._names)
-        self._names.add(name)
+        name = take_fresh("part", self._names)
         return Var(name, expr.dtype)
 
 

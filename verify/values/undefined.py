@@ -12,7 +12,7 @@ from dataclasses import replace
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.subst import take_fresh
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.verify.values.question import Question
 
@@ -37,8 +37,7 @@ def with_fresh_symbols(question: Question) -> Question:
 def _named(expr: Expr, taken: set[str]) -> Expr:
     def visit(node: Node) -> Node:
         if isinstance(node, Undef):
-            name = fresh("undef", taken)
-            taken.add(name)
+            name = take_fresh("undef", taken)
             return Var(name, node.dtype)
         return map_children(node, visit)
 

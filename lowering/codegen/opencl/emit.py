@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from layoutproof.ir import interval
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import Kind
@@ -24,8 +23,8 @@ from layoutproof.lowering.codegen.c_check import Target, check_target
 from layoutproof.lowering.codegen.c_helpers import helper_text
 from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_stmt import describe, describe_extent
-from layoutproof.lowering.codegen.c_types import CType, half_name, is_half, storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment
+from layoutproof.lowering.codegen.c_types import CType, storage_type
+from layoutproof.lowering.codegen.fragments import loaded
 from layoutproof.lowering.codegen.opencl.expressions import OpenCLExpressions
 from layoutproof.lowering.codegen.opencl.helpers import find_opencl_helper
 from layoutproof.lowering.codegen.opencl.images import TEXTURE, find_images
@@ -156,7 +155,7 @@ class _Emission:
         for shared in self.shared:
             expressions.pointers[shared.data] = shared.c_name
         for parameter in self.scalars:
-            expressions.variables[parameter.name] = self._scalar(parameter)
+            expressions.variables[parameter.name] = loaded(parameter.c_name, parameter.dtype, self.helpers, parameter.bounds)
             if parameter.dtype.kind is Kind.INT:
                 expressions.index_names.add(parameter.name)
         own: list[_Shared] = []
@@ -185,16 +184,6 @@ class _Emission:
         arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
         arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
         return f"{self._about(piece)}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
-
-    def _scalar(self, parameter: Parameter) -> Fragment:
-        dtype, name = parameter.dtype, parameter.c_name
-        if dtype.is_bool:
-            return Fragment(f"{name} != 0", Binding.EQUAL, CType.I32, interval.BOOL)
-        if is_half(dtype):
-            helper = f"lp_{half_name(dtype)}_to_f32"
-            self.helpers.add(helper)
-            return Fragment(f"{helper}({name})", Binding.PRIMARY, CType.F32)
-        return Fragment(name, Binding.PRIMARY, value_type(dtype), parameter.bounds)
 
     def _argument(self, shared: _Shared, argument: KernelArgument) -> str:
         if shared.image is not None:

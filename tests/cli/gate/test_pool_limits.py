@@ -13,11 +13,12 @@ from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
 from tests.shares import chosen, one_in
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate import worker
 from layoutproof.cli.gate.items import Item
-from layoutproof.cli.gate.limits import Ending, Limits, may_be_kept
+from layoutproof.cli.gate.limits import Limits, may_be_kept
 from layoutproof.cli.gate.outcome import Outcome
 from layoutproof.cli.gate.pool import run_items
+from layoutproof.verify.workers import worker
+from layoutproof.verify.workers.worker import Ending
 
 MEMORY = 400 << 20
 TIME = Limits(workers=2, seconds=1.5)

@@ -73,23 +73,24 @@ def test_a_database_that_is_full(tmp_path: Path) -> None:
     assert check_right(again) == 60 and heard.said == []
 
 
-@pytest.mark.parametrize("name", ["open", "replace", "fdopen", "mkdir"])
+@pytest.mark.parametrize("name", ["open", "write", "replace", "mkdir"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 def test_a_full_disk_at_every_step(tmp_path: Path, code: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever step of writing a file cannot be done, no half of it is left, what is there is read, and later runs keep it."""
     place = filled(tmp_path / "proofs")
     store, heard = opened(place)
-    real: Callable[..., Any] = getattr(os, name)
+    owner, step = (Path, "write_bytes") if name in ("open", "write") else (os, name)
+    real: Callable[..., Any] = getattr(owner, step)
 
     def full(*arguments: Any, **named: Any) -> Any:
-        if name != "fdopen" and str(place) not in str(arguments):
+        if str(place) not in str(arguments):
             return real(*arguments, **named)
-        if name == "fdopen":
-            os.close(arguments[0])
+        if name == "write":
+            real(arguments[0], b"half")
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, name, full)
+        patch.setattr(owner, step, full)
         store.put("proof", key(100), value(100))
         store.put("proof", key(101), value(101))
         assert heard.codes == [codes.CACHE_UNUSABLE] and os.strerror(code) in heard.said[0].message and not store.storing

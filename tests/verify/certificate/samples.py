@@ -1,10 +1,8 @@
-"""Schedules whose certificates the tests look at, and doubles for the process in which solvers run."""
+"""Schedules whose certificates the tests look at."""
 
 from __future__ import annotations
 
-import sys
 from functools import cache
-from pathlib import Path
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
@@ -41,17 +39,3 @@ def schedule() -> Schedule:
 def certificate() -> Certificate:
     """The certificate of `schedule`."""
     return schedule().certificate
-
-
-def double(folder: Path, body: str) -> tuple[str, ...]:
-    """A command that stands in for the process of the solvers; `body` answers each `question` by returning a dictionary."""
-    lines = "\n".join(f"    {line}" for line in body.splitlines())
-    script = folder / "double.py"
-    script.write_text(
-        "import json, os, sys, time\n"
-        f"def answer(question):\n{lines}\n"
-        "for line in sys.stdin:\n"
-        "    question = json.loads(line)\n"
-        "    print(json.dumps({'number': question['number'], **answer(question)}), flush=True)\n"
-    )
-    return (sys.executable, str(script))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.verify.certificate.samples import certificate, double
+from tests.verify.certificate.samples import certificate
 
-from layoutproof.verify.certificate import processes
 from layoutproof.verify.certificate.asked import Agreement, Asked
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.certificate.reading import Kind, find_files, read_file
 from layoutproof.verify.certificate.recheck import Report, recheck
+from layoutproof.verify.certificate.solvers import Task
 from layoutproof.verify.smt.engines import Reply
 from layoutproof.verify.smt.query import SAT, SmtQuery
 from layoutproof.verify.smt.session import Answer
@@ -31,19 +31,19 @@ def lemmas(folder: Path, *queries: SmtQuery) -> Path:
     return path
 
 
-def said(folder: Path, path: Path, body: str, seconds: float = 1.0) -> Report:
-    """What rechecking finds where solvers answer by `body`."""
-    return recheck([path], ENGINES, seconds=seconds, command=double(folder, body))
+def answered(z3: str, cvc5: str, seconds: float, task: Task) -> Reply:
+    """A double for the solvers."""
+    return Reply(Answer(cvc5 if task.engine == "cvc5" else z3))
 
 
-ALWAYS = "return {'answer': '%s', 'reason': None}"
-ONE_CONTRADICTS = "return {'answer': 'sat' if question['engine'] == 'cvc5' else 'unsat', 'reason': None}"
-ONE_KNOWS = "return {'answer': 'unknown' if question['engine'] == 'cvc5' else 'unsat', 'reason': None}"
+def said(path: Path, z3: str, cvc5: str) -> Report:
+    """What rechecking finds where the two solvers answer so."""
+    return recheck([path], ENGINES, seconds=1.0, ask_one=partial(answered, z3, cvc5))
 
 
 def test_two_solvers_confirm(tmp_path: Path) -> None:
     """Where both say what is expected, the file is proved and each engine's answers are counted."""
-    report = said(tmp_path, lemmas(tmp_path, LINEAR, PRODUCTS), ALWAYS % "unsat")
+    report = said(lemmas(tmp_path, LINEAR, PRODUCTS), "unsat", "unsat")
     assert (report.status, report.disagreements) == (Status.PROVED, ())
     assert [(f.claims, f.questions, f.confirmed) for f in report.files] == [(2, 2, 2)]
     assert [(e.name, e.asked, e.confirmed, e.unknown, e.contradicted) for e in report.engines] == [("z3", 2, 2, 0, 0), ("cvc5", 2, 2, 0, 0)]
@@ -51,7 +51,7 @@ def test_two_solvers_confirm(tmp_path: Path) -> None:
 
 def test_solvers_that_contradict_each_other(tmp_path: Path) -> None:
     """One `sat` beside one `unsat` is the loudest error: refuted, with the claim and what each said."""
-    report = said(tmp_path, lemmas(tmp_path, LINEAR), ONE_CONTRADICTS)
+    report = said(lemmas(tmp_path, LINEAR), "unsat", "sat")
     assert report.status is Status.REFUTED
     (loud,) = report.disagreements
     assert "z3 unsat" in loud and "cvc5 sat" in loud and "l0" in loud
@@ -60,21 +60,21 @@ def test_solvers_that_contradict_each_other(tmp_path: Path) -> None:
 
 def test_solvers_that_refute(tmp_path: Path) -> None:
     """Where both say otherwise, the claim is refuted, and nobody contradicts anybody."""
-    report = said(tmp_path, lemmas(tmp_path, LINEAR), ALWAYS % "sat")
+    report = said(lemmas(tmp_path, LINEAR), "sat", "sat")
     assert (report.status, report.disagreements) == (Status.REFUTED, ())
 
 
 def test_a_question_that_must_have_a_model(tmp_path: Path) -> None:
     """What is expected to be `sat` is confirmed by `sat`, and refuted by `unsat`."""
     path = lemmas(tmp_path, SmtQuery(LINEAR.text, LINEAR.logic, SAT))
-    assert said(tmp_path, path, ALWAYS % "sat").status is Status.PROVED
-    assert said(tmp_path, path, ALWAYS % "unsat").status is Status.REFUTED
+    assert said(path, "sat", "sat").status is Status.PROVED
+    assert said(path, "unsat", "unsat").status is Status.REFUTED
 
 
 @pytest.mark.parametrize(("query", "status"), [(LINEAR, Status.UNKNOWN), (PRODUCTS, Status.PROVED), (HALF, Status.PROVED)])
 def test_one_solver_is_not_enough(tmp_path: Path, query: SmtQuery, status: Status) -> None:
     """One answer is unknown, except for products of variables and 16-bit floats, where it is named."""
-    report = said(tmp_path, lemmas(tmp_path, query), ONE_KNOWS)
+    report = said(lemmas(tmp_path, query), "unsat", "unknown")
     assert report.status is status
     named = report.files[0].exceptions if status is Status.PROVED else report.files[0].problems
     assert len(named) == 1 and "l0" in named[0]
@@ -83,16 +83,16 @@ def test_one_solver_is_not_enough(tmp_path: Path, query: SmtQuery, status: Statu
 @pytest.mark.parametrize("query", [LINEAR, PRODUCTS, HALF])
 def test_no_answer_is_unknown(tmp_path: Path, query: SmtQuery) -> None:
     """Where no solver knows, nothing is confirmed, whatever the question is."""
-    assert said(tmp_path, lemmas(tmp_path, query), ALWAYS % "unknown").status is Status.UNKNOWN
+    assert said(lemmas(tmp_path, query), "unknown", "unknown").status is Status.UNKNOWN
 
 
 def test_a_lemma_without_a_question(tmp_path: Path) -> None:
     """A claim of which nothing is asked is unknown unless the reason stands there."""
     path = tmp_path / "some.lplemmas.json"
     LemmaFile("a test", (Lemma("l", "it holds", Status.PROVED, ()),)).save(path)
-    assert said(tmp_path, path, ALWAYS % "unsat").status is Status.UNKNOWN
+    assert said(path, "unsat", "unsat").status is Status.UNKNOWN
     LemmaFile("a test", (Lemma("l", "it holds", Status.PROVED, (), exceptions=(("enumeration", "all 65536 values"),)),)).save(path)
-    report = said(tmp_path, path, ALWAYS % "unsat")
+    report = said(path, "unsat", "unsat")
     assert report.status is Status.PROVED and "65536" in report.files[0].exceptions[0]
 
 
@@ -170,16 +170,3 @@ def test_files_in_folders(tmp_path: Path) -> None:
     assert find_files([tmp_path]) == [folder / "case.py", path]
     assert find_files([folder / "program.py", tmp_path, path])[0] == folder / "program.py"
     assert read_file(folder / "program.py").kind is Kind.BROKEN
-
-
-def _dies(item: int) -> int:
-    if item == 2:
-        os._exit(9)
-    return item * 10
-
-
-def test_a_process_that_dies_costs_its_own_item() -> None:
-    """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others theirs."""
-    heard: list[int] = []
-    assert processes.in_processes(_dies, [1, 2, 3], 2, lambda item: -item, heard.append) == [10, -2, 30]
-    assert heard == [10, -2, 30]

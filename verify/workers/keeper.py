@@ -1,6 +1,6 @@
-"""What runs as a worker of a gate's run: a keeper, and below it the process that judges.
+"""What runs as a worker: a keeper, and below it the process that works.
 
-The keeper is small and only waits. It ends the judging process, and every process that this one started, when an item has taken its time,
+The keeper is small and only waits. It ends the working process, and every process that this one started, when an item has taken its time,
 when their memory is more than they may have, when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough.
 It is there so that limits hold while the run itself is busy, and so that nothing stays behind when a worker crashes or the run is killed.
 
@@ -22,7 +22,7 @@ import time
 from io import BufferedRWPair
 from typing import Any, NoReturn
 
-from layoutproof.cli.gate.process_tree import adopt_orphans, descendants, die_with_parent, end_all_below, resident_bytes
+from layoutproof.verify.workers.process_tree import adopt_orphans, descendants, die_with_parent, end_all_below, resident_bytes
 
 LENGTH = struct.Struct(">I")
 _BEGIN, _END = b"b", b"e"
@@ -109,31 +109,29 @@ def _patience(deadline: float | None, memory: int | None) -> float | None:
 
 
 def _serve(channel: int, notes: int) -> None:
-    """Judge items one after the other until there are no more.
+    """Work on items one after the other until there are no more.
 
-    The first message names the judge and the options. Then each is a number, an item and where to judge it: a folder, if it is not this
-    one, and copies of files that are not here. The answer is the number, the outcome and the bytes of memory that this process holds.
+    The first message is the work, a function. Then each is a number and an item. The answer is the number, the result, or else what was
+    raised, and the bytes of memory that this process holds.
     """
-    # What the checked code prints must not get into the report on standard output.
+    # What the work prints must not get into the report on standard output.
     os.dup2(2, 1)
     with socket.socket(fileno=channel) as stream, stream.makefile("rwb") as pipe:
-        first = _read(pipe)
-        if first is None:
+        work = _read(pipe)
+        if work is None:
             return  # the run hung up before it said anything
-        judge, options = first
-        from layoutproof.cli.gate.copies import use_copies
-        from layoutproof.cli.gate.limits import judge_one
-
         _write(pipe, "ready")
-        home = os.getcwd()
         while (request := _read(pipe)) is not None:
-            number, item, (folder, copies) = request
-            os.chdir(folder if folder else home)
-            use_copies(copies)
+            number, item = request
+            result: Any = None
+            problem: Exception | None = None
             os.write(notes, _BEGIN)
-            outcome = judge_one(judge, item, options)
+            try:
+                result = work(item)
+            except Exception as raised:  # noqa: BLE001  # it is raised again where the result is waited for
+                problem = raised
             os.write(notes, _END)
-            _write(pipe, (number, outcome, resident_bytes()))
+            _write(pipe, (number, result, problem, resident_bytes()))
 
 
 def _read(pipe: BufferedRWPair) -> Any:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from layoutproof.cli import codes
-from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Ending, Judge, Limits
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.worker_process import LENGTH
-from layoutproof.ir.diagnostic import error
+from layoutproof.verify.workers.keeper import LENGTH
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _CHUNK = 1 << 18
 # A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what it may have.
@@ -23,25 +23,66 @@ RENEW_ITEMS = 5_000
 RENEW_GROWTH = 160 << 20
 # A worker that was asked to end has its exit handlers to run, and its solver to end.
 GRACE_SECONDS = 5.0
-NO_COPIES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What became of one item, and the bytes of memory that the judging process held after it."""
+class Limits:
+    """How many worker processes there are, and what each item may take: `seconds`, and the bytes of `memory` of its worker with all
+    processes that it started; both end the worker at once. None: no such limit.
+    """
+
+    workers: int = 1
+    seconds: float | None = None
+    memory: int | None = None
+
+    @property
+    def need_a_process(self) -> bool:
+        """Whether items need processes of their own: only those can be ended."""
+        return self.workers > 1 or self.seconds is not None or self.memory is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in `status` for a death of
+    its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with it.
+    """
+
+    why: str
+    status: int = 0
+
+    def __str__(self) -> str:
+        if self.why == "signal":
+            return f"was ended by {_signal_name(self.status)}"
+        return f"ended with exit status {self.status}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class NoWorker(Exception):
+    """No worker process can be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[R]):
+    """What became of one item, and the bytes of memory that the process held after it."""
 
     number: int
-    outcome: Outcome
+    result: R
     resident: int
 
 
-class Worker:
-    """One worker process with its keeper: see `worker_process`. Nothing here waits, but `wait_for_end`.
+class Worker(Generic[T, R]):
+    """One worker process with its keeper: see `keeper`. Nothing here waits, but `wait_for_end`. `work` is done on each item.
 
-    Raises LayoutproofError where no process can be started.
+    Raises NoWorker where no process can be started. `quiet`: what it says on standard error goes nowhere.
     """
 
-    def __init__(self, judge: Judge, options: Options, limits: Limits) -> None:
+    def __init__(self, work: Callable[[T], R], limits: Limits, *, quiet: bool = False) -> None:
         self.served = 0
         self._growth = self._first = 0
         self._most = RENEW_GROWTH if limits.memory is None else min(RENEW_GROWTH, limits.memory // 4)
@@ -55,17 +96,18 @@ class Worker:
             self._process = subprocess.Popen(
                 _command(channel.fileno(), control.fileno(), limits),
                 stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if quiet else None,
                 pass_fds=(channel.fileno(), control.fileno()),
                 start_new_session=True,
             )
         except OSError as problem:
             self._channel.close()
             self._control.close()
-            raise error(codes.WORKER_DIED, f"no worker process can be started: {problem.strerror}", help="use fewer workers") from problem
+            raise NoWorker(f"no worker process can be started: {problem.strerror}") from problem
         finally:
             channel.close()
             control.close()
-        self._post((judge, options))
+        self._post(work)
 
     def fileno(self) -> int:
         """The socket that items go out by and outcomes come in by, for a selector."""
@@ -78,14 +120,12 @@ class Worker:
 
     @property
     def is_spent(self) -> bool:
-        """Whether it is to make room for a new one: it judged many items, or holds much more memory than after its first."""
+        """Whether it is to make room for a new one: it took many items, or holds much more memory than after its first."""
         return self.served >= RENEW_ITEMS or self._growth > self._most
 
-    def give(self, number: int, item: Item, folder: str = "", copies: Mapping[str, str] = NO_COPIES) -> None:
-        """Send an item, which comes back under this number; it is judged in `folder`, or where the run is, with `copies` of files that
-        are not there, by their paths.
-        """
-        self._post((number, item, (folder, dict(copies))))
+    def give(self, number: int, item: T) -> None:
+        """Send an item, whose result comes back under this number."""
+        self._post((number, item))
 
     def flush(self) -> None:
         """Send what there is to send, as far as it goes now."""
@@ -98,10 +138,10 @@ class Worker:
             # The process is gone; what it said last is still to be read, and the end of that says so.
             self._unsent.clear()
 
-    def replies(self) -> tuple[list[Reply], bool]:
-        """What came in since, and whether more can come: False when the process has ended."""
+    def replies(self) -> tuple[list[Reply[R]], bool]:
+        """What came in since, and whether more can come: False when the process has ended. Raises what the work raised."""
         alive = self._receive()
-        found: list[Reply] = []
+        found: list[Reply[R]] = []
         while len(self._received) >= LENGTH.size:
             end = LENGTH.size + LENGTH.unpack_from(self._received)[0]
             if len(self._received) < end:
@@ -111,14 +151,17 @@ class Worker:
             if not self._ready:
                 self._ready = True
                 continue
-            found.append(Reply(*message))
+            number, result, problem, resident = message
+            if problem is not None:
+                raise problem
+            found.append(Reply(number, result, resident))
             self.served += 1
             self._first = self._first if self.served > 1 else found[-1].resident
             self._growth = found[-1].resident - self._first
         return found, alive
 
     def no_more_items(self) -> None:
-        """Let the process end by itself when it has judged what it has."""
+        """Let the process end by itself when it has done what it has."""
         try:
             self._channel.shutdown(socket.SHUT_WR)
         except OSError:
@@ -127,7 +170,7 @@ class Worker:
     def wait_for_end(self) -> Ending:
         """How a process ended that has ended or is about to; after some seconds it is ended from here.
 
-        Raises LayoutproofError for one that ended before it could take an item.
+        Raises NoWorker for one that ended before it could take an item.
         """
         self._control.settimeout(GRACE_SECONDS)
         try:
@@ -143,7 +186,7 @@ class Worker:
             # The keeper itself was killed: nobody is left to say more than its own status.
             ending = Ending("signal", -code) if code < 0 else Ending("exit", code)
         if not self._ready and ending.why != "told":
-            raise error(codes.WORKER_DIED, f"a worker process {ending} before it could take an item")
+            raise NoWorker(f"a worker process {ending} before it could take an item")
         return ending
 
     def tell_to_end(self) -> None:
@@ -184,4 +227,4 @@ class Worker:
 def _command(channel: int, control: int, limits: Limits) -> list[str]:
     # By text, not by module name: a worker looks for modules exactly where this process does.
     call = f"main({channel}, {control}, {limits.seconds!r}, {limits.memory!r})"
-    return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.cli.gate.worker_process import main; {call}"]
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.keeper import main; {call}"]

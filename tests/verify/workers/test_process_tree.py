@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutproof.cli.gate import process_tree
-from layoutproof.cli.gate.process_tree import descendants, resident_bytes
+from layoutproof.verify.workers import process_tree
+from layoutproof.verify.workers.process_tree import descendants, resident_bytes
 
 # A process that starts another one, says its number, and waits for its input to end.
 PARENT = """

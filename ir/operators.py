@@ -1,0 +1,70 @@
+"""The operators of expressions, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class BinaryOp(StrEnum):
+    """Operations on two values of one type; the value is the name used in messages and tables."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    FLOORMOD = "%"
+    TRUNCDIV = "truncdiv"
+    TRUNCMOD = "truncmod"
+    MIN = "min"
+    MAX = "max"
+    BITAND = "&"
+    BITOR = "|"
+    BITXOR = "^"
+    SHL = "<<"
+    SHR = ">>"
+
+
+class CompareOp(StrEnum):
+    """Comparisons; on floats they are IEEE's."""
+
+    EQ = "=="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def negated(self) -> CompareOp:
+        """What holds of two integers where this does not."""
+        return _NEGATED[self]
+
+    @property
+    def mirrored(self) -> CompareOp:
+        """The same comparison with its sides exchanged."""
+        return _MIRRORED.get(self, self)
+
+
+_NEGATED: Mapping[CompareOp, CompareOp] = {
+    CompareOp.EQ: CompareOp.NE,
+    CompareOp.NE: CompareOp.EQ,
+    CompareOp.LT: CompareOp.GE,
+    CompareOp.LE: CompareOp.GT,
+    CompareOp.GT: CompareOp.LE,
+    CompareOp.GE: CompareOp.LT,
+}
+_MIRRORED: Mapping[CompareOp, CompareOp] = {
+    CompareOp.LT: CompareOp.GT,
+    CompareOp.LE: CompareOp.GE,
+    CompareOp.GT: CompareOp.LT,
+    CompareOp.GE: CompareOp.LE,
+}
+
+
+class LogicalOp(StrEnum):
+    """Connectives of truth values; both sides are evaluated left to right and the right side only when it matters."""
+
+    AND = "and"
+    OR = "or"

@@ -1,0 +1,49 @@
+"""Solvers asked in worker processes: one that hangs or crashes costs its question an answer, and nothing else anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from layoutproof.verify.smt.engines import Reply, ask
+from layoutproof.verify.smt.query import SmtQuery
+from layoutproof.verify.smt.session import Answer
+from layoutproof.verify.workers.pool import all_in_workers
+from layoutproof.verify.workers.worker import Ending, Limits
+
+# A solver is told to stop by itself; its process is ended where it does not.
+_GRACE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A query for one engine."""
+
+    query: SmtQuery
+    engine: str
+
+
+def ask_engine(seconds: float, task: Task) -> Reply:
+    """What an engine says, or what it raised instead."""
+    try:
+        return ask(task.engine, task.query.text, task.query.logic, seconds)
+    except Exception as problem:  # noqa: BLE001  # solvers raise what they like; the reason is told
+        return Reply(Answer.UNKNOWN, f"{type(problem).__name__}: {problem}")
+
+
+def ask_engines(
+    tasks: Sequence[Task],
+    jobs: int,
+    seconds: float,
+    told: Callable[[], None] = lambda: None,
+    ask_one: Callable[[float, Task], Reply] = ask_engine,
+) -> list[Reply]:
+    """What solvers say, in the order of the tasks; `seconds` bounds each, `told` is called after each."""
+    limit = Limits(jobs, seconds + _GRACE)
+    return all_in_workers(tasks, partial(ask_one, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True)
+
+
+def _no_answer(seconds: float, task: Task, ending: Ending) -> Reply:
+    slow = ending.why == "time"
+    return Reply(Answer.UNKNOWN, f"wall: no answer in {seconds + _GRACE:g} s" if slow else f"the solver's process {ending}")

@@ -1,0 +1,223 @@
+"""Work on many items in worker processes: results in the order of the items, a bounded number of them on the way at any time.
+
+Neighbours go to the same worker, a few at a time: what is alike stands together, and a worker remembers what it did last. A worker that
+has nothing left takes from the others, so that a slow item holds up nothing but itself.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from layoutproof.verify.workers.worker import Ending, Limits, Worker
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK = 8
+WINDOW_PER_WORKER = 128
+# One is being worked on, one waits in the pipe.
+_IN_FLIGHT = 2
+
+
+def run_in_workers(
+    items: Iterable[T], work: Callable[[T], R], died: Callable[[T, Ending], R], limits: Limits, *, quiet: bool = False
+) -> Generator[R, None, None]:
+    """`work` on each item, in the order of the items, which are taken as they are needed; `died` gives the result of an item that took more
+    than it may, or whose worker ended twice. Without limits, one worker needs no process.
+
+    `work`, items and results are pickled; `quiet`: workers say nothing on standard error. When the iterator is closed, or ended by an
+    exception, all processes that it started are gone. Raises NoWorker where no worker can be started, what `work` raises, and what `items`
+    raises.
+    """
+    if not limits.need_a_process:
+        return (work(item) for item in items)
+    return _Pool(items, work, died, limits, quiet).run()
+
+
+def all_in_workers(
+    items: Sequence[T],
+    work: Callable[[T], R],
+    died: Callable[[T, Ending], R],
+    limits: Limits,
+    told: Callable[[R], None] = lambda result: None,
+    *,
+    quiet: bool = False,
+) -> list[R]:
+    """As `run_in_workers`, all results at once; `told` hears of each. One item needs one worker only."""
+    found: list[R] = []
+    fitting = replace(limits, workers=max(1, min(limits.workers, len(items))))
+    with closing(run_in_workers(items, work, died, fitting, quiet=quiet)) as results:
+        for result in results:
+            found.append(result)
+            told(result)
+    return found
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    """An item by its number. `alone`: it is tried for the second time, by a worker of its own."""
+
+    number: int
+    item: T
+    alone: bool = False
+
+
+@dataclass(slots=True)
+class _Seat(Generic[T, R]):
+    """A place for one worker after the other: what waits for it, and what it was given, oldest first."""
+
+    worker: Worker[T, R] | None = None
+    waiting: deque[_Job[T]] = field(default_factory=deque)
+    given: deque[_Job[T]] = field(default_factory=deque)
+    retiring: bool = False
+
+
+class _Pool(Generic[T, R]):
+    def __init__(self, items: Iterable[T], work: Callable[[T], R], died: Callable[[T, Ending], R], limits: Limits, quiet: bool) -> None:
+        self._source: Iterator[T] | None = iter(items)
+        self._work, self._died, self._limits, self._quiet = work, died, limits, quiet
+        self._seats = [_Seat[T, R]() for _ in range(limits.workers)]
+        self._window = WINDOW_PER_WORKER * limits.workers
+        self._selector = selectors.DefaultSelector()
+        self._leaving: list[Worker[T, R]] = []
+        self._again: deque[_Job[T]] = deque()
+        self._done: dict[int, R] = {}
+        self._taken = self._next = 0
+
+    def run(self) -> Generator[R, None, None]:
+        """See `run_in_workers`."""
+        try:
+            while True:
+                self._hand_out()
+                while self._next in self._done:
+                    self._next += 1
+                    yield self._done.pop(self._next - 1)
+                    self._hand_out()
+                if self._next == self._taken and self._source is None:
+                    break
+                self._listen()
+            self._part()
+        finally:
+            self._close()
+
+    def _hand_out(self) -> None:
+        """Give every worker what it can take, each one thing before any gets a second; start one where there is something for it."""
+        for depth in range(_IN_FLIGHT):
+            for seat in self._seats:
+                if len(seat.given) == depth and not seat.retiring and not (seat.given and seat.given[0].alone):
+                    job = self._next_for(seat)
+                    if job is not None:
+                        self._give(seat, job)
+
+    def _give(self, seat: _Seat[T, R], job: _Job[T]) -> None:
+        if seat.worker is None:
+            seat.worker = Worker(self._work, self._limits, quiet=self._quiet)
+            self._selector.register(seat.worker, selectors.EVENT_READ, seat)
+        seat.given.append(job)
+        seat.worker.give(job.number, job.item)
+        self._watch(seat.worker)
+
+    def _next_for(self, seat: _Seat[T, R]) -> _Job[T] | None:
+        """What a worker is to do next: something that ended another worker, where this one is new; its own; new items; another's."""
+        if self._again and seat.worker is None:
+            return self._again.popleft()
+        if not seat.waiting:
+            self._take(seat)
+        if seat.waiting:
+            return seat.waiting.popleft()
+        if seat.given:
+            return None  # it is busy: what it took from another would only wait elsewhere
+        fullest = max(self._seats, key=lambda other: len(other.waiting))
+        return fullest.waiting.pop() if fullest.waiting else None
+
+    def _take(self, seat: _Seat[T, R]) -> None:
+        while self._source is not None and len(seat.waiting) < CHUNK and self._taken - self._next < self._window:
+            try:
+                item = next(self._source)
+            except StopIteration:
+                self._source = None
+                return
+            seat.waiting.append(_Job(self._taken, item))
+            self._taken += 1
+
+    def _watch(self, worker: Worker[T, R]) -> None:
+        """Wait for room in a worker's pipe only where there is something for it."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.wants_to_write else 0)
+        key = self._selector.get_key(worker)
+        if key.events != events:
+            self._selector.modify(worker, events, key.data)
+
+    def _listen(self) -> None:
+        """Wait until a worker says something or can be told more."""
+        for key, events in self._selector.select():
+            seat: _Seat[T, R] = key.data
+            assert seat.worker is not None
+            if events & selectors.EVENT_WRITE:
+                seat.worker.flush()
+                self._watch(seat.worker)
+            if events & selectors.EVENT_READ:
+                self._hear(seat, seat.worker)
+
+    def _hear(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
+        replies, alive = worker.replies()
+        for reply in replies:
+            job = seat.given.popleft()
+            assert job.number == reply.number
+            self._done[job.number] = reply.result
+        if not alive:
+            self._bury(seat, worker)
+        elif replies and worker.is_spent:
+            seat.retiring = True
+        if seat.retiring and not seat.given and seat.worker is not None:
+            self._dismiss(seat, worker)
+
+    def _bury(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
+        """A worker has ended: its item, the first that it was given and did not answer, is tried once more or told of; the rest waits."""
+        self._leave(seat, worker)
+        fresh = worker.served == 0
+        ending = worker.wait_for_end()
+        given, seat.given = seat.given, deque()
+        if given:
+            job = given.popleft()
+            # A limit of memory that a worker reached alone is the item's own, and so is one of time.
+            if job.alone or ending.why == "time" or (ending.why == "memory" and fresh):
+                self._done[job.number] = self._died(job.item, ending)
+            else:
+                self._again.append(_Job(job.number, job.item, alone=True))
+        seat.waiting.extendleft(reversed(given))
+
+    def _dismiss(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
+        """Let a worker end that has done enough."""
+        self._leave(seat, worker)
+        worker.no_more_items()
+        self._leaving.append(worker)
+        if len(self._leaving) > len(self._seats):
+            self._leaving.pop(0).wait_for_end()
+
+    def _leave(self, seat: _Seat[T, R], worker: Worker[T, R]) -> None:
+        self._selector.unregister(worker)
+        seat.worker, seat.retiring = None, False
+
+    def _part(self) -> None:
+        """All is done: every worker ends by itself."""
+        for seat in self._seats:
+            if seat.worker is not None:
+                seat.worker.no_more_items()
+                self._leaving.append(seat.worker)
+                self._leave(seat, seat.worker)
+        for worker in self._leaving:
+            worker.wait_for_end()
+
+    def _close(self) -> None:
+        """End what is left at once."""
+        self._selector.close()
+        left = [*self._leaving, *(seat.worker for seat in self._seats if seat.worker is not None)]
+        for worker in left:
+            worker.hang_up()
+        for worker in left:
+            worker.close()
