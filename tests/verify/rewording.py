@@ -74,7 +74,7 @@ def hashed(text: str) -> str:
 def hash_sentences() -> None:
     """Have every object that holds sentences hold their hashes, from now on in this process."""
     for holder, names in SENTENCES:
-        holder.__init__ = _hashing(holder.__init__, names)  # type: ignore[misc]
+        holder.__init__ = _hashing(holder.__init__, names)  # type: ignore[misc]  # the class is changed on purpose
 
 
 def _hashing(init: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
