@@ -18,6 +18,7 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import walk
 from layoutproof.verify import vacuity
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.clauses import Clause
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.ends import End
@@ -38,6 +39,7 @@ from layoutproof.verify.verdict import Status, Verdict
 
 Answers = Mapping[str, Callable[..., object]]
 
+ANYTHING = Claim(ClaimKind.OTHER, "anything")
 PROVED = ValueAnswer(Status.PROVED)
 
 
@@ -48,7 +50,7 @@ def always(answer: object) -> Callable[..., object]:
 
 def proved(*_asked: object) -> Verdict:
     """What a function says that proves whatever it is asked."""
-    return Verdict(Status.PROVED, "anything", "structure")
+    return Verdict(Status.PROVED, ANYTHING, "structure")
 
 
 _stated, _of_flows, _compared = Knowledge._stated, Agreement.of_flows, Matcher._compared
@@ -126,7 +128,7 @@ def match_all_values(self: Matcher, claim: Any, bound: Any, *asked: Any) -> Matc
 
 def end_observed(_world: object, _agreement: object, _new: object, _old: object, _values: object, data: Var, _entry: object) -> End:
     """Every observable cell ends with the value that it had."""
-    return End(data.name, "anything", PROVED)
+    return End(data.name, ANYTHING, PROVED)
 
 
 PERMISSIVE: Mapping[Clause, Answers] = {

@@ -144,10 +144,10 @@ def scheduled() -> list[Any]:
     from tests.lowering.test_remembered import scheduled as kept_steps
 
     from layoutproof.lowering.proof_cache.verifying import verify_entries
-    from layoutproof.lowering.remembered import remembering
+    from layoutproof.verify.settings import Settings, within
 
     kept = Kept()
-    with remembering(kept):
+    with within(Settings(memory=kept)):
         kept_steps()
     entries = [(key, json.loads(text)) for key, text in kept.values.items()]
     again = [(each.found, each.claims) for each in verify_entries(entries, {}).entries]
