@@ -16,8 +16,7 @@ from layoutproof.graph.model import Call, Graph, LayoutTransform, Step
 from layoutproof.graph.signature import signature_of
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.lowering.layout import ROOT, TransformLayout
 from layoutproof.lowering.schedule import Schedule
 

@@ -21,7 +21,7 @@ from layoutproof.graph.text.files import pack
 from layoutproof.graph.text.printer import print_graph
 from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface, Place
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.verify import codes as verify_codes
 from layoutproof.verify.certificate.certificate import certify, versions
 from layoutproof.verify.certificate.obligations import query_dict, query_id

@@ -10,8 +10,8 @@ from layoutproof.graph.maps import box_of, is_bijective
 from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, BinaryOp, IntImm
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables, walk
 
 

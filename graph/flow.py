@@ -21,8 +21,7 @@ from layoutproof.graph.signature import shape_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text

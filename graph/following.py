@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from layoutproof.graph.accesses import Statement, normal, update_of
 from layoutproof.graph.together import attempted
 from layoutproof.ir.expr import Expr, IntImm, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk

@@ -8,12 +8,12 @@ from layoutproof.graph import codes
 from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import IntImm
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.map_report import report_on
 from layoutproof.verify.report import MapReport
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -44,7 +44,7 @@ def stated(index_map: IndexMap) -> str:
 
 @lru_cache(maxsize=4096)
 def _report(text: str, shape: Shape) -> MapReport:
-    return check_map(parse_index_map(text), shape)
+    return report_on(parse_index_map(text), shape)
 
 
 def box_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> Shape:

@@ -27,7 +27,6 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.verify.certificate.record import StepRecord
@@ -210,10 +209,9 @@ def layouts_beside(old: PrimFunc, new: PrimFunc) -> Mapping[str, IndexMap] | Non
             return None
         index_map = IndexMap.identity(theirs.rank)
         for each in steps[len(known) :]:
-            after_it = parse_index_map(each.index_map)
-            if len(after_it.inputs) != index_map.rank:
+            if len(each.index_map.inputs) != index_map.rank:
                 return None
-            index_map = after_it.compose(index_map)
+            index_map = each.index_map.compose(index_map)
         if len(steps) > len(known):
             found[theirs.name] = index_map
     return found

@@ -30,11 +30,10 @@ from layoutproof.graph.wellformed import require_graph
 from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface, Place, Steps
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import BinaryOp, Expr, IntImm, binary, const
-from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.layout_record import Contract, layout_records
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
@@ -268,7 +267,7 @@ class _Proof:
                 return f"{new.name} does not go on from where {buffer.name} was stored before"
             stored = IndexMap.identity(buffer.rank)
             for each in steps[len(known) :]:
-                stored = parse_index_map(each.index_map).compose(stored)
+                stored = each.index_map.compose(stored)
             composed = stored.compose(self.roots[name].index_map)
             if prove_same(composed, place.index_map, self.shape(place), self.asked).status is not Status.PROVED:
                 return (
@@ -279,7 +278,7 @@ class _Proof:
                 return problem
         return None
 
-    def contracts(self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[str | None], result: bool) -> str | None:
+    def contracts(self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[Contract | None], result: bool) -> str | None:
         """Why padding is not proved to hold what a function takes for granted, or what is said of its result; None where it is.
 
         Only what a single transform says is used: of several, each speaks of padding that the others move.
@@ -287,8 +286,9 @@ class _Proof:
         full, said = self.padding(value.name, value)
         own = contracts[0] if len(contracts) == 1 else None
         if result:
-            return None if full or said is None or said == own else f"the padding of {value.name} is not proved to hold {said}"
-        if any(contract is not None for contract in contracts) and not full and (own is None or said != own):
+            held = full or said is None or (own is not None and said == own.text)
+            return None if held else f"the padding of {value.name} is not proved to hold {said}"
+        if any(contract is not None for contract in contracts) and not full and (own is None or said != own.text):
             return f"{new.name} takes for granted what the padding of {buffer.name} holds"
         return None
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.graph.flow import Layouts
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
 from layoutproof.lowering.find import find_buffer

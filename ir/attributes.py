@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Union
 
 from layoutproof.ir.expr import Expr
 
-AttrValue = Union[None, bool, int, float, str, Expr, tuple["AttrValue", ...], "Attributes"]
+AttrValue = Union[None, bool, int, float, str, Expr, tuple["AttrValue", ...], "Attributes", "MeantValue"]
+
+
+class MeantValue(ABC):
+    """A value with a meaning of its own, frozen and with a hash; a text of the program has plain values for it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def plain(self) -> Attributes:
+        """The value as it is printed."""
 
 
 class Attributes(Mapping[str, AttrValue]):
@@ -47,7 +58,7 @@ class Attributes(Mapping[str, AttrValue]):
 
 
 def _freeze(value: object) -> AttrValue:
-    if value is None or isinstance(value, (bool, int, float, str, Expr, Attributes)):
+    if value is None or isinstance(value, (bool, int, float, str, Expr, Attributes, MeantValue)):
         return value
     if isinstance(value, Mapping):
         return Attributes(value)

@@ -8,7 +8,7 @@ Source: the seed `buffer-physical-layout`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
@@ -17,14 +17,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir import codes
+from layoutproof.ir import codes, semantics
 from layoutproof.ir.buffer import axis_groups, check_separators
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.ir.dtype import INT32
+from layoutproof.ir.dtype import INT32, INT64
 from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
 from layoutproof.ir.expr import (
     Binary,
     BinaryOp,
+    Cast,
     Compare,
     Expr,
     ExprLike,
@@ -54,6 +55,18 @@ class AxisSeparator:
 
 
 AXIS_SEPARATOR: Final = AxisSeparator()
+# What is computed where both sides are constants, as calling a lambda would compute it. Not `%` and `&`: an axis written with one of them
+# is a digit, and its extent is seen from how it is written.
+FOLDED: Final[Mapping[BinaryOp, Callable[[int, int], int]]] = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.FLOORDIV: semantics.floordiv,
+    BinaryOp.BITOR: lambda a, b: a | b,
+    BinaryOp.BITXOR: lambda a, b: a ^ b,
+    BinaryOp.SHL: lambda a, b: semantics.shift_left(a, b, INT64),
+    BinaryOp.SHR: lambda a, b: semantics.shift_right(a, b, INT64),
+}
 _LARGEST_ARRAY = 1 << 46  # bytes; what no machine has is refused by name instead of by the allocator
 
 
@@ -155,6 +168,16 @@ class IndexMap(Node):
         fresh = tuple(Var(name, v.dtype) for name, v in zip(names, self.inputs, strict=True))
         values: dict[Var, Expr] = dict(zip(self.inputs, fresh, strict=True))
         return replace(self, inputs=fresh, outputs=tuple(substitute(o, values) for o in self.outputs))
+
+    def with_symbols(self, symbols: Iterable[Var]) -> IndexMap:
+        """The same map with its symbols of the types that they have here."""
+        types = {v.name: v.dtype for v in symbols} | {v.name: v.dtype for v in self.inputs}
+        return replace(self, outputs=tuple(retype(output, types) for output in self.outputs))
+
+    def narrowed(self) -> IndexMap:
+        """The map as its text is read: see `narrowed`."""
+        inputs = tuple(Var(v.name) for v in self.inputs)
+        return replace(self, inputs=inputs, outputs=tuple(narrowed(output) for output in self.outputs))
 
     def evaluate(self, index: Sequence[int], symbols: Mapping[str, int] | None = None) -> tuple[int, ...]:
         """The physical index of one concrete logical index. Raises Trap where the map divides by zero."""
@@ -288,6 +311,47 @@ def retype(expr: Expr, types: Mapping[str, Any]) -> Expr:
         return replace(expr, arguments=tuple(retype(argument, types) for argument in expr.arguments))
     parts = {name: retype(value, types) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)}
     return rebuild(expr, parts)
+
+
+def narrowed(expr: Expr) -> Expr:
+    """Index arithmetic as its plain text is read: variables of 32 bits, constants no wider than they must be and computed where both
+    operands are one. What has one plain text is one expression then, whatever the widths of its variables were.
+    """
+    if isinstance(expr, Var):
+        return Var(expr.name, span=expr.span)
+    if isinstance(expr, IntImm):
+        return expr if expr.dtype.is_bool else const(expr.value)
+    if isinstance(expr, Call):
+        return replace(expr, arguments=tuple(narrowed(argument) for argument in expr.arguments))
+    parts = {name: narrowed(value) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)}
+    folded: Expr | None = None
+    if isinstance(expr, Binary):
+        folded = _folded(expr.op, parts["lhs"], parts["rhs"])
+    elif isinstance(expr, Cast) and expr.dtype.is_integer and isinstance(value := parts["value"], IntImm) and not value.dtype.is_bool:
+        folded = value if expr.dtype.min_int <= value.value <= expr.dtype.max_int else None
+    return folded if folded is not None else rebuild(expr, parts)
+
+
+def _folded(op: BinaryOp, a: Expr, b: Expr) -> Expr | None:
+    """The constant that arithmetic on two constants is; None where it is none."""
+    if op not in FOLDED or not (isinstance(a, IntImm) and isinstance(b, IntImm)) or a.dtype.is_bool or b.dtype.is_bool:
+        return None
+    try:
+        number = FOLDED[op](a.value, b.value)
+    except Trap:
+        return None
+    return const(number) if INT64.min_int <= number <= INT64.max_int else None
+
+
+def index_map_text(index_map: IndexMap) -> str:
+    """The canonical text: one line, plain integers, AXIS_SEPARATOR between groups. Reads back equal for 32-bit maps."""
+    entries: list[str] = []
+    for axis, output in enumerate(index_map.outputs):
+        entries.append(expr_text(output, "plain"))
+        if axis in index_map.separators:
+            entries.append(repr(AXIS_SEPARATOR))
+    inputs = ", ".join(v.name for v in index_map.inputs)
+    return f"lambda{' ' if inputs else ''}{inputs}: [{', '.join(entries)}]"
 
 
 def rebuild(expr: Expr, parts: Mapping[str, Expr]) -> Expr:

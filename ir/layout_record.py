@@ -1,11 +1,14 @@
 """The attribute `layoutproof.layout`: how the cells of a buffer came to lie where they do, and which of them are padding.
 
 A function's attribute maps the name of a data variable to a record: the logical shape, then one step for each layout transform,
-in order of application: the index map's text, the box after it, and the contract of the padding that the step introduced
-(None: no contract, nobody may touch it; `undef`: may be read and written, holds anything; else the text of its value). As plain
-attribute values, extents being integers or texts over the function's symbols:
+in order of application: the index map, the box after it, and the contract of the padding that the step introduced (None: no contract,
+nobody may touch it; `undef`: may be read and written, holds anything; else its value). A text of the program has it as plain values
+(`script/records.py` reads them), extents being integers or texts over the function's symbols:
 
     {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": "T.float32(0)"}]}}
+
+Index maps and extents say nothing of the widths of integers: inputs and symbols are 32 bits wide, and whoever needs a function's own types
+says so (`IndexMap.with_symbols`, `retype`). Contracts, whose values are data, keep their types, and are equal where their texts are.
 
 The record states, the program's text proves; it survives every pass, printing and reading. Cells are numbered row-major in the
 last box, so flattening, with separators or without, leaves it as it is. Source: the seed `layout-transformation-padding-roadmap`.
@@ -13,25 +16,26 @@ last box, so flattening, with separators or without, leaves it as it is. Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir import codes
-from layoutproof.ir.attributes import Attributes, AttrValue
-from layoutproof.ir.diagnostic import LayoutproofError, counted, error
+from layoutproof.ir.attributes import Attributes, MeantValue
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import counted, error
+from layoutproof.ir.dtype import INT32, DType
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Expr, IntImm, Var
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.expr import Expr, IntImm, Var, require
+from layoutproof.ir.index_map import IndexMap, index_map_text, narrowed, retype
+from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
-from layoutproof.ir.text import expr_text
-
-UNDEF_CONTRACT = "undef"
-
-Extent = int | str
+from layoutproof.ir.subst import substitute
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables
 
 
 class Cell(IntEnum):
@@ -43,31 +47,88 @@ class Cell(IntEnum):
     PAD_FORBIDDEN = 3
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contract:
+    """What padding holds: `value` over the physical index `inputs`, of the buffer's type, or `undef`.
+
+    Two are equal where they are printed alike. Raises TypeError where a symbol of the value has the name of an input, which no text tells.
+    """
+
+    inputs: tuple[Var, ...]
+    value: Expr
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = {v.name for v in self.inputs}
+        used = [v for v in free_variables(self.value) if v.name in names]
+        require(all(v in self.inputs for v in used), "a symbol in a pad value has the name of one of its indices")
+        text = "undef" if self.is_undef else expr_text(self.value)
+        object.__setattr__(self, "text", f"lambda {', '.join(v.name for v in self.inputs)}: {text}" if used else text)
+
+    @staticmethod
+    def undef(dtype: DType) -> Contract:
+        """The contract that padding may hold anything."""
+        return Contract((), Undef(dtype))
+
+    @property
+    def is_undef(self) -> bool:
+        """Whether the padding may hold anything."""
+        return isinstance(self.value, Undef)
+
+    def at(self, indices: Sequence[Expr]) -> Expr:
+        """The value of the cell at a physical index."""
+        return substitute(self.value, dict(zip(self.inputs, indices, strict=True))) if self.inputs else self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Contract) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Contract({self.text!r})"
+
+
 @dataclass(frozen=True, slots=True)
 class LayoutStep:
-    """One transform: `index_map` as lambda text, `shape` of the box after it, `contract` of the padding it introduced."""
+    """One transform: its map, the `shape` of the box after it, the contract of the padding that it introduced."""
 
-    index_map: str
-    shape: tuple[Extent, ...]
-    contract: str | None = None
+    index_map: IndexMap
+    shape: tuple[Expr, ...]
+    contract: Contract | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index_map", self.index_map.narrowed())
+        object.__setattr__(self, "shape", tuple(map(narrowed, self.shape)))
+
+    @property
+    def map_text(self) -> str:
+        """The index map as it is printed."""
+        return index_map_text(self.index_map)
 
     @property
     def padding(self) -> Cell:
         """What the step's padding is."""
         if self.contract is None:
             return Cell.PAD_FORBIDDEN
-        return Cell.PAD_UNDEF if self.contract == UNDEF_CONTRACT else Cell.PAD_VALUE
+        return Cell.PAD_UNDEF if self.contract.is_undef else Cell.PAD_VALUE
 
 
 @dataclass(frozen=True, slots=True)
-class LayoutRecord:
+class LayoutRecord(MeantValue):
     """The layout history of one data variable."""
 
-    logical_shape: tuple[Extent, ...]
+    logical_shape: tuple[Expr, ...]
     steps: tuple[LayoutStep, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "logical_shape", tuple(map(narrowed, self.logical_shape)))
+
     @property
-    def shape(self) -> tuple[Extent, ...]:
+    def shape(self) -> tuple[Expr, ...]:
         """The box of the last step."""
         return self.steps[-1].shape if self.steps else self.logical_shape
 
@@ -75,106 +136,98 @@ class LayoutRecord:
         """The record after one more transform."""
         return LayoutRecord(self.logical_shape, (*self.steps, step))
 
-    def to_attribute(self) -> Attributes:
-        """The plain value that stands in the attribute."""
-        steps = [{"index_map": s.index_map, "shape": s.shape, "contract": s.contract} for s in self.steps]
-        return Attributes({"logical_shape": self.logical_shape, "steps": steps})
+    def check_names(self, symbols: Iterable[str]) -> None:
+        """Raise LayoutproofError where the record uses another name than those of these symbols."""
+        known = set(symbols)
+        for shape in (self.logical_shape, *(step.shape for step in self.steps)):
+            _check_known(shape, known)
+        for step in self.steps:
+            _check_known(step.index_map.outputs, known | {v.name for v in step.index_map.inputs})
 
-    @staticmethod
-    def from_attribute(name: str, value: AttrValue) -> LayoutRecord:
-        """Read what `to_attribute` wrote. Raises LayoutproofError for anything else; `name` is the data variable's."""
-        if not isinstance(value, Attributes) or set(value) != {"logical_shape", "steps"}:
-            raise _bad(name, "a record has the keys logical_shape and steps")
-        steps = value["steps"]
-        if not isinstance(steps, tuple):
-            raise _bad(name, "steps is a list")
-        return LayoutRecord(_extents(name, value["logical_shape"]), tuple(_step(name, s) for s in steps))
-
-
-def _step(name: str, value: AttrValue) -> LayoutStep:
-    if not isinstance(value, Attributes) or set(value) != {"index_map", "shape", "contract"}:
-        raise _bad(name, "a step has the keys index_map, shape and contract")
-    index_map, contract = value["index_map"], value["contract"]
-    if not isinstance(index_map, str):
-        raise _bad(name, "an index map is the text of a lambda")
-    if not (contract is None or isinstance(contract, str)):
-        raise _bad(name, "a contract is None or a text")
-    return LayoutStep(index_map, _extents(name, value["shape"]), contract)
+    def plain(self) -> Attributes:
+        """The record as plain values."""
+        steps = [
+            {"index_map": s.map_text, "shape": plain_shape(s.shape), "contract": None if s.contract is None else s.contract.text}
+            for s in self.steps
+        ]
+        return Attributes({"logical_shape": plain_shape(self.logical_shape), "steps": steps})
 
 
-def _extents(name: str, value: AttrValue) -> tuple[Extent, ...]:
-    if not isinstance(value, tuple):
-        raise _bad(name, "a shape is a list")
-    return tuple(_extent(name, e) for e in value)
+def boxed(buffer: Buffer, shape: Iterable[Expr], symbols: Iterable[Var]) -> Buffer:
+    """A buffer as a step with this box left it: constants as wide as its widest extent, symbols of their own types."""
+    wide = max((extent.dtype for extent in buffer.shape), key=lambda dtype: dtype.bits, default=INT32)
+    types = {v.name: v.dtype for v in symbols}
+    extents = tuple(
+        IntImm(e.value, wide) if isinstance(e, IntImm) and e.dtype.bits <= wide.bits else retype(e, types) for e in map(narrowed, shape)
+    )
+    return replace(buffer, shape=extents, strides=(), axis_separators=())
 
 
-def _extent(name: str, value: AttrValue) -> Extent:
-    if isinstance(value, IntImm):
-        return value.value
-    if isinstance(value, Expr):
-        return expr_text(value, "plain")
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise _bad(name, f"an extent is an integer or a text, not {value!r}")
-    return value
-
-
-def extent_of(value: Expr) -> Extent:
-    """A shape's extent as a record holds it."""
-    return _extent("", value)
-
-
-def _bad(name: str, message: str) -> LayoutproofError:
-    return error(codes.LAYOUT_RECORD, f"the layout record of {name}: {message}")
+def plain_shape(shape: Sequence[Expr]) -> list[int | str]:
+    """Extents as integers, and as texts where they are none."""
+    return [e.value if isinstance(e, IntImm) else expr_text(e, Style.PLAIN) for e in shape]
 
 
 def layout_records(func: PrimFunc) -> dict[str, LayoutRecord]:
-    """The records of a function by data variable; empty without the attribute. Raises LayoutproofError for a malformed one."""
+    """The records of a function by data variable; empty without the attribute. Raises LayoutproofError for something else there."""
     value = func.attrs.get(LAYOUT)
     if value is None:
         return {}
     if not isinstance(value, Attributes):
         raise error(codes.LAYOUT_RECORD, f"{LAYOUT} maps data variables to layout records")
-    return {name: LayoutRecord.from_attribute(name, record) for name, record in value.items()}
+    found: dict[str, LayoutRecord] = {}
+    for name, record in value.items():
+        if not isinstance(record, LayoutRecord):
+            raise error(codes.LAYOUT_RECORD, f"the layout record of {name}: a LayoutRecord is expected, not {type(record).__name__}")
+        found[name] = record
+    return found
 
 
 def with_record(func: PrimFunc, data: str, record: LayoutRecord) -> Attributes:
     """The function's attributes with the record of one data variable set."""
     present = func.attrs.get(LAYOUT)
     records = present if isinstance(present, Attributes) else Attributes()
-    return func.attrs.with_value(LAYOUT, records.with_value(data, record.to_attribute()))
+    return func.attrs.with_value(LAYOUT, records.with_value(data, record))
 
 
 def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uint8]:
     """What each cell of the last box is (`Cell`), as an array of its shape.
 
-    Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not parse,
-    does not fit its shape or puts two cells in one place.
+    Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not fit its shape or
+    puts two cells in one place.
     """
+    record.check_names(symbols)
     shape = extents_for(record.logical_shape, symbols)
     cells = np.full(shape, Cell.LOGICAL, dtype=np.uint8)
     for step in record.steps:
-        index_map = parse_index_map(step.index_map, symbols=tuple(symbols))
+        index_map, text = step.index_map, step.map_text
         box = extents_for(step.shape, symbols)
         if len(index_map.inputs) != cells.ndim or index_map.rank != len(box):
-            raise error(codes.LAYOUT_RECORD, f"{step.index_map} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}")
+            raise error(codes.LAYOUT_RECORD, f"{text} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}")
         values = index_map.output_values(cells.shape, symbols)
         if cells.size and any(int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, box, strict=True)):
-            raise error(codes.LAYOUT_RECORD, f"{step.index_map} leaves the box {list(box)}")
+            raise error(codes.LAYOUT_RECORD, f"{text} leaves the box {list(box)}")
         positions = index_map.flat_positions(cells.shape, box, symbols).reshape(-1)
         taken = np.zeros(int(np.prod(box, dtype=np.int64)), dtype=np.bool_)
         taken[positions] = True
         if np.count_nonzero(taken) != positions.size:
-            raise error(codes.LAYOUT_RECORD, f"{step.index_map} is not injective on {list(cells.shape)}")
+            raise error(codes.LAYOUT_RECORD, f"{text} is not injective on {list(cells.shape)}")
         moved = np.full(taken.size, step.padding, dtype=np.uint8)
         moved[positions] = cells.reshape(-1)
         cells = moved.reshape(box)
     return cells
 
 
-def extents_for(shape: Sequence[Extent], symbols: Mapping[str, int]) -> tuple[int, ...]:
-    """The extents for values of the symbols."""
-    variables = {name: Var(name) for name in symbols}
-    return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, variables), symbols)) for e in shape)
+def extents_for(shape: Sequence[Expr], symbols: Mapping[str, int]) -> tuple[int, ...]:
+    """Extents in numbers. Raises LayoutproofError for a symbol that has none."""
+    _check_known(shape, symbols)
+    return tuple(int(evaluate(extent, symbols)) for extent in shape)
+
+
+def _check_known(exprs: Sequence[Expr], known: Collection[str]) -> None:
+    for variable in (v for expr in exprs for v in free_variables(expr)):
+        if variable.name not in known:
+            raise error(codes.LAYOUT_RECORD, f"nothing says what `{variable.name}` is, which a layout record uses")
 
 
 def padding_cells(func: PrimFunc, symbols: Mapping[str, int]) -> dict[str, NDArray[np.uint8]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -68,3 +69,19 @@ class LogicalOp(StrEnum):
 
     AND = "and"
     OR = "or"
+
+
+# As Python's syntax has them.
+BINARY_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
+    ast.Add: BinaryOp.ADD,
+    ast.Sub: BinaryOp.SUB,
+    ast.Mult: BinaryOp.MUL,
+    ast.Div: BinaryOp.DIV,
+    ast.FloorDiv: BinaryOp.FLOORDIV,
+    ast.Mod: BinaryOp.FLOORMOD,
+    ast.BitAnd: BinaryOp.BITAND,
+    ast.BitOr: BinaryOp.BITOR,
+    ast.BitXor: BinaryOp.BITXOR,
+    ast.LShift: BinaryOp.SHL,
+    ast.RShift: BinaryOp.SHR,
+}

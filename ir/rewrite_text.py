@@ -367,7 +367,7 @@ def _map_text(index_map: IndexMap | None, types: Sequence[DType], where: Expr | 
 
 
 def _lambda_text(index_map: IndexMap) -> str:
-    """As `map_text.index_map_text`, but with typed constants, so that maps of every width read back equal."""
+    """As `index_map.index_map_text`, but with typed constants, so that maps of every width read back equal."""
     entries: list[str] = []
     for axis, output in enumerate(index_map.outputs):
         entries.append(expr_text(output))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Compare, CompareOp, Expr, IntImm, Var, const
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, layout_records
+from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Evaluate
@@ -81,7 +81,7 @@ def _of_padding(lowered: PrimFunc) -> Iterator[Assumption]:
 
 def _contracts(record: LayoutRecord | None) -> list[str]:
     steps = record.steps if record is not None else ()
-    return list(dict.fromkeys(s.contract for s in steps if s.contract is not None and s.contract != UNDEF_CONTRACT))
+    return list(dict.fromkeys(str(s.contract) for s in steps if s.padding is Cell.PAD_VALUE))
 
 
 def _of_data(original: PrimFunc) -> Iterator[str]:

@@ -14,15 +14,16 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
 from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, const, widen
-from layoutproof.ir.index_map import IndexMap, retype
+from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records, with_record
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, MatchBuffer, Stmt
 from layoutproof.ir.subst import substitute
+from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
@@ -31,7 +32,7 @@ from layoutproof.lowering.find import aliases_of, all_buffers, find_block, find_
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.pad_loads import check_self_loads
 from layoutproof.lowering.pad_stage import Padding, with_assume_stage, with_padding_stage
-from layoutproof.lowering.pad_value import PadText, PadValue, read_pad_value
+from layoutproof.lowering.pad_value import PadText, read_pad_value
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.separators import stated_separators, with_attribute
@@ -96,7 +97,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
     predicate = padding_predicate(buffer, report) if pad_value is not None else FALSE
     if pad_value is not None:
         check_self_loads(pad_value, predicate, physical)
-    contract = pad_value.contract if pad_value is not None and predicate != FALSE else None
+    contract = pad_value if predicate != FALSE else None
     moved = _with_attributes(moved, buffer, physical, index_map, contract)
     result = moved
     if pad_value is not None and predicate != FALSE:
@@ -142,17 +143,16 @@ def _typed(index_map: IndexMap, buffer: Buffer) -> IndexMap:
     return replace(index_map, inputs=inputs, outputs=tuple(retype(output, types) for output in index_map.outputs))
 
 
-def _with_attributes(func: PrimFunc, buffer: Buffer, physical: Buffer, index_map: IndexMap, contract: str | None) -> PrimFunc:
+def _with_attributes(func: PrimFunc, buffer: Buffer, physical: Buffer, index_map: IndexMap, contract: Contract | None) -> PrimFunc:
     """The function with the buffer's layout record one step longer, and its axis separators stated."""
     name = buffer.data.name
-    record = layout_records(func).get(name, LayoutRecord(tuple(extent_of(e) for e in buffer.shape)))
-    step = LayoutStep(index_map_text(index_map), tuple(extent_of(e) for e in physical.shape), contract)
-    func = replace(func, attrs=with_record(func, name, record.with_step(step)))
+    record = layout_records(func).get(name, LayoutRecord(buffer.shape))
+    func = replace(func, attrs=with_record(func, name, record.with_step(LayoutStep(index_map, physical.shape, contract))))
     stated = bool(index_map.separators) or name in stated_separators(func)
     return with_attribute(func, {name: index_map.separators}) if stated else func
 
 
-def padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: PadValue) -> Padding:
+def padding_of(func: PrimFunc, physical: Buffer, predicate: Expr, value: Contract) -> Padding:
     """The padding, its predicate in 64 bits where bounds do not show that 32 will do."""
     variables = tuple(Var(f"p{axis}", extent.dtype) for axis, extent in enumerate(physical.shape))
     typed = retype(predicate, {v.name: v.dtype for v in (*constants_of(func), *variables)})
@@ -200,7 +200,7 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
     verdict = report.injective
     if verdict.status is Status.PROVED:
         return
-    shape = ", ".join(str(extent_of(e)) for e in buffer.shape)
+    shape = ", ".join(expr_text(e, "plain") for e in buffer.shape)
     word = "is not" if verdict.status is Status.REFUTED else "is not known to be"
     message = f"`{index_map_text(index_map)}` {word} injective on {buffer.name} of shape [{shape}]: {counterexample_text(verdict)}"
     raise IllegalTransform(Diagnostic(codes.NOT_INJECTIVE, message, buffer.span), (verdict,))

@@ -13,15 +13,15 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.evaluate import Overflow, evaluate
 from layoutproof.ir.expr import FALSE, Expr, IntImm
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.pad_value import PadValue
 
 _MOST_CELLS = 1 << 22
 
 
-def check_self_loads(pad: PadValue, predicate: Expr, physical: Buffer) -> None:
+def check_self_loads(pad: Contract, predicate: Expr, physical: Buffer) -> None:
     """Raise LayoutproofError unless every load of the pad value, at every padding cell, is of a cell that `predicate` is false for.
 
     `predicate` is over `p0, p1, ...`. Loads count wherever they stand, under a condition too.

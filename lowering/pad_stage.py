@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.expr import TRUE, CompareOp, Expr, Not, Var, compare, const, logical_or
 from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
@@ -32,7 +33,6 @@ from layoutproof.ir.stmt import (
 from layoutproof.ir.subst import fresh, names_in, substitute, take_fresh
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering.effects import data_written
-from layoutproof.lowering.pad_value import PadValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Padding:
     buffer: Buffer
     variables: tuple[Var, ...]
     predicate: Expr
-    value: PadValue
+    value: Contract
 
 
 def padding_stage(padding: Padding, taken: set[str]) -> Stmt:

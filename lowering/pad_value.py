@@ -10,7 +10,6 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,46 +19,20 @@ from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.script.expressions import ExpressionReader, Names
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
 from layoutproof.ir.script.parsing import Text, parse_expression
 from layoutproof.ir.semantics import int_to_float, round_float
 from layoutproof.ir.source import Source
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes
 
 PadText = None | int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class PadValue:
-    """A pad value with a contract: `value` over the physical index `inputs`, of the buffer's type."""
-
-    inputs: tuple[Var, ...]
-    value: Expr
-
-    @property
-    def is_undef(self) -> bool:
-        """Whether the padding may hold anything."""
-        return isinstance(self.value, Undef)
-
-    def at(self, indices: tuple[Expr, ...]) -> Expr:
-        """The value of the cell at a physical index."""
-        return substitute(self.value, dict(zip(self.inputs, indices, strict=True)))
-
-    @property
-    def contract(self) -> str:
-        """The text that a layout record keeps."""
-        if self.is_undef:
-            return "undef"
-        names = [v.name for v in self.inputs]
-        text = expr_text(self.value)
-        return f"lambda {', '.join(names)}: {text}" if any(v in self.inputs for v in free_variables(self.value)) else text
-
-
-def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], symbols: Iterable[Var]) -> PadValue | None:
+def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], symbols: Iterable[Var]) -> Contract | None:
     """The pad value that a number or text states for the transformed buffer `physical`; None for no contract.
 
     `buffers` are all of the function, so that a load from another one is named as what it is; `symbols` may be used as constants.
@@ -69,7 +42,7 @@ def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], sy
         return None
     inputs = tuple(Var(f"p{axis}", extent.dtype) for axis, extent in enumerate(physical.shape))
     if isinstance(pad, bool | int | float):
-        return PadValue(inputs, constant_of(pad, physical.dtype))
+        return Contract(inputs, constant_of(pad, physical.dtype))
     tree, text = parse_expression(Source("<pad value>", pad), "a pad value")
     if isinstance(tree, ast.Lambda):
         inputs, tree = _lambda_inputs(tree, text, physical), tree.body
@@ -80,7 +53,7 @@ def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], sy
     names: dict[str, Expr | Buffer] = {b.name: b for b in buffers}
     names |= {s.name: s for s in symbols} | {physical.name: physical} | {v.name: v for v in inputs}
     value = _read(tree, text, names, physical.dtype)
-    return checked(PadValue(inputs, value), physical)
+    return checked(Contract(inputs, value), physical)
 
 
 def _read(tree: ast.expr, text: Text, names: Mapping[str, Expr | Buffer], dtype: DType) -> Expr:
@@ -109,11 +82,15 @@ def _lambda_inputs(tree: ast.Lambda, text: Text, physical: Buffer) -> tuple[Var,
         raise text.fail(codes.PAD_TYPE, "a pad value takes the physical indices, one by one", tree)
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     if len(names) != physical.rank:
-        takes, axes = counted(len(names), "index", "indices"), counted(physical.rank, "physical axis", "physical axes")
-        raise text.fail(codes.PAD_TYPE, f"the pad value takes {takes}, {physical.name} has {axes}", tree)
+        raise text.fail(codes.PAD_TYPE, _arity(len(names), physical), tree)
     if len(set(names)) != len(names):
         raise text.fail(codes.PAD_TYPE, "two indices of the pad value have one name", tree)
     return tuple(Var(name, extent.dtype) for name, extent in zip(names, physical.shape, strict=True))
+
+
+def _arity(count: int, physical: Buffer) -> str:
+    takes, axes = counted(count, "index", "indices"), counted(physical.rank, "physical axis", "physical axes")
+    return f"the pad value takes {takes}, {physical.name} has {axes}"
 
 
 def constant_of(value: bool | int | float, dtype: DType) -> Expr:
@@ -136,13 +113,15 @@ def constant_of(value: bool | int | float, dtype: DType) -> Expr:
     return const(value, dtype)
 
 
-def checked(pad: PadValue, physical: Buffer) -> PadValue:
+def checked(pad: Contract, physical: Buffer) -> Contract:
     """The pad value, once it is one that the buffer can have."""
     place = pad.value.span
     if pad.value.dtype != physical.dtype:
         raise error(codes.PAD_TYPE, f"the pad value has type {pad.value.dtype}, {physical.name} holds {physical.dtype}", place)
+    if len(pad.inputs) not in (0, physical.rank):
+        raise error(codes.PAD_TYPE, _arity(len(pad.inputs), physical), place)
     for node in walk(pad.value):
-        if isinstance(node, BufferLoad) and node.buffer != physical:
+        if isinstance(node, BufferLoad) and node.buffer.name != physical.name:
             message = f"the pad value loads {node.buffer.name}: only constants and {physical.name} itself may stand in it"
             raise error(codes.PAD_LOADS, message, node.span)
         if isinstance(node, OpaqueCall | Assume):

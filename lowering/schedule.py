@@ -16,8 +16,8 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.wellformed import Stage, require_wellformed

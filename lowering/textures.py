@@ -16,11 +16,11 @@ from types import MappingProxyType
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Expr, ExprLike, IntImm, const, widen
-from layoutproof.ir.index_map import AXIS_SEPARATOR, AxisSeparator, IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import AXIS_SEPARATOR, AxisSeparator, IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.lowering import codes
 from layoutproof.verify.maps import check_map
-from layoutproof.verify.problem import ShapeLike, coerce_shape
+from layoutproof.verify.questions import ShapeLike, read_shape
 
 RGBA = 4
 
@@ -88,7 +88,7 @@ class TextureLayout:
 
         Raises LayoutproofError for a shape that is none, and for a number of axes that is not this layout's.
         """
-        extents = coerce_shape(shape)
+        extents = read_shape(shape)
         if len(extents) != len(self.axes):
             raise error(codes.ARGUMENT_TYPE, f"{self.name} stores a tensor with the axes {self.axes}; the shape has {len(extents)} extents")
         found = check_map(self.index_map, extents).physical_shape

@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, layout_records
+from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -81,7 +81,7 @@ class RemoveStoreUndef(Pass):
 
 def _needs_a_store(func: PrimFunc) -> frozenset[Var]:
     """Temporaries that are read and whose padding is not declared to hold anything: reading them unwritten would be a fault."""
-    declared = {name for name, record in layout_records(func).items() if any(s.contract == UNDEF_CONTRACT for s in record.steps)}
+    declared = {name for name, record in layout_records(func).items() if any(s.padding is Cell.PAD_UNDEF for s in record.steps)}
     read = {node.buffer.data for node in walk(func.body) if isinstance(node, BufferLoad)}
     return frozenset(v for v in read - {b.data for b in func.buffers} if v.name not in declared)
 

@@ -21,7 +21,7 @@ from layoutproof.verify.isl.relation import Relation, make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
 from layoutproof.verify.lift import Lifter, NumberTooWide, Renderer, number
 from layoutproof.verify.polynomial import GiveUp, Poly, add, constant, constant_of, plus
-from layoutproof.verify.problem import Problem, ShapeLike, coerce_shape
+from layoutproof.verify.problem import Problem, Shape, coerce_shape
 from layoutproof.verify.shape import axis_inputs, symbolic_extreme, tabulated_extreme
 from layoutproof.verify.symbolic import (
     Instance,
@@ -40,7 +40,7 @@ RLIMIT = 4_000_000
 Size = Poly | str  # an extent, or why there is no closed form of it
 
 
-def physical_box(problem: Problem, box: str, physical_shape: ShapeLike | None) -> list[Size]:
+def physical_box(problem: Problem, box: str, physical_shape: Shape | None) -> list[Size]:
     """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and shapes that are too small."""
     if box not in ("digits", "tight"):
         raise error(codes.BOX_NAME, f"the box is {box!r}: 'digits' or 'tight' is expected")

@@ -26,7 +26,6 @@ from layoutproof.ir.expr import Expr, Not, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
-from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
@@ -41,7 +40,7 @@ from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
-from layoutproof.verify.maps import prove_injective
+from layoutproof.verify.map_report import prove_injective
 from layoutproof.verify.program import check_facts
 from layoutproof.verify.settings import settings
 from layoutproof.verify.suspect import Suspect
@@ -290,12 +289,11 @@ def _unrecorded(
         return f"the layout of {before.name} changes, and its record does not say so"
     logical = old.shape if old is not None else new.logical_shape
     for shape, buffer in ((logical, before), (new.shape, after)):
-        if len(shape) != buffer.rank or any(str(a) != expr_text(b, Style.PLAIN) for a, b in zip(shape, buffer.shape, strict=True)):
+        if [expr_text(extent, Style.PLAIN) for extent in shape] != [expr_text(extent, Style.PLAIN) for extent in buffer.shape]:
             return f"the record of {before.name} is of another shape"
-    symbols = tuple(v.name for v in Facts.of(rewrite.new, where).program.symbols)
     said: Sequence[Expr] = cells.cells.inputs
     for step in new.steps[done:]:
-        said = parse_index_map(step.index_map, symbols=symbols).map_indices(said)
+        said = step.index_map.map_indices(said)
     composed = IndexMap(cells.cells.inputs, tuple(said))
     if composed.outputs == cells.cells.outputs:
         return None

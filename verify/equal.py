@@ -10,14 +10,13 @@ from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import CompareOp, Expr, compare, logical_or
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.visit import free_variables
 from layoutproof.verify.box import check_traps
 from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, first_where
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import make_relation
 from layoutproof.verify.isl.space import BudgetExceeded, limited
-from layoutproof.verify.problem import MapLike, Problem, ShapeLike, coerce_map, coerce_shape, make_problem
+from layoutproof.verify.problem import Problem, Shape, check_rank, coerce_shape, make_problem
 from layoutproof.verify.symbolic import at_instance, instances, outputs_are_equal_by_z3
 from layoutproof.verify.verdict import Status, Verdict
 
@@ -25,7 +24,7 @@ OPERATIONS = 300_000
 RLIMIT = 4_000_000
 
 
-def prove_equal_maps(first: MapLike, second: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Verdict:
+def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
     """Whether two maps take every logical index of a shape to the same cell. Separators are not compared.
 
     Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different ranks and bad input.
@@ -51,11 +50,12 @@ def prove_equal_maps(first: MapLike, second: MapLike, shape: ShapeLike, where: E
     return _by_solvers(joined, different, claim, rank, start)
 
 
-def _joined(first: MapLike, second: MapLike, extents: tuple[Expr, ...], where: Expr | str | None) -> Problem:
+def _joined(first: IndexMap, second: IndexMap, extents: tuple[Expr, ...], where: Expr | None) -> Problem:
     """One problem whose outputs are those of the first map and then those of the second."""
     a = make_problem(first, extents, where)
     names = [v.name for v in a.given.inputs]
-    other = coerce_map(second, len(extents), [v for e in extents for v in free_variables(e)]).rename(names)
+    check_rank(second, len(extents))
+    other = second.rename(names)
     if other.rank != a.given.rank:
         raise error(codes.RANK, f"the maps have {a.given.rank} and {other.rank} axes")
     return make_problem(IndexMap(a.given.inputs, (*a.given.outputs, *other.outputs)), extents, where)

@@ -210,7 +210,7 @@ def sizes_of(function: PrimFunc) -> frozenset[str]:
     shown = (extent.name for buffer in function.buffers for extent in buffer.shape if isinstance(extent, Var))
     # A scalar that is passed may be negative, whatever a record says; only an extent is told by what is there.
     scalars = {param.name for param in function.params}
-    return frozenset((*shown, *(extent for extent in stated if isinstance(extent, str) and extent not in scalars)))
+    return frozenset((*shown, *(extent.name for extent in stated if isinstance(extent, Var) and extent.name not in scalars)))
 
 
 def _extents_not_negative(function: PrimFunc) -> tuple[Expr, ...]:

@@ -12,14 +12,14 @@ from functools import lru_cache
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import Cell, Extent, LayoutRecord
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.index_map import IndexMap, retype
+from layoutproof.ir.layout_record import Cell, LayoutRecord
 from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.visit import free_variables
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.integers import at_least, below, same
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.map_report import report_on
 from layoutproof.verify.search import Cover, Search, nothing
 from layoutproof.verify.verdict import Status
 
@@ -63,9 +63,12 @@ def _is_onto(record: LayoutRecord, number: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _reaches_all(index_map: str, shape: tuple[Extent, ...], box: tuple[Extent, ...]) -> bool:
+def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...]) -> bool:
+    names = {v.name for v in (*index_map.inputs, *(v for extent in shape for v in free_variables(extent)))}
+    if any(v.name not in names for output in index_map.outputs for v in free_variables(output)):
+        return False  # a symbol that is no extent may be negative
     try:
-        return check_map(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
+        return report_on(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
     except LayoutproofError:
         # What is wrong with the record is said where records are checked.
         return False
@@ -78,7 +81,8 @@ def _steps(
     `cell`, and which it reaches.
     """
     symbols = facts.program.symbols
-    maps = [parse_index_map(step.index_map, symbols=tuple(v.name for v in symbols)) for step in record.steps]
+    record.check_names(v.name for v in symbols)
+    maps = [step.index_map for step in record.steps]
     boxes = [_shape(record.logical_shape, symbols), *(_shape(step.shape, symbols) for step in record.steps)]
     for number, step in enumerate(record.steps):
         if step.padding is not padding:
@@ -108,6 +112,6 @@ def _with_index(scene: Scene, shape: Sequence[Expr], name: str) -> tuple[Scene, 
     return replace(scene, dims=(*scene.dims, *dims)), [dim.var for dim in dims]
 
 
-def _shape(shape: Sequence[Extent], symbols: Sequence[Var]) -> tuple[Expr, ...]:
-    variables = {v.name: v for v in symbols}
-    return tuple(const(extent) if isinstance(extent, int) else parse_integer(extent, variables) for extent in shape)
+def _shape(shape: Sequence[Expr], symbols: Sequence[Var]) -> tuple[Expr, ...]:
+    types = {v.name: v.dtype for v in symbols}
+    return tuple(retype(extent, types) for extent in shape)

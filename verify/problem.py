@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +25,6 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.script.codes import TOO_DEEP
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import fresh
@@ -38,8 +36,7 @@ from layoutproof.verify.ring import Ring
 from layoutproof.verify.symbols import raise_lower_bounds, symbol_forms
 
 Extent = int | Expr
-MapLike = IndexMap | Callable[..., Any] | str
-ShapeLike = str | Sequence[int | str | Expr]
+Shape = Sequence[int | Expr]
 
 MAX_DEPTH = 150
 MAX_OPERANDS = 20_000
@@ -147,24 +144,12 @@ class Problem:
         return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
 
 
-# -- reading the question -------------------------------------------------------------------------------------------------------
+# -- checking the question ------------------------------------------------------------------------------------------------------
 
 
-def coerce_shape(shape: ShapeLike) -> tuple[Expr, ...]:
-    """The extents as expressions; concrete ones as constants. Raises LayoutproofError for anything that is not an extent."""
-    if isinstance(shape, str):
-        return parse_shape(shape)
-    if not hasattr(shape, "__iter__") or isinstance(shape, Mapping | AbstractSet | bytes | bytearray) or getattr(shape, "ndim", 1) != 1:
-        raise error(codes.SHAPE, f"the shape is {shape!r}: a sequence of extents, or text such as 'n,64,c', is expected")
-    result: list[Expr] = []
-    for position, item in enumerate(shape):
-        if isinstance(item, Expr):
-            result.append(item)
-        elif isinstance(item, str):
-            result.extend(parse_shape(item))
-        else:
-            result.append(_extent_constant(position, item))
-    return tuple(result)
+def coerce_shape(shape: Shape) -> tuple[Expr, ...]:
+    """The extents as expressions; numbers as constants. Raises LayoutproofError for anything that is not an extent."""
+    return tuple(item if isinstance(item, Expr) else _extent_constant(position, item) for position, item in enumerate(shape))
 
 
 def _extent_constant(position: int, item: Any) -> Expr:
@@ -180,32 +165,20 @@ def _extent_constant(position: int, item: Any) -> Expr:
     return number(extent) if 0 < extent <= INT32.max_int else const(extent)
 
 
-def coerce_map(index_map: MapLike, rank: int, symbols: Sequence[Var]) -> IndexMap:
-    """The map from an IndexMap, text or a function. Raises LayoutproofError for a wrong number of indices."""
-    if isinstance(index_map, str):
-        index_map = parse_index_map(index_map, symbols=symbols)
-    elif not isinstance(index_map, IndexMap):
-        if not callable(index_map):
-            raise error(codes.MAP_FORM, f"the index map is {index_map!r}: an IndexMap, a function or the text of a lambda is expected")
-        index_map = IndexMap.from_func(index_map, rank if _takes_any_number(index_map) else None)
+def check_rank(index_map: IndexMap, rank: int) -> None:
+    """Raise LayoutproofError where a map does not take as many indices as a shape has extents."""
     if len(index_map.inputs) != rank:
         takes, extents = counted(len(index_map.inputs), "index", "indices"), counted(rank, "extent", "extents")
         raise error(codes.RANK, f"the index map takes {takes}, the shape has {extents}")
-    return index_map
 
 
-def _takes_any_number(function: Callable[..., Any]) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and bool(code.co_flags & 0x04)
-
-
-def make_problem(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> Problem:
-    """Read and check the question. Raises LayoutproofError (LP101 to LP108, LP130) for anything wrong with it."""
+def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Problem:
+    """The question, checked. Raises LayoutproofError (LP101 to LP108, LP130) for anything wrong with it."""
     extents = tuple(_extent(position, e) for position, e in enumerate(coerce_shape(shape)))
     exprs = tuple(number(e, INT32 if e <= INT32.max_int else INT64) if isinstance(e, int) else e for e in extents)
     names: dict[str, Var] = {v.name: v for e in exprs for v in free_variables(e)}
-    condition = _condition(where, names)
-    given = coerce_map(index_map, len(extents), list(names.values()))
+    condition = _condition(where)
+    check_rank(given, len(extents))
     for position, (extent, v) in enumerate(zip(extents, given.inputs, strict=True)):
         if isinstance(extent, int) and extent > v.dtype.max_int:
             message = f"extent {position} of the shape is {extent}: the index {v.name} of type {v.dtype} reaches {v.dtype.max_int}"
@@ -242,11 +215,9 @@ def _extent(position: int, expr: Expr) -> Extent:
     return int(value)
 
 
-def _condition(where: Expr | str | None, names: Mapping[str, Var]) -> Expr:
+def _condition(where: Expr | None) -> Expr:
     if where is None:
         return TRUE
-    if isinstance(where, str):
-        return parse_condition(where, names)
     if not isinstance(where, Expr):
         raise error(codes.SIDE_CONDITION, f"the side condition is {where!r}: an expression, or text such as 'n >= 1', is expected")
     if not where.dtype.is_bool or where.dtype.lanes != 1:

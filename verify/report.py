@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.expr import Expr, IntImm
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.verdict import Verdict
 

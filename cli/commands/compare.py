@@ -187,7 +187,7 @@ def _check_condition(text: str, func: PrimFunc) -> None:
 def _map(func: PrimFunc, name: str, text: str) -> str:
     """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of indices."""
     from layoutproof.cli.values import read_index_map
-    from layoutproof.ir.map_text import index_map_text
+    from layoutproof.ir.index_map import index_map_text
     from layoutproof.lowering.scopes import constants_of
 
     buffer = next(buffer for buffer in func.buffers if buffer.name == name)

@@ -38,7 +38,8 @@ def draw_command(request: DrawRequest) -> int:
     from layoutproof.cli.plot.map_picture import concrete, ending_of, picture_of, with_sizes
     from layoutproof.cli.render.text import counterexample_text
     from layoutproof.cli.values import read_index_map, read_sizes
-    from layoutproof.ir.map_text import index_map_text, parse_shape
+    from layoutproof.ir.index_map import index_map_text
+    from layoutproof.ir.map_text import parse_shape
     from layoutproof.verify.maps import check_map
 
     ending = ending_of(request.output)

@@ -24,7 +24,6 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import LayoutStep, extents_for
-from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 
@@ -42,22 +41,22 @@ _SIZES = ((7, 5, 6, 3), (5, 7), (9, 6), (8, 4), (16, 8), (12, 10), (4,), (6,), (
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A layout: where a logical box goes, step by step. Extents are numbers or texts over `symbols`; `where` is what is known of these."""
+    """A layout: where a logical box goes, step by step. Extents and maps are over `symbols`; `where` is what is known of these."""
 
-    logical_shape: tuple[int | str, ...]
+    logical_shape: tuple[Expr, ...]
     steps: tuple[LayoutStep, ...]
     separators: tuple[int, ...] = ()
     symbols: tuple[Var, ...] = ()
     where: Expr | None = None
 
     @property
-    def shape(self) -> tuple[int | str, ...]:
+    def shape(self) -> tuple[Expr, ...]:
         """The box of the last step."""
         return self.steps[-1].shape if self.steps else self.logical_shape
 
     def maps(self) -> tuple[IndexMap, ...]:
-        """The map of each step. Raises LayoutproofError for a text that is none."""
-        return tuple(parse_index_map(step.index_map, symbols=self.symbols) for step in self.steps)
+        """The map of each step."""
+        return tuple(step.index_map for step in self.steps)
 
 
 @lru_cache(maxsize=512)

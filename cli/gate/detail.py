@@ -25,9 +25,10 @@ from layoutproof.cli.gate.diffs import diff_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, extent_of, layout_records
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, layout_records, plain_shape
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
@@ -115,13 +116,12 @@ def detail_of_comparison(compared: Comparison) -> Part:
 
 def detail_of_map(report: MapReport) -> Part:
     """A map on its own."""
-    shape = tuple(extent_of(extent) for extent in report.shape)
     text = index_map_text(report.index_map)
     layouts = []
     if all(extent is not None for extent in report.physical_shape):
-        box = tuple(extent_of(extent) for extent in report.physical_shape if extent is not None)
+        box = tuple(extent for extent in report.physical_shape if extent is not None)
         symbols = tuple(dict.fromkeys(v for extent in report.shape for v in free_variables(extent)))
-        stored = Stored(shape, (LayoutStep(text, box),), report.axis_separators, symbols)
+        stored = Stored(report.shape, (LayoutStep(report.index_map, box),), report.axis_separators, symbols)
         layouts = [_layout(None, stored, report)]
     return _part(text, _programs([]), layouts=layouts)
 
@@ -177,21 +177,26 @@ def _stored(func: PrimFunc, buffer: Buffer | None, record: LayoutRecord, where: 
         separators = buffer.axis_separators
     elif record.steps:
         # Flattened: the groups are those that the map said.
-        separators = parse_index_map(record.steps[-1].index_map, symbols=symbols).separators
+        separators = record.steps[-1].index_map.separators
     used = tuple(v for v in symbols if _is_named(v.name, record))
     return Stored(record.logical_shape, record.steps, separators, used, where if where is not None else assumed_of_constants(func))
 
 
 def _is_named(name: str, record: LayoutRecord) -> bool:
-    texts = [e for shape in (record.logical_shape, *(s.shape for s in record.steps)) for e in shape if isinstance(e, str)]
-    return any(name in text for text in (*texts, *(step.index_map for step in record.steps)))
+    texts = [e for shape in (record.logical_shape, *(s.shape for s in record.steps)) for e in plain_shape(shape) if isinstance(e, str)]
+    return any(name in text for text in (*texts, *(step.map_text for step in record.steps)))
 
 
 def _layout(
     buffer: Buffer | None, stored: Stored, report: MapReport | None = None, *, name: str = "", refused: bool = False
 ) -> dict[str, Any]:
     steps = [
-        {"index_map": step.index_map, "shape": list(step.shape), "holds": step.contract, "padding": _PADDING[step.padding]}
+        {
+            "index_map": step.map_text,
+            "shape": plain_shape(step.shape),
+            "holds": None if step.contract is None else step.contract.text,
+            "padding": _PADDING[step.padding],
+        }
         for step in stored.steps
     ]
     predicate = report.padding.predicate if report is not None else None
@@ -200,8 +205,8 @@ def _layout(
         "dtype": str(buffer.dtype) if buffer is not None else None,
         "scope": buffer.scope if buffer is not None else None,
         "refused": refused,
-        "logical_shape": list(stored.logical_shape),
-        "physical_shape": list(stored.shape),
+        "logical_shape": plain_shape(stored.logical_shape),
+        "physical_shape": plain_shape(stored.shape),
         "axis_separators": list(stored.separators),
         "steps": steps,
         "predicate": expr_text(predicate, Style.PLAIN) if predicate is not None else None,
@@ -219,13 +224,16 @@ def _refused_layout(transform: TransformLayout, func: PrimFunc) -> Iterator[dict
         return
     if any(extent is None for extent in report.physical_shape):
         return
-    box = tuple(extent_of(extent) for extent in report.physical_shape if extent is not None)
-    blank = LayoutRecord(tuple(extent_of(extent) for extent in buffer.shape))
-    before = layout_records(func).get(buffer.data.name, blank)
+    box = tuple(extent for extent in report.physical_shape if extent is not None)
+    before = layout_records(func).get(buffer.data.name, LayoutRecord(buffer.shape))
+    stored = _stored(func, None, before.with_step(LayoutStep(index_map, box)))
+    layout = _layout(buffer, stored, report, refused=True)
     pad = transform.pad_value
-    record = before.with_step(LayoutStep(transform.index_map, box, "undef" if pad == "T.undef()" else None if pad is None else str(pad)))
-    stored = _stored(func, None, record)
-    yield _layout(buffer, stored, report, refused=True)
+    if pad is not None:
+        # As it was asked for: what was refused may be the pad value.
+        undef = pad == "T.undef()"
+        layout["steps"][-1] |= {"holds": "undef" if undef else str(pad), "padding": _PADDING[Cell.PAD_UNDEF if undef else Cell.PAD_VALUE]}
+    yield layout
 
 
 def _moved(rewrite: Rewrite, where: Expr | None) -> Iterator[dict[str, Any]]:
@@ -237,8 +245,7 @@ def _moved(rewrite: Rewrite, where: Expr | None) -> Iterator[dict[str, Any]]:
         before, after = old.get(cells.old_data), new.get(cells.new_data)
         if before is None or after is None or cells.new_data in known or len(cells.cells.outputs) != after.rank:
             continue
-        step = LayoutStep(index_map_text(cells.cells), tuple(extent_of(extent) for extent in after.shape))
-        record = LayoutRecord(tuple(extent_of(extent) for extent in before.shape), (step,))
+        record = LayoutRecord(before.shape, (LayoutStep(cells.cells, after.shape),))
         yield _layout(after, _stored(rewrite.new, after, record, where))
 
 

@@ -122,7 +122,7 @@ def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
 
 
 def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
-    from layoutproof.ir.map_text import index_map_text
+    from layoutproof.ir.index_map import index_map_text
 
     shape = [expr_text(extent, Style.PLAIN) for extent in report.shape]
     return "check_map", {"index_map": index_map_text(report.index_map), "shape": f"[{', '.join(shape)}]"}

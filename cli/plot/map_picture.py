@@ -15,8 +15,7 @@ from layoutproof.cli.values import names_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables

@@ -8,7 +8,7 @@ from typing import Any
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen.c import ERRORS, FLAGS, CSource
 from layoutproof.lowering.codegen.c_requirements import is_expressible

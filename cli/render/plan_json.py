@@ -16,7 +16,7 @@ from layoutproof.graph.planning.layouts import holding
 from layoutproof.graph.planning.problem import Choice, cost_of
 from layoutproof.graph.signature import signature_of
 from layoutproof.graph.text.printer import step_text
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 
 
 def plan_to_dict(report: PlanReport) -> dict[str, Any]:

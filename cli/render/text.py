@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
 from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.instances import DIVISIONS

@@ -11,7 +11,7 @@ from layoutproof.graph.relaid import NAME
 from layoutproof.graph.signature import shape_of
 from layoutproof.graph.witness import Chain
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pad_value import PadText

@@ -8,7 +8,7 @@ from typing import Any
 
 from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
 from layoutproof.graph.operators.page import tuple_text
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.text import expr_text, literal_float
 

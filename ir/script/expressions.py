@@ -26,6 +26,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BINARY_OPERATORS
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.arguments import did_you_mean, read_integer
 from layoutproof.ir.script.operands import OperandReader
@@ -218,20 +219,6 @@ def dotted_name(node: ast.expr) -> tuple[str, ...] | None:
         node = node.value
     return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else None
 
-
-BINARY_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
-    ast.Add: BinaryOp.ADD,
-    ast.Sub: BinaryOp.SUB,
-    ast.Mult: BinaryOp.MUL,
-    ast.Div: BinaryOp.DIV,
-    ast.FloorDiv: BinaryOp.FLOORDIV,
-    ast.Mod: BinaryOp.FLOORMOD,
-    ast.BitAnd: BinaryOp.BITAND,
-    ast.BitOr: BinaryOp.BITOR,
-    ast.BitXor: BinaryOp.BITXOR,
-    ast.LShift: BinaryOp.SHL,
-    ast.RShift: BinaryOp.SHR,
-}
 
 _COMPARE: Mapping[type[ast.cmpop], CompareOp] = {
     ast.Eq: CompareOp.EQ,

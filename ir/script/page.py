@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from layoutproof.ir.attributes import Attributes, AttrValue
+from layoutproof.ir.attributes import Attributes, AttrValue, MeantValue
 from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.dialect import Dialect
 from layoutproof.ir.dtype import FLOAT32, INT32
@@ -77,6 +77,8 @@ class Page:
                 return "[" + ", ".join(self.attribute(v) for v in value) + "]"
             case Attributes():
                 return self.attributes(value)
+            case MeantValue():
+                return self.attributes(value.plain())
             case float() if value != value or value in (float("inf"), float("-inf")):
                 return f'T.float64("{value}")'
             case IntImm() if value.dtype == INT32:

@@ -17,6 +17,7 @@ from layoutproof.ir.script.attribute_values import read_attributes
 from layoutproof.ir.script.buffers import BUFFER_PARAMETERS, BufferArguments
 from layoutproof.ir.script.expressions import dotted_name
 from layoutproof.ir.script.parsing import Text
+from layoutproof.ir.script.records import with_records
 from layoutproof.ir.script.statements import StatementReader
 from layoutproof.ir.stmt import Block
 
@@ -54,6 +55,7 @@ class PrimFuncReader:
         self.map: dict[Var, Buffer] = {}
         self.allocations: list[Buffer] = []
         self.attrs: Attributes | None = None
+        self.attrs_call: ast.Call | None = None
 
     def read(self) -> PrimFunc:
         """The function. Raises LayoutproofError."""
@@ -69,7 +71,7 @@ class PrimFuncReader:
             body = self.statements.exprs.make(self.node, Block, "root", (), body)
             assert isinstance(body, Block)
             body = replace(body, alloc_buffers=tuple(self.allocations))
-        return self.statements.exprs.make(
+        func = self.statements.exprs.make(
             self._signature(),
             PrimFunc,
             self.node.name,
@@ -79,6 +81,7 @@ class PrimFuncReader:
             self.attrs if self.attrs is not None else Attributes(),
             code=codes.FUNCTIONS,
         )
+        return func if self.attrs_call is None else with_records(func, self.text, self.attrs_call)
 
     def _signature(self) -> ast.AST:
         """The `def` line only, so that a message about a function does not underline all of it."""
@@ -197,6 +200,7 @@ class PrimFuncReader:
             raise self.statements.misplaced(call, "func_attr")
         if self.attrs is not None:
             raise self.text.fail(codes.MISPLACED, "a function has one T.func_attr", call)
+        self.attrs_call = call
         bound = bind(self.text, call, "T.func_attr", ("attrs",), 1)
         self.attrs = read_attributes(self.statements.exprs, bound["attrs"], "T.func_attr")
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import FALSE, Expr, Not, Var
 from layoutproof.ir.index_map import IndexMap, retype
-from layoutproof.ir.layout_record import Cell, Extent, layout_records
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.subst import substitute
 from layoutproof.lowering.layout import padding_predicate
@@ -28,17 +27,12 @@ def elements_of(func: PrimFunc, buffer: Buffer, *, only_elements: bool = False) 
     if not only_elements and all(step.padding is not Cell.PAD_FORBIDDEN for step in record.steps):
         return None
     symbols = constants_of(func)
-    maps = [parse_index_map(step.index_map, symbols=symbols) for step in record.steps]
+    maps = [step.index_map.with_symbols(symbols) for step in record.steps]
     inputs = maps[0].inputs
     outputs: tuple[Expr, ...] = inputs
     for each in maps:
         outputs = each.map_indices(outputs)
-    known = {v.name: v for v in symbols}
-
-    def size(extent: Extent) -> Expr:
-        return parse_integer(str(extent), known)
-
-    shape = tuple(map(size, record.logical_shape))
+    shape = tuple(retype(extent, {v.name: v.dtype for v in symbols}) for extent in record.logical_shape)
     report = check_map(IndexMap(inputs, outputs), shape, assumed_of_constants(func))
     predicate = padding_predicate(buffer, report)
     if predicate == FALSE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes, AttrValue
+from layoutproof.ir.attributes import Attributes, AttrValue, MeantValue
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
 from layoutproof.ir.expr import Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
@@ -166,8 +166,8 @@ def _words(value: AttrValue) -> Iterator[str]:
     """Every name and text in an attribute's value."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Attributes):
-        for key, inner in value.items():
+    elif isinstance(value, Attributes | MeantValue):
+        for key, inner in (value if isinstance(value, Attributes) else value.plain()).items():
             yield key
             yield from _words(inner)
     elif isinstance(value, tuple):

@@ -9,7 +9,7 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.comparing.comparison import BufferLayout
-from layoutproof.lowering.comparing.contracts import Contract
+from layoutproof.lowering.comparing.contracts import Choice
 from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.stated import Source
 from layoutproof.lowering.comparing.trying import Asked, Trial, layouts_of
@@ -128,8 +128,8 @@ def _interface_text(asked: Asked) -> Iterator[str]:
         yield f"{', '.join(kept)} {keeps} the same shape in both programs, unless a layout is given"
 
 
-def _holds(contract: Contract) -> str:
-    return "may not be touched" if contract is None else f"holds {_content(contract)}"
+def _holds(contract: Choice) -> str:
+    return "may not be touched" if contract is None else f"holds {_content(contract.text)}"
 
 
 def _instead(trial: Trial) -> str:

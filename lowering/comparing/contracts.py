@@ -13,48 +13,48 @@ from itertools import islice, product
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Compare, CompareOp, Expr, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef
-from layoutproof.ir.layout_record import UNDEF_CONTRACT
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.folding import fold_constants
-from layoutproof.lowering.pad_value import PadValue
 from layoutproof.verify import codes as claims
 from layoutproof.verify.verdict import Status, Verdict
 
 MOST_CHOICES = 10
 _MOST_CONSTANTS = 3
 
-Contract = str | None
+Choice = Contract | None
 
 
 @dataclass(frozen=True, slots=True)
 class LastStored:
     """What is known of a buffer's padding at the end: a value for all of it, or that nothing writes it."""
 
-    value: str | None = None
+    value: Contract | None = None
     untouched: bool = False
 
 
-def options_of(new: PrimFunc, buffer: Buffer, last: LastStored | None) -> tuple[Contract, ...]:
+def options_of(new: PrimFunc, buffer: Buffer, last: LastStored | None) -> tuple[Choice, ...]:
     """The contracts worth trying for a parameter of `new` with padding, best first. `last` is what its padding ends with, where known."""
-    seen = [_text(value, buffer) for value in _constants(new, buffer)]
-    values = [text for text in dict.fromkeys(seen) if text is not None][:_MOST_CONSTANTS]
+    seen = [_constant(value, buffer) for value in _constants(new, buffer)]
+    values = [contract for contract in dict.fromkeys(seen) if contract is not None][:_MOST_CONSTANTS]
+    undef = Contract.undef(buffer.dtype)
     assumed = list(dict.fromkeys(assumed_contracts(new, buffer)))
-    found: list[Contract]
+    found: list[Choice]
     if buffer.data not in data_written(new.body):
-        found = [*assumed, None, UNDEF_CONTRACT, *values]
+        found = [*assumed, None, undef, *values]
     elif last is None:
-        found = [*assumed, *values, None, UNDEF_CONTRACT]
+        found = [*assumed, *values, None, undef]
     elif last.value is not None:
-        found = [last.value, UNDEF_CONTRACT]
+        found = [last.value, undef]
     else:
-        found = [None, UNDEF_CONTRACT] if last.untouched else [UNDEF_CONTRACT]
+        found = [None, undef] if last.untouched else [undef]
     return tuple(dict.fromkeys(found))
 
 
-def assumed_contracts(func: PrimFunc, buffer: Buffer) -> Iterator[str]:
+def assumed_contracts(func: PrimFunc, buffer: Buffer) -> Iterator[Contract]:
     """The contracts that the program's own assumptions about a buffer state."""
     for node in walk(func.body):
         if not isinstance(node, Assume):
@@ -64,9 +64,9 @@ def assumed_contracts(func: PrimFunc, buffer: Buffer) -> Iterator[str]:
                 continue
             for load, other in ((part.lhs, part.rhs), (part.rhs, part.lhs)):
                 if isinstance(load, BufferLoad) and load.buffer.data == buffer.data:
-                    text = UNDEF_CONTRACT if isinstance(other, Undef) else _text(other, buffer)
-                    if text is not None:
-                        yield text
+                    contract = Contract.undef(buffer.dtype) if isinstance(other, Undef) else _constant(other, buffer)
+                    if contract is not None:
+                        yield contract
 
 
 def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
@@ -76,18 +76,18 @@ def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
             yield from (n for n in walk(store.value) if isinstance(n, FloatImm | IntImm | Limit) and n.dtype == buffer.dtype)
 
 
-def _text(value: Expr, buffer: Buffer) -> str | None:
-    """The canonical text of a constant expression of the buffer's type; None where it is none."""
+def _constant(value: Expr, buffer: Buffer) -> Contract | None:
+    """The contract that padding holds a constant expression of the buffer's type; None where it is none."""
     if value.dtype != buffer.dtype or free_variables(value) or any(isinstance(n, BufferLoad | OpaqueCall | Undef) for n in walk(value)):
         return None
-    return PadValue((), rewrite_bottom_up(value, lambda n: fold_constants(n) if isinstance(n, Expr) else n)).contract
+    return Contract((), rewrite_bottom_up(value, lambda n: fold_constants(n) if isinstance(n, Expr) else n))
 
 
 def last_stored(values: Sequence[Expr | None], buffer: Buffer, untouched: bool) -> LastStored:
     """What padding ends with, from what is known of its parts."""
-    texts = {None if value is None else _text(value, buffer) for value in values}
-    if len(texts) == 1:
-        (only,) = texts
+    found = {None if value is None else _constant(value, buffer) for value in values}
+    if len(found) == 1:
+        (only,) = found
         if only is not None:
             return LastStored(only)
     return LastStored(None, untouched)
@@ -100,7 +100,7 @@ def last_stored(values: Sequence[Expr | None], buffer: Buffer, untouched: bool) 
 class Choosing:
     """One contract for each parameter, chosen anew after each failure: of the buffer that the failure names, else the next of all."""
 
-    options: Mapping[str, tuple[Contract, ...]]
+    options: Mapping[str, tuple[Choice, ...]]
     memories: Mapping[str, str]
     at: dict[str, int] = field(init=False)
     tried: set[tuple[int, ...]] = field(default_factory=set)
@@ -108,11 +108,11 @@ class Choosing:
     def __post_init__(self) -> None:
         self.at = dict.fromkeys(self.options, 0)
 
-    def first(self) -> dict[str, Contract]:
+    def first(self) -> dict[str, Choice]:
         """What is tried first."""
         return self._taken(self.at)
 
-    def next(self, verdicts: Sequence[Verdict]) -> dict[str, Contract] | None:
+    def next(self, verdicts: Sequence[Verdict]) -> dict[str, Choice] | None:
         """What is tried after these verdicts; None where enough was."""
         if len(self.tried) >= MOST_CHOICES:
             return None
@@ -125,7 +125,7 @@ class Choosing:
                 return self._taken(dict(zip(self.options, choice, strict=True)))
         return None
 
-    def _taken(self, at: dict[str, int]) -> dict[str, Contract]:
+    def _taken(self, at: dict[str, int]) -> dict[str, Choice]:
         self.at = at
         self.tried.add(tuple(at.values()))
         return {name: self.options[name][k] for name, k in at.items()}

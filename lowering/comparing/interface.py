@@ -173,7 +173,7 @@ def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
     records = layout_records(func)
     if records:
         kept = renamed.records(records)
-        attrs = attrs.with_value(LAYOUT, Attributes({name: record.to_attribute() for name, record in kept.items()}))
+        attrs = attrs.with_value(LAYOUT, Attributes(kept))
     assumed = [key for key in NOALIAS if attrs.get(key) in (True, 1)]
     if assumed and not old.noalias:
         # Callers of the old program promised no such thing, so it is asked of them, as where a pass needs it.

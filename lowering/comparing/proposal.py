@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import FALSE, Expr
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, LayoutStep, extent_of, layout_records, with_record
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.lowering.comparing.contracts import assumed_contracts
+from layoutproof.lowering.comparing.contracts import Choice, assumed_contracts
 from layoutproof.lowering.comparing.stated import Source, Term
 from layoutproof.lowering.effects import data_written
-from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.layout import padding_of
 from layoutproof.lowering.pad_stage import with_assume_stage
-from layoutproof.lowering.pad_value import read_pad_value
-from layoutproof.lowering.scopes import constants_of
 
 Contract = str | None
 
@@ -54,7 +50,7 @@ class Moved:
 
 
 def proposal(
-    old: PrimFunc, new: PrimFunc, moved: Sequence[Moved], contracts: Mapping[str, Contract], instances: Sequence[InstanceMap]
+    old: PrimFunc, new: PrimFunc, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap]
 ) -> Rewrite:
     """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under these contracts.
 
@@ -73,25 +69,24 @@ def proposal(
     return Rewrite(old, new, witness)
 
 
-def _recorded(old: PrimFunc, new: PrimFunc, place: Moved, contract: Contract) -> PrimFunc:
+def _recorded(old: PrimFunc, new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
     term = place.term
     if term.source is Source.RECORDED:
         return new
     contract = term.pad if term.pad_given else contract
     contract = None if place.padding == FALSE else contract
     data = term.new.data.name
-    record = layout_records(old).get(data, LayoutRecord(tuple(extent_of(e) for e in term.old.shape)))
-    step = LayoutStep(index_map_text(place.index_map), tuple(extent_of(e) for e in term.new.shape), contract)
+    record = layout_records(old).get(data, LayoutRecord(term.old.shape))
+    step = LayoutStep(place.index_map, term.new.shape, contract)
     new = replace(new, attrs=with_record(new, data, record.with_step(step)))
-    return _assuming(old, new, place, contract)
+    return _assuming(new, place, contract)
 
 
-def _assuming(old: PrimFunc, new: PrimFunc, place: Moved, contract: Contract) -> PrimFunc:
+def _assuming(new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
     """The program, told what its input's padding holds where it does not say so itself."""
     buffer = place.term.new
-    if contract is None or contract == UNDEF_CONTRACT or place.padding is None or buffer.dtype.lanes > 1:
+    if contract is None or contract.is_undef or place.padding is None or buffer.dtype.lanes > 1:
         return new
     if buffer.data in data_written(new.body) or any(True for _ in assumed_contracts(new, buffer)):
         return new
-    value = read_pad_value(contract, buffer, all_buffers(new), constants_of(old))
-    return new if value is None else with_assume_stage(new, padding_of(new, buffer, place.padding, value))
+    return with_assume_stage(new, padding_of(new, buffer, place.padding, contract))

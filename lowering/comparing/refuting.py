@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 
-from layoutproof.ir.layout_record import UNDEF_CONTRACT
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.rewrite import InstanceMap
-from layoutproof.lowering.comparing.contracts import Contract, assumed_contracts, options_of
+from layoutproof.lowering.comparing.contracts import Choice, assumed_contracts, options_of
 from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.trying import Asked, Trial, checked, last_values
 from layoutproof.lowering.effects import data_written
@@ -31,15 +31,15 @@ def refuted(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMa
     return found
 
 
-def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Iterator[dict[str, Contract]]:
+def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Iterator[dict[str, Choice]]:
     written, last = data_written(asked.new.body), last_values(asked, moved, instances)
-    lists: dict[str, tuple[Contract, ...]] = {}
+    lists: dict[str, tuple[Choice, ...]] = {}
     for place in moved:
         buffer = place.term.new
         if place.is_open and buffer.data in written:
             # A contract of what is written asks something of the new program; the one that it keeps, or none, is no reason to differ.
             value = last[place.name].value if place.name in last else None
-            lists[place.name] = (value if value is not None else UNDEF_CONTRACT,)
+            lists[place.name] = (value if value is not None else Contract.undef(buffer.dtype),)
         elif place.is_open:
             stated = tuple(dict.fromkeys(assumed_contracts(asked.new, buffer)))
             if len(stated) > 1:

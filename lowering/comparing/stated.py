@@ -10,10 +10,10 @@ from typing import Any
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.expr import FALSE, Expr
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, plain_shape
 from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.arguments import did_you_mean
 from layoutproof.ir.visit import free_variables
@@ -44,7 +44,7 @@ class Term:
     """How one parameter lies in the new program. `old` and `new` are its buffer in both, over the same names.
 
     `index_map` leads from the old cells to the new ones; None where they are kept, or not known. `steps` are those of the record that the
-    new program has beyond the old one's. `pad` is the contract that was given, in canonical text, where `pad_given`.
+    new program has beyond the old one's. `pad` is the contract that was given, where `pad_given`.
     """
 
     old: Buffer
@@ -52,7 +52,7 @@ class Term:
     source: Source
     index_map: IndexMap | None = None
     steps: tuple[LayoutStep, ...] = ()
-    pad: str | None = None
+    pad: Contract | None = None
     pad_given: bool = False
 
 
@@ -157,8 +157,8 @@ def _placed(
     steps = _added(before, kept, longer)
     if steps:
         composed = _composed(before, steps, old)
-        if given is not None and [index_map_text(given)] != [step.index_map for step in steps]:
-            stated = " and then ".join(f"`{step.index_map}`" for step in steps)
+        if given is not None and [index_map_text(given)] != [step.map_text for step in steps]:
+            stated = " and then ".join(f"`{step.map_text}`" for step in steps)
             message = f"layouts: the program after says itself how {before.name} lies, {stated}, which is not `{index_map_text(given)}`"
             raise error(codes.COMPARED_RECORD, message, after.span, help="leave one of the two out")
         return Term(before, after, Source.RECORDED, composed, steps)
@@ -175,16 +175,16 @@ def _added(before: Buffer, kept: LayoutRecord | None, longer: LayoutRecord | Non
     if longer is None or not longer.steps or longer == kept:
         return ()
     done = kept.steps if kept is not None else ()
-    logical = kept.logical_shape if kept is not None else tuple(extent_of(e) for e in before.shape)
+    logical = kept.logical_shape if kept is not None else LayoutRecord(before.shape).shape
     if longer.logical_shape == logical and longer.steps[: len(done)] == done:
         return longer.steps[len(done) :]
-    began = f"[{', '.join(map(str, longer.logical_shape))}]"
+    began = f"[{', '.join(map(str, plain_shape(longer.logical_shape)))}]"
     message = f"the layout record of {before.name} in the program after begins with shape {began}"
     raise error(codes.COMPARED_RECORD, f"{message}, and does not go on from what it was before, {shape_text(before.shape)}", before.span)
 
 
 def _composed(before: Buffer, steps: Sequence[LayoutStep], old: PrimFunc) -> IndexMap:
-    maps = [parse_index_map(step.index_map, symbols=constants_of(old)) for step in steps]
+    maps = [step.index_map.with_symbols(constants_of(old)) for step in steps]
     first, *others = maps
     if len(first.inputs) != before.rank:
         takes = counted(len(first.inputs), "index", "indices")
@@ -205,9 +205,8 @@ def _padded(old: PrimFunc, new: PrimFunc, term: Term, pads: Mapping[str, Any]) -
         raise error(codes.COMPARED_LAYOUT, message, help=f"where its cells do move, give its layout too: layouts={{{name!r}: ...}}")
     pad = pad_text(pads[name], term.new.rank, term.new.dtype)
     value = read_pad_value(pad, term.new, all_buffers(new), constants_of(old))
-    contract = value.contract if value is not None else None
-    if term.source is Source.RECORDED and any(step.contract != contract for step in term.steps[-1:]):
+    if term.source is Source.RECORDED and any(step.contract != value for step in term.steps[-1:]):
         stated = term.steps[-1].contract
-        message = f"pads: the program after says itself that padding of {name} holds {stated}, which is not {contract}"
+        message = f"pads: the program after says itself that padding of {name} holds {stated}, which is not {value}"
         raise error(codes.COMPARED_RECORD, message, term.new.span, help="leave one of the two out")
-    return Term(term.old, term.new, term.source, term.index_map, term.steps, contract, True)
+    return Term(term.old, term.new, term.source, term.index_map, term.steps, value, True)

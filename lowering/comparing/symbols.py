@@ -8,8 +8,8 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE, Kind
 from layoutproof.ir.expr import Cast, Expr, IntImm, Var
+from layoutproof.ir.index_map import retype
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
-from layoutproof.ir.map_text import parse_integer
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
@@ -83,8 +83,8 @@ def _places(old: PrimFunc, new: PrimFunc, before: Buffer, after: Buffer, boxes: 
 
 def logical_shape(func: PrimFunc, record: LayoutRecord) -> tuple[Expr, ...]:
     """The shape that a record begins with, over the function's own symbols."""
-    known = [*symbols_of(func), *(p for p in func.params if p.dtype.is_integer)]
-    return tuple(IntImm(e) if isinstance(e, int) else parse_integer(e, known) for e in record.logical_shape)
+    types = {v.name: v.dtype for v in (*symbols_of(func), *func.params)}
+    return tuple(retype(extent, types) for extent in record.logical_shape)
 
 
 def same_extents(first: Sequence[Expr], second: Sequence[Expr]) -> bool:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.expr import Expr, logical_and
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.lowering.comparing.comparison import PRIMITIVE, BufferLayout
-from layoutproof.lowering.comparing.contracts import ABOUT_PADDING, Choosing, Contract, LastStored, options_of
+from layoutproof.lowering.comparing.contracts import ABOUT_PADDING, Choice, Choosing, LastStored, options_of
 from layoutproof.lowering.comparing.proposal import Moved, proposal
 from layoutproof.lowering.comparing.stated import Source, Term, padding_under
 from layoutproof.lowering.effects import data_written
@@ -85,7 +84,7 @@ class Trial:
     rewrite: Rewrite
     verdicts: tuple[Verdict, ...]
     moved: tuple[Moved, ...]
-    contracts: Mapping[str, Contract]
+    contracts: Mapping[str, Choice]
 
     @property
     def status(self) -> Status:
@@ -108,7 +107,7 @@ class Trial:
         order = (Status.PROVED, Status.VACUOUS, Status.UNKNOWN, Status.REFUTED)
         return order.index(self.status), len(self.licences), sum(v.status is not Status.PROVED for v in self.verdicts)
 
-    def contract(self, place: Moved) -> Contract:
+    def contract(self, place: Moved) -> Choice:
         """What the padding of a parameter is said to hold."""
         if place.term.source is Source.RECORDED:
             return next((step.contract for step in reversed(place.term.steps) if step.contract is not None), None)
@@ -117,9 +116,7 @@ class Trial:
         return place.term.pad if place.has_padding else None
 
 
-def checked(
-    asked: Asked, moved: Sequence[Moved], contracts: Mapping[str, Contract], instances: Sequence[InstanceMap], search: bool
-) -> Trial:
+def checked(asked: Asked, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap], search: bool) -> Trial:
     """One rewrite, and what the checker says of it, with a search for a counterexample or without."""
     rewrite = proposal(asked.old, asked.new, moved, contracts, instances)
     layouts = [layout.to_dict() for layout in layouts_of(asked, Trial(rewrite, (), tuple(moved), contracts))]
@@ -132,7 +129,7 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
     last = last_values(asked, moved, instances)
     options = {place.name: options_of(asked.new, place.term.new, last.get(place.name)) for place in moved if place.is_open}
     choosing = Choosing(options, {place.name: place.term.new.data.name for place in moved})
-    contracts: dict[str, Contract] | None = choosing.first()
+    contracts: dict[str, Choice] | None = choosing.first()
     best: Trial | None = None
     more = MORE_FOR_FEWER_LICENCES
     while contracts is not None:
@@ -187,12 +184,11 @@ def layouts_of(asked: Asked, trial: Trial) -> tuple[BufferLayout, ...]:
     for place in trial.moved:
         recorded = place.term.source is Source.RECORDED
         given = recorded or place.term.source is Source.GIVEN
-        text = _map_text(place.index_map, place.term)
-        found.append(
-            BufferLayout(place.name, asked.stored_as[place.name], text, trial.contract(place), given, recorded or place.term.pad_given)
-        )
+        text, contract = _map_text(place.index_map, place.term), trial.contract(place)
+        pad = None if contract is None else contract.text
+        found.append(BufferLayout(place.name, asked.stored_as[place.name], text, pad, given, recorded or place.term.pad_given))
     return tuple(found)
 
 
 def _map_text(index_map: IndexMap, term: Term) -> str:
-    return term.steps[0].index_map if len(term.steps) == 1 else index_map_text(index_map)
+    return term.steps[0].map_text if len(term.steps) == 1 else index_map_text(index_map)

@@ -10,8 +10,8 @@ from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
 from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, const, equal, is_zero, widen
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, For, ForKind, IterKind, IterVar

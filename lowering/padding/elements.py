@@ -6,14 +6,13 @@ guard; the checker proves what follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import FALSE, TRUE, Expr, Not, Var, const, equal
 from layoutproof.ir.index_map import IndexMap, retype
-from layoutproof.ir.layout_record import Extent, LayoutRecord, extent_of, layout_records
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Evaluate, For, ForKind
 from layoutproof.ir.subst import substitute
@@ -46,7 +45,7 @@ class Elements:
             if record is None:
                 self._found[buffer] = self._stated(buffer)
             else:
-                fits = tuple(extent_of(e) for e in buffer.shape) == record.shape
+                fits = LayoutRecord(buffer.shape).shape == record.shape
                 self._found[buffer] = self._of(buffer, record) if fits else None
         return self._found[buffer]
 
@@ -72,8 +71,7 @@ class Elements:
         composed = composed_map(record, symbols)
         if composed is None:
             return ()
-        known = {v.name: v for v in symbols}
-        shape = [_extent(e, known) for e in record.logical_shape]
+        shape = [retype(extent, {v.name: v.dtype for v in symbols}) for extent in record.logical_shape]
         found = self._turned(buffer, composed, shape)
         if found is None:
             found = self._counted_out(buffer, composed, shape)
@@ -141,10 +139,6 @@ def composed_map(record: LayoutRecord, symbols: Sequence[Var]) -> IndexMap | Non
     """All steps of a record as one map, from elements to cells of the last box; None where there is no step."""
     composed: IndexMap | None = None
     for step in record.steps:
-        index_map = parse_index_map(step.index_map, symbols=symbols)
+        index_map = step.index_map.with_symbols(symbols)
         composed = index_map if composed is None else index_map.compose(composed)
     return composed
-
-
-def _extent(extent: Extent, symbols: Mapping[str, Var]) -> Expr:
-    return const(extent) if isinstance(extent, int) else parse_integer(extent, dict(symbols))

@@ -17,8 +17,7 @@ from itertools import count, islice
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, counted
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
@@ -37,7 +36,7 @@ from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.pairing import Link, function_between
 from layoutproof.verify.isl.proposing_layouts import is_inside
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.maps import prove_injective
+from layoutproof.verify.map_report import prove_injective
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.statements import NotModelled
 from layoutproof.verify.verdict import Status

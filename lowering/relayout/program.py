@@ -15,10 +15,10 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Var, const
-from layoutproof.ir.index_map import IndexMap, retype
+from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import index_map_text, parse_condition
+from layoutproof.ir.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, ForKind, IterKind, IterVar, Stmt, seq
 from layoutproof.ir.subst import substitute
@@ -27,7 +27,7 @@ from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.pad_value import pad_text, read_pad_value
 from layoutproof.verify.maps import check_map
-from layoutproof.verify.problem import MapLike, ShapeLike
+from layoutproof.verify.questions import MapLike, ShapeLike
 from layoutproof.verify.report import MapReport
 from layoutproof.verify.verdict import Status
 

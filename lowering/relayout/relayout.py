@@ -9,7 +9,7 @@ from layoutproof.lowering.relayout.plan import schedule_copy
 from layoutproof.lowering.relayout.program import Relayout, plain_program, read_relayout
 from layoutproof.lowering.runtime.build import CKernel
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.problem import MapLike, ShapeLike
+from layoutproof.verify.questions import MapLike, ShapeLike
 from layoutproof.verify.report import MapReport
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables

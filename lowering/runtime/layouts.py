@@ -14,9 +14,8 @@ import numpy.typing as npt
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.intrinsics import Undef
-from layoutproof.ir.map_text import index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.runtime.arrays import Array, lane_shape, poison

@@ -11,8 +11,8 @@ from typing import Any
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk

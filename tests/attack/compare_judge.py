@@ -22,12 +22,13 @@ from layoutproof.ir.expr import FloatImm, IntImm, Var
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.filling import Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, LayoutStep, extent_of, layout_records, with_record
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, stores_in
 from layoutproof.lowering.pad_value import read_pad_value
+from layoutproof.lowering.scopes import constants_of
 from tests.attack.contracts import Arrays, satisfy
 
 EXTENTS = (1, 2, 3, 5, 7, 8, 9, 13)
@@ -79,22 +80,19 @@ def _with_records(before: PrimFunc, after: PrimFunc, names: Mapping[str, str], l
         new = there[names[buffer.name]]
         if buffer.name in laid and new.data.name not in layout_records(after):
             said = laid[buffer.name]
-            step = LayoutStep(said.index_map, tuple(map(extent_of, new.shape)), _canonical(said.contract, new))
-            record = LayoutRecord(tuple(map(extent_of, buffer.shape)), (step,))
+            step = LayoutStep(parse_index_map(said.index_map, symbols=constants_of(before)), new.shape, _contract(said.contract, new))
+            record = LayoutRecord(buffer.shape, (step,))
             after = replace(after, attrs=with_record(after, new.data.name, record))
     return after
 
 
-def _canonical(contract: str | None, buffer: Buffer) -> str | None:
-    if contract == UNDEF_CONTRACT:
-        return contract
-    pad = read_pad_value(contract, buffer, (), ())
-    return None if pad is None else pad.contract
+def _contract(contract: str | None, buffer: Buffer) -> Contract | None:
+    return Contract.undef(buffer.dtype) if contract == "undef" else read_pad_value(contract, buffer, (), ())
 
 
 def pad_number(contract: str | None, buffer: Buffer) -> Any:
     """The number that a contract promises; None where it promises none. Raises ValueError for one that depends on the place."""
-    pad = read_pad_value(contract, buffer, (), ()) if contract != UNDEF_CONTRACT else None
+    pad = read_pad_value(contract, buffer, (), ()) if contract != "undef" else None
     if pad is None or pad.is_undef:
         return None
     if not isinstance(pad.value, FloatImm | IntImm):

@@ -13,10 +13,10 @@ from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform
 from layoutproof.graph.proving import moved_by
 from layoutproof.graph.roots import rooted, roots_of
 from layoutproof.graph.witness import Chain, GraphRewrite, Interface, Place
+from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import const
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import LayoutRecord, layout_records, with_record
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.layout_record import Contract, LayoutRecord, layout_records, with_record
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.verify.certificate.certificate import StepRecord
@@ -369,17 +369,12 @@ def record_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) 
         return None
     name, record = chance.choice(list(records.items()))
     end = record.steps[-1]
-    dtype = (
-        next(buffer.dtype for buffer in func.buffers if buffer.data.name == name)
-        if any(b.data.name == name for b in func.buffers)
-        else None
-    )
-    numbers = ("T.float32(0.0)", "T.float32(1.0)", "T.float32(-0.0)") if dtype is not None and str(dtype) == "float32" else ("0", "1")
-    index_map = parse_index_map(end.index_map)
+    dtype = next((buffer.dtype for buffer in func.buffers if buffer.data.name == name), INT32)
+    numbers = [Contract((), const(value, dtype)) for value in ((0.0, 1.0, -0.0) if dtype == FLOAT32 else (0, 1))]
     step = chance.choice(
         (
-            replace(end, index_map=index_map_text(_shuffled(index_map, chance))),
-            replace(end, contract=chance.choice((None, "undef", *numbers))),
+            replace(end, index_map=_shuffled(end.index_map, chance)),
+            replace(end, contract=chance.choice((None, Contract.undef(dtype), *numbers))),
             replace(end, contract=chance.choice(numbers)),
         )
     )

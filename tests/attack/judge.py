@@ -28,7 +28,6 @@ from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.visit import free_variables, stores_in, walk
-from layoutproof.lowering.pad_value import read_pad_value
 from tests.attack.contracts import Arrays, satisfy
 
 MODES = ("tame", "small", "special", "special", "negative", "minus zero", "extreme", "index", "denormal", "ones", "nan last", "index")
@@ -155,7 +154,7 @@ def _trial(
 
 def _is_open(func: PrimFunc) -> bool:
     records = layout_records(func).values()
-    return any(isinstance(n, Undef) for n in walk(func.body)) or any(s.contract == "undef" for r in records for s in r.steps)
+    return any(isinstance(n, Undef) for n in walk(func.body)) or any(s.padding is Cell.PAD_UNDEF for r in records for s in r.steps)
 
 
 def _sizes(func: PrimFunc) -> list[Var]:
@@ -269,7 +268,7 @@ def _constant_contracts(func: PrimFunc, symbols: Mapping[str, int]) -> list[tupl
     for buffer in func.buffers:
         record = layout_records(func).get(buffer.data.name)
         for step in record.steps if record is not None else ():
-            pad = read_pad_value(step.contract, buffer, (), ()) if step.contract not in (None, "undef") else None
+            pad = step.contract
             if record is None or pad is None or not isinstance(pad.value, FloatImm | IntImm):
                 continue
             alone = replace(record, steps=tuple(s if s is step else replace(s, contract=None) for s in record.steps))

@@ -12,11 +12,9 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.expr import Expr, IntImm, Logical, LogicalOp, Not, Var, const, equal, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, ForKind, IfThenElse, Stmt
-from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import map_expressions
 from tests.attack.nests import Loop, Nest, Program, Store
 
@@ -85,15 +83,13 @@ def _parameter(program: Program, old: Buffer, new: Buffer, plan: Mapped, pad: Ex
     if plan.padding is not None and pad is not None:
         stage = _stage(new, plan, pad, written)
         stages = [*stages, stage] if written else [stage, *stages]
-    contract = None if pad is None else "undef" if isinstance(pad, Undef) else expr_text(pad)
-    step = LayoutStep(index_map_text(plan.index_map), tuple(extent_of(e) for e in plan.shape), contract)
-    record = LayoutRecord(tuple(extent_of(e) for e in old.shape), (step,))
+    record = LayoutRecord(old.shape, (LayoutStep(plan.index_map, plan.shape, None if pad is None else Contract((), pad)),))
     return replace(
         program,
         nests=tuple(stages),
         params=tuple(new if b == old else b for b in program.params),
         interface=(*program.interface, old.name),
-        records=program.records.with_value(old.data.name, record.to_attribute()),
+        records=program.records.with_value(old.data.name, record),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.graph.nets import arrays_for, filled, running_example
+from tests.records import read_record
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
@@ -22,7 +23,7 @@ from layoutproof.ir.dtype import FLOAT16, FLOAT32, INT64
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, with_record
+from layoutproof.ir.layout_record import with_record
 from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
@@ -146,7 +147,7 @@ def turned(declared: bool) -> GraphRewrite:
     assert isinstance(call, Call)
     old = replace(call.function, name=NAME)
     data = old.buffers[1].data.name
-    record = LayoutRecord((8,), (LayoutStep("lambda i: [7 - i]", (8,)),))
+    record = read_record((8,), ("lambda i: [7 - i]", (8,), None))
     new = replace(old, attrs=with_record(old, data, record))
     witness = Witness((InstanceMap(0, 0, AS_IT_IS),), changes_interface=("Y",) if declared else ())
     chain = Chain(old, (StepRecord("split", {}, Rewrite(old, new, witness), None, frozenset()),))

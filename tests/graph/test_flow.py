@@ -17,7 +17,8 @@ from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
 from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.relaid import relaid
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.verdict import Status

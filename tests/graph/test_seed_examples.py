@@ -16,7 +16,8 @@ from layoutproof.graph.recognise import operators_of
 from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import is_frozen, shape_of
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load_module, loads
 from layoutproof.verify.verdict import Status

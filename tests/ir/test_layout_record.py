@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.records import read_record, read_step
 from tests.running import fault, program, result
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -21,7 +22,7 @@ FOURS = "lambda i: [i // 4, i % 4]"
 
 def record(contract: str | None) -> LayoutRecord:
     """14 elements in rows of 4."""
-    return LayoutRecord((14,), (LayoutStep(FOURS, (4, 4), contract),))
+    return read_record((14,), (FOURS, (4, 4), contract))
 
 
 @pytest.mark.parametrize(("contract", "cell"), [(None, X), ("undef", U), ("T.float32(0)", V)])
@@ -34,7 +35,7 @@ def test_padding_has_the_contract_of_its_step(contract: str | None, cell: Cell) 
 
 def test_each_cell_obeys_the_step_that_introduced_it() -> None:
     """After two steps the padding of the first keeps its contract where the second moves it."""
-    twice = record("undef").with_step(LayoutStep("lambda i, j: [j, i // 3, i % 3]", (4, 2, 3), None))
+    twice = record("undef").with_step(read_step("lambda i, j: [j, i // 3, i % 3]", (4, 2, 3), None))
     cells = cells_of(twice, {})
     expected = np.full((4, 2, 3), X, np.uint8)
     for i in range(4):
@@ -45,7 +46,7 @@ def test_each_cell_obeys_the_step_that_introduced_it() -> None:
 
 def test_symbolic_extents() -> None:
     """Extents may be texts over the function's symbols."""
-    symbolic = LayoutRecord(("n",), (LayoutStep(FOURS, ("(n + 3) // 4", 4), None),))
+    symbolic = read_record(("n",), (FOURS, ("(n + 3) // 4", 4), None), symbols=("n",))
     for n in (1, 4, 6, 14):
         cells = cells_of(symbolic, {"n": n})
         assert cells.shape == ((n + 3) // 4, 4)
@@ -54,23 +55,23 @@ def test_symbolic_extents() -> None:
 
 def test_symbol_in_the_map() -> None:
     """An index map may use a symbol of the shape."""
-    reverse = LayoutRecord(("n",), (LayoutStep("lambda i: [n - i]", ("n + 1",), None),))
+    reverse = read_record(("n",), ("lambda i: [n - i]", ("n + 1",), None), symbols=("n",))
     assert cells_of(reverse, {"n": 3}).tolist() == [X, L, L, L]
 
 
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        (LayoutStep(FOURS, (3, 4)), "leaves the box"),
-        (LayoutStep("lambda i: [i // 2]", (7,)), "not injective"),
-        (LayoutStep("lambda i, j: [i, j]", (14, 1)), "does not lead from 1"),
-        (LayoutStep(FOURS, (16,)), "to 1 axis"),
+        (read_step(FOURS, (3, 4)), "leaves the box"),
+        (read_step("lambda i: [i // 2]", (7,)), "not injective"),
+        (read_step("lambda i, j: [i, j]", (14, 1)), "does not lead from 1"),
+        (read_step(FOURS, (16,)), "to 1 axis"),
     ],
 )
 def test_a_step_that_cannot_be(step: LayoutStep, message: str) -> None:
     """A record that contradicts itself is an error that says why."""
     with pytest.raises(LayoutproofError, match=message):
-        cells_of(LayoutRecord((14,), (step,)), {})
+        cells_of(read_record((14,)).with_step(step), {})
 
 
 COPY = """

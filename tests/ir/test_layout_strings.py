@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_strings import layout_map, parse_layout
-from layoutproof.ir.map_text import index_map_text
 
 
 @pytest.mark.parametrize(

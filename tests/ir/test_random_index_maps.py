@@ -14,8 +14,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
 
 FIRSTS = range(0, 600, 200)
@@ -98,3 +98,13 @@ def test_composition_is_one_after_the_other(first: int) -> None:
         composed = outer.compose(index_map)
         assert composed.inputs == index_map.inputs
         assert composed.evaluate(index) == (3 * image[0] + 1, 5), true.text
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+def test_a_map_without_widths_is_what_its_text_is_read_as(first: int) -> None:
+    """A map whose indices are 64 bits wide is, narrowed, the one that its plain text says, and keeps that text."""
+    for index_map, true in drawn(first):
+        wide = index_map.map_indices([Var(v.name, INT64) for v in index_map.inputs])
+        given = IndexMap(tuple(Var(v.name, INT64) for v in index_map.inputs), wide, index_map.separators)
+        assert given.narrowed() == parse_index_map(index_map_text(given)), true.text
+        assert index_map_text(given.narrowed().narrowed()) == index_map_text(given.narrowed()), true.text

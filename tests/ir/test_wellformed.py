@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.records import read_record
 
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range, make_buffer
@@ -72,7 +73,7 @@ def attributed(name: str, value: object) -> PrimFunc:
 
 VI, VK = Var("vi"), Var("vk")
 SR = (IterKind.SPATIAL, IterKind.REDUCE)
-RECORD = {"logical_shape": [3], "steps": [{"index_map": "lambda i: [i]", "shape": [4], "contract": None}]}
+RECORD = read_record((3,), ("lambda i: [i]", (4,), None))
 
 BROKEN: list[tuple[str, PrimFunc]] = [
     ("LP150", function(loop(ROW, loop(ROW, store(ROW))))),

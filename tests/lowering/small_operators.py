@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Var
 from layoutproof.ir.interp import run
-from layoutproof.ir.layout_record import Extent, layout_records
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.layout_record import extents_for, layout_records
 from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
@@ -78,12 +76,6 @@ def inputs_of(func: PrimFunc, seed: int = 0, symbols: Mapping[str, int] | None =
     return arrays
 
 
-def box_of(shape: tuple[Extent, ...], symbols: Mapping[str, int]) -> tuple[int, ...]:
-    """A box of a layout record in numbers."""
-    names = {name: Var(name) for name in symbols}
-    return tuple(e if isinstance(e, int) else int(evaluate(parse_integer(e, names), symbols)) for e in shape)
-
-
 def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence[Any]], symbols: Mapping[str, int] | None = None) -> Arrays:
     """The arrays that a re-laid function takes: `pads` gives, by buffer, the fill of each transform's padding (0 where it gives none)."""
     known = symbols if symbols is not None else {}
@@ -94,10 +86,10 @@ def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence
         record = records.get(buffer.data.name)
         for number, step in enumerate(record.steps if record is not None else ()):
             fills = pads.get(buffer.name, [])
-            shape = box_of(step.shape, known)
+            shape = extents_for(step.shape, known)
             fill = fills[number] if number < len(fills) else 0
             # Where there is no element, there is nothing to map, and all is padding.
-            mapped = parse_index_map(step.index_map).map_array(array, shape, fill=fill) if array.size else np.full(shape, fill, array.dtype)
+            mapped = step.index_map.map_array(array, shape, fill=fill) if array.size else np.full(shape, fill, array.dtype)
             array = mapped
         arrays[buffer.name] = array
     return arrays
@@ -114,10 +106,10 @@ def logical_outputs(
         array = physical[buffer.name]
         record = records.get(buffer.data.name)
         if record is not None:
-            before = [shapes[buffer.name], *(box_of(s.shape, known) for s in record.steps[:-1])]
+            before = [shapes[buffer.name], *(extents_for(s.shape, known) for s in record.steps[:-1])]
             for step, shape in reversed(list(zip(record.steps, before, strict=True))):
                 empty = 0 in shape
-                array = np.zeros(shape, array.dtype) if empty else parse_index_map(step.index_map).unmap_array(array, shape)
+                array = np.zeros(shape, array.dtype) if empty else step.index_map.unmap_array(array, shape)
         arrays[buffer.name] = array
     return arrays
 

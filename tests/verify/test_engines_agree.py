@@ -19,7 +19,8 @@ from layoutproof.verify.answer import Answer
 from layoutproof.verify.box import physical_box
 from layoutproof.verify.component import by_enumeration, by_structure
 from layoutproof.verify.fallback import by_bits, by_isl, by_z3
-from layoutproof.verify.maps import check_map, make_parts
+from layoutproof.verify.map_report import make_parts
+from layoutproof.verify.maps import check_map
 from layoutproof.verify.part import Part
 from layoutproof.verify.problem import make_problem
 from layoutproof.verify.verdict import Status

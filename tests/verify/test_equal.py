@@ -6,7 +6,15 @@ import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.questions import read_question
+from layoutproof.verify.verdict import Status, Verdict
+
+
+def prove_same(first: str, second: str, shape: tuple[int | str, ...]) -> Verdict:
+    """The verdict on two maps that are given as texts."""
+    maps = (read_question(text, shape) for text in (first, second))
+    (a, extents, _), (b, _, _) = maps
+    return prove_equal_maps(a, b, extents)
 
 
 @pytest.mark.parametrize(
@@ -23,17 +31,17 @@ from layoutproof.verify.verdict import Status
 )
 def test_equal_maps_are_proved_equal(first: str, second: str, shape: tuple[int | str, ...], engine: str) -> None:
     """Each engine in its turn; names of inputs do not matter."""
-    verdict = prove_equal_maps(first, second, shape)
+    verdict = prove_same(first, second, shape)
     assert verdict.status is Status.PROVED
     assert verdict.engine == engine
 
 
 def test_different_maps_are_refuted_at_an_index() -> None:
     """The counterexample names the index, both images and, for symbolic shapes, the symbols."""
-    verdict = prove_equal_maps("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (14,))
+    verdict = prove_same("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (14,))
     assert verdict.counterexample == {"index": [4], "first": [1, 0], "second": [1, 4]}
-    assert prove_equal_maps("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (4,)).status is Status.PROVED
-    verdict = prove_equal_maps("lambda i: [i % n]", "lambda i: [i % 4]", ("n",))
+    assert prove_same("lambda i: [i//4, i%4]", "lambda i: [i//4, i%8]", (4,)).status is Status.PROVED
+    verdict = prove_same("lambda i: [i % n]", "lambda i: [i % 4]", ("n",))
     assert verdict.status is Status.REFUTED and verdict.counterexample is not None
     n, (i,) = verdict.counterexample["symbols"]["n"], verdict.counterexample["index"]
     assert i % n != i % 4 and 0 <= i < n
@@ -42,6 +50,6 @@ def test_different_maps_are_refuted_at_an_index() -> None:
 def test_bad_questions_are_refused() -> None:
     """Maps of different ranks, and maps that divide by zero, are errors."""
     with pytest.raises(LayoutproofError, match="1 and 2 axes"):
-        prove_equal_maps("lambda i: [i]", "lambda i: [i, i]", (4,))
+        prove_same("lambda i: [i]", "lambda i: [i, i]", (4,))
     with pytest.raises(LayoutproofError, match="divides by zero"):
-        prove_equal_maps("lambda i: [8 // (i - 2)]", "lambda i: [8 // (i - 2)]", (4,))
+        prove_same("lambda i: [8 // (i - 2)]", "lambda i: [8 // (i - 2)]", (4,))

@@ -15,6 +15,7 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import walk
 from layoutproof.verify.problem import make_problem
+from layoutproof.verify.questions import read_question
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
 from layoutproof.verify.smt.session import Answer, Query, prove_unsatisfiable
 from layoutproof.verify.symbolic import prove_injective_by_z3
@@ -82,9 +83,9 @@ def test_what_is_not_index_arithmetic_is_named() -> None:
 
 def test_products_of_symbols_are_proved_injective() -> None:
     """The non-linear engine alone proves the mixed-radix map, and not one whose stride is too small."""
-    good = make_problem("lambda i, j: [i*m + j]", ("n", "m"))
+    good = make_problem(*read_question("lambda i, j: [i*m + j]", ("n", "m")))
     assert prove_injective_by_z3(good, (0,), (0, 1), 4_000_000)[0]
-    bad = make_problem("lambda i, j: [i*n + j]", ("n", "m"))
+    bad = make_problem(*read_question("lambda i, j: [i*n + j]", ("n", "m")))
     assert not prove_injective_by_z3(bad, (0,), (0, 1), 4_000_000)[0]
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import FALSE, Expr, Not, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text
+from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
@@ -18,8 +17,9 @@ from layoutproof.verify.certificate.lemmas import Lemma
 from layoutproof.verify.evidence import Evidence, NoInstance, OneToOne, Setting
 from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.integers import at_least, below, differ, same
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.problem import coerce_shape, make_problem
+from layoutproof.verify.map_report import report_on
+from layoutproof.verify.problem import make_problem
+from layoutproof.verify.questions import read_question
 from layoutproof.verify.smt.claims import queries_of
 from layoutproof.verify.verdict import Status
 
@@ -36,8 +36,8 @@ class Layout:
 
 def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     """The lemmas of one layout; a claim that `check_map` does not prove is a lemma without a question, `unknown`."""
-    report = check_map(layout.index_map, coerce_shape(layout.shape), layout.where)
-    problem = make_problem(layout.index_map, coerce_shape(layout.shape), layout.where)
+    question = read_question(layout.index_map, layout.shape, layout.where)
+    report, problem = report_on(*question), make_problem(*question)
     given, known = problem.given, report.physical_shape
     where = (problem.where,)
     source = f"{index_map_text(given)} on [{layout.shape}]"

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.contract import read_contract
-from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
-from layoutproof.ir.map_text import parse_index_map, parse_integer
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.visit import stores_in
@@ -145,9 +143,9 @@ def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
     """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that box."""
-    symbols = {name: Var(name) for name in encoder.space.params}
-    boxes = [_box(shape, symbols, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
-    maps = [parse_index_map(step.index_map, symbols=tuple(symbols)) for step in record.steps]
+    record.check_names(encoder.space.params)
+    boxes = [_box(shape, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
+    maps = [step.index_map for step in record.steps]
     points: Points = boxes[number + 1][1]
     for position in range(number, len(maps)):
         inner, cells = boxes[position]
@@ -160,15 +158,14 @@ def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
     return points
 
 
-def _box(shape: Sequence[int | str], symbols: dict[str, Var], encoder: Encoder) -> tuple[Encoder, Points]:
+def _box(shape: Sequence[Expr], encoder: Encoder) -> tuple[Encoder, Points]:
     names = [f"x{axis}" for axis in range(len(shape))]
     space = encoder.space.with_dims(names)
     inner = Encoder(space, space.universe())
     points = space.universe()
     for name, extent in zip(names, shape, strict=True):
-        size: Expr = const(extent) if isinstance(extent, int) else parse_integer(extent, symbols)
         variable = inner.function(Var(name))
-        points = points.intersect(variable.ge_set(inner.constant(0))).intersect(variable.lt_set(inner.function(size)))
+        points = points.intersect(variable.ge_set(inner.constant(0))).intersect(variable.lt_set(inner.function(extent)))
     return Encoder(space, points), points
 
 
@@ -216,10 +213,8 @@ def _holds(
     return End(name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
 
 
-def contract_value(function: PrimFunc, data: Var, contract: str | None) -> Expr | None:
-    """The pad value that a contract states, where it is a constant."""
-    buffer = next((b for b in function.buffers if b.data == data), None)
-    if contract is None or buffer is None:
+def contract_value(function: PrimFunc, data: Var, contract: Contract | None) -> Expr | None:
+    """The pad value that the contract of a parameter's padding states, where it is a constant."""
+    if contract is None or all(b.data != data for b in function.buffers):
         return None
-    _, value = read_contract(contract, buffer)
-    return value if is_closed(value) else None
+    return contract.value if is_closed(contract.value) else None

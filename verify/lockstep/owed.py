@@ -25,7 +25,7 @@ from layoutproof.verify.lockstep.extras import Leaf, cells_of, leaves
 from layoutproof.verify.lockstep.items import Flattener, Item
 from layoutproof.verify.lockstep.memory import Cells, Memories, Relaid, meeting, over_cells
 from layoutproof.verify.lockstep.refusal import Mismatch
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.map_report import report_on
 from layoutproof.verify.search import Cover
 
 
@@ -114,7 +114,7 @@ class Owed:
             if dim.start != const(0, dim.start.dtype) or not self.asking.equal(Scene(), dim.extent, extent):
                 return False
         assumed = self.memories.old.facts.program.assumed
-        report = check_map(relaid.cells, relaid.before.shape, logical_and(*assumed) if assumed else None)
+        report = report_on(relaid.cells, relaid.before.shape, logical_and(*assumed) if assumed else None)
         predicate = report.padding.predicate
         if predicate is None or len(report.physical_shape) != len(cell):
             return False

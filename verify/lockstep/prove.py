@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, extent_of, layout_records
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, UNSAID, are_apart, is_asked, is_unsaid
 from layoutproof.verify.claim import Claim, ClaimKind
@@ -92,15 +91,13 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
     Raises Mismatch where a parameter moved and its record says something else.
     """
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
-    symbols = tuple(v.name for v in memories.old.facts.program.symbols)
     found: dict[str, tuple[LayoutStep, ...]] = {}
     for data, relaid in memories.relaid.items():
         name = memories.became(data).name
         steps = new_steps(old.get(data.name), new.get(name))
         composed: IndexMap | None = None
         for step in steps:
-            index_map = parse_index_map(step.index_map, symbols=symbols)
-            composed = index_map if composed is None else index_map.compose(composed)
+            composed = step.index_map if composed is None else step.index_map.compose(composed)
         if composed is not None and _said(composed) == _said(relaid.cells) and _fits(old.get(data.name), new.get(name), relaid):
             found[name] = steps
         elif data in memories.old.parameters:
@@ -112,10 +109,10 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
 
 def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) -> bool:
     """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that it has."""
-    if new is None or new.shape != tuple(extent_of(e) for e in relaid.after.shape):
+    if new is None or new.shape != LayoutRecord(relaid.after.shape).shape:
         return False
     if old is None:
-        return new.logical_shape == tuple(extent_of(e) for e in relaid.before.shape)
+        return new.logical_shape == LayoutRecord(relaid.before.shape).shape
     return new.logical_shape == old.logical_shape and new.steps[: len(old.steps)] == old.steps
 
 

@@ -20,8 +20,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.facts import find_memories
-from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, extents_for, layout_records
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, extents_for, layout_records
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.verify.replay.contracts import Contracts, other_values
@@ -46,7 +45,7 @@ class Move:
     before: Shape
     after: Shape
     positions: Positions
-    contract: str | None
+    contract: Contract | None
     padding: Cell
     shared: bool
 
@@ -179,9 +178,9 @@ class Placement:
         """The logical array in the old program's."""
         return place.array(place.elements(old)[place.logical_places], place.logical_shape)
 
-    def owed(self, place: Place, new: Array) -> Iterator[tuple[Positions, Array, str]]:
+    def owed(self, place: Place, new: Array) -> Iterator[tuple[Positions, Array, Contract]]:
         """For each contract of the rewrite's own that is a value: the places of its padding in the new array, what they should hold
-        given the other elements of that array, and the contract's text."""
+        given the other elements of that array, and the contract."""
         for number, move in enumerate(place.then):
             if move.padding is not Cell.PAD_VALUE or move.contract is None:
                 continue
@@ -191,8 +190,8 @@ class Placement:
             mask = move.mask.reshape(-1)
             yield later[mask], box[mask], move.contract
 
-    def owed_at(self, place: Place, cell: int) -> tuple[Array, str] | None:
-        """What a cell of added padding should hold (a row of lanes), and the contract's text; None where no contract says one value for
+    def owed_at(self, place: Place, cell: int) -> tuple[Array, Contract] | None:
+        """What a cell of added padding should hold (a row of lanes), and the contract; None where no contract says one value for
         all cells.
         """
         for move in reversed(place.then):
@@ -286,11 +285,11 @@ def _then(
 def _moves(shape: Shape, steps: tuple[LayoutStep, ...], symbols: Mapping[str, int]) -> Iterator[Move]:
     for step in steps:
         after = extents_for(step.shape, symbols)
-        yield _move(parse_index_map(step.index_map, symbols=tuple(symbols)), shape, after, step.contract, step.padding, symbols)
+        yield _move(step.index_map, shape, after, step.contract, step.padding, symbols)
         shape = after
 
 
-def _move(cells: IndexMap, before: Shape, after: Shape, contract: str | None, padding: Cell, symbols: Mapping[str, int]) -> Move:
+def _move(cells: IndexMap, before: Shape, after: Shape, contract: Contract | None, padding: Cell, symbols: Mapping[str, int]) -> Move:
     """One re-laying, once it is seen to give every element a place."""
     if len(cells.inputs) != len(before) or cells.rank != len(after):
         raise NotComparable("an index map of another rank")

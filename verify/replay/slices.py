@@ -76,7 +76,7 @@ class SlicedPair(Pair):
     def look_at(self, placement: Placement, place: Place, chosen: Chosen) -> None:
         """Look at these elements of a parameter, and at that padding among it of which one value is asked for."""
         owed = {int(cell): placement.owed_at(place, int(cell)) for cell in chosen.padding}
-        self._owed |= {(place.name, cell): one for cell, one in owed.items() if one is not None}
+        self._owed |= {(place.name, cell): (one[0], one[1].text) for cell, one in owed.items() if one is not None}
         padding = [cell for cell, one in owed.items() if one is not None]
         self.chosen[place.name] = Chosen(chosen.elements, np.array(padding, dtype=np.int64))
 

@@ -29,7 +29,7 @@ from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, loads_in
 from layoutproof.verify.repair import repair_program, repaired
 from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, place_parameters
@@ -350,13 +350,15 @@ def _owed_difference(placement: Placement, place: Place, after: Sequence[Result]
         if only_firm:
             known = [_defined(place, r) for r in after]
             # A contract that mentions the buffer may load any of its elements.
-            differs = [d & k[places] & (place.name not in contract or k.all()) for d, k in zip(differs, known, strict=True)]
+            differs = [
+                d & k[places] & (next(loads_in(contract.value), None) is None or k.all()) for d, k in zip(differs, known, strict=True)
+            ]
         wrong = _disagreeing(differs, needed)
         if wrong is not None:
             element, lane = wrong
             run_ = next(k for k, d in enumerate(differs) if d[element, lane])
             values = wanted[run_][element, lane].item(), held[run_][element, lane].item()
-            return Difference(place.name, None, None, index_of(int(places[element]), place.new_shape), lane, *values, contract)
+            return Difference(place.name, None, None, index_of(int(places[element]), place.new_shape), lane, *values, contract.text)
     return None
 
 

@@ -7,14 +7,14 @@ from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, Logical
 from layoutproof.ir.interp import Fill, Filling, all_fillings
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, layout_records
+from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import children, walk
 
 
 def fillings_of(func: PrimFunc) -> tuple[Filling, ...]:
     """The fillings that a program runs with: one is enough where nothing is undefined."""
-    declared = any(step.contract == UNDEF_CONTRACT for record in layout_records(func).values() for step in record.steps)
+    declared = any(step.padding is Cell.PAD_UNDEF for record in layout_records(func).values() for step in record.steps)
     return all_fillings() if declared or any(isinstance(node, Undef) for node in walk(func.body)) else (Filling(),)
 
 

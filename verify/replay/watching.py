@@ -42,7 +42,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.interp.facts import find_memories
 from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef
-from layoutproof.ir.layout_record import UNDEF_CONTRACT, LayoutRecord, layout_records
+from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.semantics import float_format
@@ -77,13 +77,13 @@ def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
     attrs = func.attrs
     records = layout_records(func)
     if records:
-        attrs = attrs.with_value(LAYOUT, Attributes({name: _filled(record).to_attribute() for name, record in records.items()}))
+        attrs = attrs.with_value(LAYOUT, Attributes({name: _filled(record) for name, record in records.items()}))
     return replace(func, body=_New(constant, _results(func)).statement(func.body), attrs=attrs)
 
 
 def _filled(record: LayoutRecord) -> LayoutRecord:
     """The record with a value for a contract where it had `undef`: those cells hold what they are given."""
-    steps = (replace(step, contract="0") if step.contract == UNDEF_CONTRACT else step for step in record.steps)
+    steps = (replace(step, contract=Contract((), const(0))) if step.padding is Cell.PAD_UNDEF else step for step in record.steps)
     return LayoutRecord(record.logical_shape, tuple(steps))
 
 

@@ -18,7 +18,7 @@ from layoutproof.ir.dtype import BOOL, DType, Kind
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, IntImm, Not, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
-from layoutproof.ir.script.expressions import BINARY_OPERATORS
+from layoutproof.ir.operators import BINARY_OPERATORS
 from layoutproof.ir.visit import children
 from layoutproof.verify.values.classes import (
     ANY,

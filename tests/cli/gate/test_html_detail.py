@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, reject
 from tests.cli.gate.scheduled import applied, changed, program, trace
 from tests.random.index_maps import RandomMap, index_maps
+from tests.records import read_record
 from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data
 from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refusal, detail_of_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Var
-from layoutproof.ir.layout_record import LayoutStep
+from layoutproof.ir.expr import Var, const
+from layoutproof.ir.layout_record import LayoutRecord, LayoutStep
 from layoutproof.ir.map_text import parse_condition, parse_index_map
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.schedule import Schedule
@@ -145,8 +146,8 @@ def assert_as_the_map_says(report: MapReport, shape: tuple[int, ...]) -> None:
 
 def test_padding_of_two_steps_is_told_apart() -> None:
     """A padding cell names the step that introduced it."""
-    steps = (LayoutStep("lambda i: [i//4, i%4]", (4, 4)), LayoutStep("lambda a, b: [a//3, a%3, b]", (2, 3, 4), "undef"))
-    picture = picture_data(Stored((14,), steps))
+    record = read_record((14,), ("lambda i: [i//4, i%4]", (4, 4), None), ("lambda a, b: [a//3, a%3, b]", (2, 3, 4), "undef"))
+    picture = picture_data(Stored(record.logical_shape, record.steps))
     assert picture is not None
     cells = dict(shown_cells(picture))
     assert cells[(1, 0, 1)] == 13 and cells[(1, 0, 2)] == -1 and cells[(1, 1, 0)] == -2
@@ -157,7 +158,8 @@ def test_a_large_box_shows_its_ends(shape: tuple[int, ...]) -> None:
     """Of a large box some hundred cells are told, the last of each axis among them, and each holds what the map says."""
     index_map = parse_index_map("lambda n, h, w, c: [n, c//4, h, w, c%4]")
     box = (shape[0], 18, *shape[1:3], 4)
-    picture = picture_data(Stored(shape, (LayoutStep("lambda n, h, w, c: [n, c//4, h, w, c%4]", box),)))
+    record = LayoutRecord(tuple(map(const, shape)), (LayoutStep(index_map, tuple(map(const, box))),))
+    picture = picture_data(Stored(record.logical_shape, record.steps))
     assert picture is not None
     cells = dict(shown_cells(picture))
     assert prod(box) > WHOLE >= len(cells)
@@ -176,12 +178,11 @@ def test_a_large_box_shows_its_ends(shape: tuple[int, ...]) -> None:
 def test_symbolic_shapes_are_shown_at_a_size_that_is_allowed() -> None:
     """The sample meets the condition on symbols and is said; where no small size meets it there is no picture."""
     n = Var("n")
-    stored = Stored(
-        ("n",), (LayoutStep("lambda i: [i//4, i%4]", ("(n + 3)//4", 4)),), symbols=(n,), where=parse_condition("n % 8 == 0", [n])
-    )
+    record = read_record(("n",), ("lambda i: [i//4, i%4]", ("(n + 3)//4", 4), None), symbols=("n",))
+    stored = Stored(record.logical_shape, record.steps, symbols=(n,), where=parse_condition("n % 8 == 0", [n]))
     picture = picture_data(stored)
     assert picture is not None and picture["sizes"]["n"] % 8 == 0
-    nowhere = Stored(("n",), stored.steps, symbols=(n,), where=parse_condition("n > 1000000", [n]))
+    nowhere = Stored((n,), stored.steps, symbols=(n,), where=parse_condition("n > 1000000", [n]))
     assert picture_data(nowhere) is None
 
 

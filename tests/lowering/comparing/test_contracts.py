@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 from tests.lowering.programs import program
 
 import layoutproof as lp
+from layoutproof.ir.dtype import FLOAT32
+from layoutproof.ir.expr import const
 from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choosing, LastStored, options_of
+from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choice, Choosing, LastStored, options_of
 from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict import Status, Verdict
@@ -165,10 +168,19 @@ def test_options_begin_with_what_the_program_assumes() -> None:
         B[i] = A[i, 0] + T.float32(3)
 """)
     a, b = new.buffers
-    assert options_of(new, a, None) == ("T.float32(7.0)", None, "undef", "T.float32(3.0)")
-    assert options_of(new, b, LastStored("T.float32(1.0)")) == ("T.float32(1.0)", "undef")
-    assert options_of(new, b, LastStored(None, untouched=True)) == (None, "undef")
-    assert options_of(new, b, LastStored()) == ("undef",)
+    one = Contract((), const(1.0, FLOAT32))
+    assert texts(options_of(new, a, None)) == ["T.float32(7.0)", None, "undef", "T.float32(3.0)"]
+    assert texts(options_of(new, b, LastStored(one))) == ["T.float32(1.0)", "undef"]
+    assert texts(options_of(new, b, LastStored(None, untouched=True))) == [None, "undef"]
+    assert texts(options_of(new, b, LastStored())) == ["undef"]
+
+
+UNDEF, ZERO = Contract.undef(FLOAT32), Contract((), const(0.0, FLOAT32))
+
+
+def texts(contracts: Iterable[Choice]) -> list[str | None]:
+    """Contracts as they are printed."""
+    return [None if contract is None else contract.text for contract in contracts]
 
 
 def unproved(kind: ClaimKind, *buffers: str) -> tuple[Verdict, ...]:
@@ -178,18 +190,18 @@ def unproved(kind: ClaimKind, *buffers: str) -> tuple[Verdict, ...]:
 
 def test_a_failure_moves_the_contract_that_it_names() -> None:
     """A claim about the padding of a buffer, or its memory, is a reason to state something else of that buffer."""
-    options: Mapping[str, tuple[str | None, ...]] = {"A": (None, "undef"), "B": ("0", "undef")}
+    options: Mapping[str, tuple[Choice, ...]] = {"A": (None, UNDEF), "B": (ZERO, UNDEF)}
     choosing = Choosing(options, {"A": "A_data", "B": "B_data"})
-    assert choosing.first() == {"A": None, "B": "0"}
-    assert choosing.next(unproved(ClaimKind.OWED_PADDING, "B_data")) == {"A": None, "B": "undef"}
-    assert choosing.next(unproved(ClaimKind.OFF_PADDING, "A", "A_data")) == {"A": "undef", "B": "undef"}
-    assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) == {"A": "undef", "B": "0"}
+    assert choosing.first() == {"A": None, "B": ZERO}
+    assert choosing.next(unproved(ClaimKind.OWED_PADDING, "B_data")) == {"A": None, "B": UNDEF}
+    assert choosing.next(unproved(ClaimKind.OFF_PADDING, "A", "A_data")) == {"A": UNDEF, "B": UNDEF}
+    assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) == {"A": UNDEF, "B": ZERO}
     assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) is None
 
 
 def test_choices_are_bounded() -> None:
     """With many buffers not all combinations are tried."""
-    options = {f"A{k}": (None, "undef", "0") for k in range(6)}
+    options = {f"A{k}": (None, UNDEF, ZERO) for k in range(6)}
     choosing = Choosing(options, {name: name for name in options})
     tried = [choosing.first()]
     while (found := choosing.next(unproved(ClaimKind.SAME_VALUE))) is not None:

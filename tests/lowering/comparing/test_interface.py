@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from tests.lowering.programs import program
+from tests.records import read_record
 
 import layoutproof as lp
 from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var
 from layoutproof.ir.interp import run
-from layoutproof.ir.layout_record import LayoutRecord, LayoutStep, layout_records, with_record
+from layoutproof.ir.layout_record import layout_records, with_record
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
@@ -233,16 +234,16 @@ def test_attributes_about_memories_follow() -> None:
     """Axis separators and layout records are about the old memories, their symbols and loads renamed in their texts."""
     old = symbolic("n", {"A": "(n,)", "B": "(n,)"}, "for i in range(n):\n    B[i] = A[i]")
     new = symbolic("m", {"X": "(m,)", "Y": "((m + 3) // 4, 4)"}, "for i in range(m):\n    Y[i // 4, i % 4] = X[i]")
-    step = LayoutStep("lambda n: [n//4, n%4 + 0*m]", ("(m + 3)//4", 4), "lambda p, q: Y[0, q % 2]")
+    step = "lambda n: [n//4, n%4 + 0*m]", ("(m + 3)//4", 4), "lambda p, q: Y[0, q % 2]"
+    record = read_record(("m",), step, symbols=("m",), buffer="Y")
     marked = PrimFunc(
-        new.name, new.params, new.buffer_map, new.body, with_record(new, "Y_data", LayoutRecord(("m",), (step,))).with_value(
+        new.name, new.params, new.buffer_map, new.body, with_record(new, "Y_data", record).with_value(
             AXIS_SEPARATORS, {"Y_data": (0,)}
         )
     )  # fmt: skip
     result = aligned(old, marked, {})
-    record = layout_records(result)["B_data"]
-    assert record.logical_shape == ("n",)
-    assert record.steps == (LayoutStep("lambda n_: [n_//4, n_%4 + 0*n]", ("(n + 3)//4", 4), "lambda p, q: B[0, q % 2]"),)
+    wanted = "lambda n_: [n_//4, n_%4 + 0*n]", ("(n + 3)//4", 4), "lambda p, q: B[0, q % 2]"
+    assert layout_records(result)["B_data"] == read_record(("n",), wanted, symbols=("n",), buffer="B")
     assert result.attrs[AXIS_SEPARATORS] == Attributes({"B_data": (0,)})
 
 

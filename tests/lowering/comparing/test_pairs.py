@@ -36,7 +36,7 @@ def test_accepted_pairs_are_proved(way: tuple[Pair, bool]) -> None:
         assert layout.layout_given is given
         after = next(b for b in pair.after.buffers if b.name == layout.stored_as)
         meant = read_pad_value(pair.pads.get(layout.buffer), after, (), ())
-        assert layout.pad_value == (meant.contract if meant is not None else None)
+        assert layout.pad_value == (meant.text if meant is not None else None)
 
 
 @one_in(3)

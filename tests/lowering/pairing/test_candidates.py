@@ -9,8 +9,8 @@ from math import prod
 import pytest
 
 from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_shape
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_shape
 from layoutproof.lowering.pairing.candidates import LIMIT, candidates
 
 NAMES = "abcdef"

@@ -11,8 +11,9 @@ import pytest
 from tests.lowering.pairing.questions import asked, from_text, question_of, sized
 from tests.shares import one_in
 
+from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.ir.script.reader import load

@@ -8,8 +8,8 @@ import pytest
 from tests.lowering.pairing.questions import from_text
 
 from layoutproof.ir.expr import Expr, IntImm, Var, const
-from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import index_map_text, parse_index_map
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.map_text import parse_index_map
 from layoutproof.lowering.pairing.formulas import Guess, bounded, layout_of, simplified, with_ones, written_out
 from layoutproof.lowering.pairing.meetings import Meetings
 from layoutproof.lowering.pairing.question import Question
