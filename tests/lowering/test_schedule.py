@@ -42,6 +42,7 @@ def test_each_primitive_is_a_method_with_its_arguments() -> None:
     assert all(type(step) in PASSES.values() for step in LOWERING)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_lowers_with_every_step_proved(name: str) -> None:
     """Each operator, at its real size or for every size, goes through the whole lowering."""
