@@ -306,7 +306,7 @@ def test_workers_report_the_same(team: Team) -> None:
         (("--layoutproof-budget", "0"), "--layoutproof-budget is a factor from 0.001 to 1000"),
         campaign(("--layoutproof-baseline", "none.json"), "the baseline"),
         campaign(("--layoutproof-ignore", "LP9"), "no code begins so"),
-        (("--layoutproof-cache", "a.sqlite", "--layoutproof-no-cache"), "contradict each other"),
+        campaign(("--layoutproof-cache", "a.sqlite", "--layoutproof-no-cache"), "contradict each other"),
     ],
 )
 def test_wrong_options_end_the_run(options: tuple[str, ...], said: str, team: Team) -> None:

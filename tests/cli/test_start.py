@@ -58,6 +58,7 @@ def test_help_of_the_group() -> None:
     assert all(len(line) <= 80 and line.endswith(".") for line in lines)
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command(name: str) -> None:
     """A command's help loads no solver, no numpy, no drawing and none of the work."""

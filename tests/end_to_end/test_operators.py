@@ -37,6 +37,7 @@ def test_every_operator_has_a_reference() -> None:
     assert len(LAID_OUT) == sum((1 if name in LARGE else 2) * len(operator(name).buffers) for name in NAMES)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_reads_back_equal(name: str) -> None:
     """An operator printed and read again is the same program, and so is its lowered form."""

@@ -95,6 +95,7 @@ def test_types_and_constants_of_a_witness_survive() -> None:
         assert parse_rewrite(rewrite_text(odd)) == odd
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_rewrites_of_the_lowering_round_trip(name: str) -> None:
     """Every rewrite that lowering proposes for the operators reads back equal, function names included."""

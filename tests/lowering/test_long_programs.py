@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import loads
@@ -60,6 +61,7 @@ def check_long(make: Callable[[int], str], count: int) -> None:
     assert compare(function, function).status is Status.PROVED
 
 
+@one_in(3)
 @pytest.mark.parametrize("make", KINDS)
 def test_hundreds_of_statements_in_sequence(make: Callable[[int], str]) -> None:
     """300 statements that follow one another lower, build and compare, whatever kind they are of."""

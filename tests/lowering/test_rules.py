@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.shares import one_in
 
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import TRUE, Var, const
@@ -12,6 +13,7 @@ from layoutproof.verify.lemmas import prove_rule
 from layoutproof.verify.verdict import Status
 
 
+@one_in(4)
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
 def test_every_rule_is_a_lemma(rule: Rule) -> None:
     """The rule holds for all values of its variables that satisfy its condition."""

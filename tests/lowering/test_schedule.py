@@ -13,6 +13,7 @@ import pytest
 from tests.lowering.loops.cases import CASES
 from tests.lowering.programs import copy, program, running_sum, two_stages
 from tests.lowering.small_operators import CONCRETE, NAMES, OPERATORS, assert_same_results, inputs_of, random_map, small
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
@@ -41,6 +42,7 @@ def test_each_primitive_is_a_method_with_its_arguments() -> None:
     assert all(type(step) in PASSES.values() for step in LOWERING)
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_lowers_with_every_step_proved(name: str) -> None:
     """Each operator, at its real size or for every size, goes through the whole lowering."""
@@ -66,6 +68,7 @@ def test_the_real_convolution_becomes_nchw4c() -> None:
     assert Schedule.replay(schedule.original, schedule.trace).func == schedule.func
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_random_schedules_replay(name: str, tmp_path: Path) -> None:
     """A trace, through JSON and back, gives the identical program; the kernel-ready form computes what the operator does."""

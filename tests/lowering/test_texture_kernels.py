@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.test_textures import TENSORS
+from tests.shares import one_in
 from tests.verify.programs import program, statuses
 
 from layoutproof.lowering.schedule import Schedule
@@ -26,6 +27,7 @@ DOUBLE = """
 """
 
 
+@one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_whole_texels(layout: TextureLayout) -> None:
     """Both tensors in textures, the guards that padding needs proved away: what a device computes is right, element for element."""

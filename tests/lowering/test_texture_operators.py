@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.shares import one_in
 from tests.verify.programs import OPERATORS, statuses
 
 from layoutproof.ir.script.reader import loads
@@ -33,6 +34,7 @@ def textured(path: Path) -> Schedule:
     return schedule
 
 
+@one_in(4)
 @each_operator
 def test_by_one_work_item(path: Path) -> None:
     """Where nothing runs in parallel, all that textures ask for is proved."""
@@ -43,6 +45,7 @@ def test_by_one_work_item(path: Path) -> None:
     assert statuses(verdicts) == {Status.PROVED}
 
 
+@one_in(4)
 @each_operator
 def test_with_the_outer_loop_in_parallel(path: Path) -> None:
     """Work items that share a texel are refused, others proved; nothing stays open."""

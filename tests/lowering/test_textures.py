@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from tests.lowering.small_operators import assert_same_results
+from tests.shares import one_in
 from tests.verify.programs import program, statuses
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -164,6 +165,7 @@ def by_texels(layout: TextureLayout) -> Schedule:
     return schedule
 
 
+@one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_texels_of_any_shape(layout: TextureLayout) -> None:
     """With extents that are symbols, what textures ask for is proved; only the size is asked of each call."""
@@ -172,6 +174,7 @@ def test_texels_of_any_shape(layout: TextureLayout) -> None:
     assert [v.claim.text for v in verdicts if "asked of every call" in v.claim.text]
 
 
+@one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_work_item_for_each_texel(layout: TextureLayout) -> None:
     """With each texel written by a work item of its own, channel after channel, no texel is clobbered, whatever the shape; with a work

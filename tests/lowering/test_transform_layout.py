@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.lowering.programs import copy, program, running_sum, two_stages
 from tests.lowering.small_operators import CONCRETE, assert_same_results, random_map, small
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
@@ -71,6 +72,7 @@ def random_steps(rng: Random, func: PrimFunc, count: int) -> tuple[PrimFunc, dic
     return func, pads
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_compute_the_same(name: str) -> None:
     """Any buffer of an operator may be re-laid by any injective map, several times; the results stay the same bit for bit."""
@@ -81,6 +83,7 @@ def test_relaid_operators_compute_the_same(name: str) -> None:
         assert loads(print_func(func)) == func
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_lower_to_the_same(name: str) -> None:
     """Each pass keeps what a re-laid operator computes, changes nothing the second time, and its result prints and reads back equal."""

@@ -114,6 +114,7 @@ def test_questions_are_answered_rightly(seed: int) -> None:
     assert bounds is None or bounds == (min(p[-1] for p in a), max(p[-1] for p in a))
 
 
+@one_in(3)
 @pytest.mark.parametrize("which", range(len(HARD) + 20))
 def test_looking_for_extremes_changes_nothing(which: int) -> None:
     """A relation has the points that it had after its extremes were looked for."""

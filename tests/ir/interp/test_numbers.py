@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests.running import result
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HANDLE, DType
@@ -47,6 +48,7 @@ def patterns(dtype: DType, seed: int) -> np.ndarray[Any, Any]:
     return bits
 
 
+@one_in(2)
 @pytest.mark.parametrize("op", [BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV], ids=lambda o: o.name)
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_arithmetic_equals_numpy(name: str, op: BinaryOp) -> None:
@@ -208,6 +210,7 @@ def test_rounding_functions_keep_the_sign_of_zero() -> None:
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"]
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integer_arithmetic_wraps_like_numpy(name: str) -> None:
     """Sum, difference, product and bitwise operations of random numbers wrap in every width, signed and unsigned."""

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.random.objects import RandomProgram
 from tests.running import both
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import Fault, Filling, Result, run, run_slice
@@ -41,6 +41,7 @@ def compare(seed: int) -> str:
     return found.kind.value if isinstance(found, Fault) else "result"
 
 
+@one_in(3)
 @pytest.mark.parametrize("batch", some(range(BATCHES), 3))
 def test_the_two_evaluators_agree(batch: int) -> None:
     """Same arrays and states, or same kind and place of fault."""
@@ -75,6 +76,7 @@ def compare_slice(seed: int) -> bool:
     return True
 
 
+@one_in(3)
 @pytest.mark.parametrize("batch", some(range(BATCHES), 3))
 def test_slices_agree_with_full_runs(batch: int) -> None:
     """Chosen cells of any parameter have the same bits in a slice as in a full run, which is never shorter."""

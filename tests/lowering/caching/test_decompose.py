@@ -9,6 +9,7 @@ import pytest
 from tests.lowering.caching.cases import is_proved, tampered
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results, small
+from tests.shares import one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
@@ -57,6 +58,7 @@ def test_a_vector_is_filled_and_copied() -> None:
 PADDING = [("pad", "PadInput"), ("conv2d_nhwc", "pad_temp"), ("conv2d_nchw", "pad_temp"), ("max_pool2d", "pad_temp")]
 
 
+@one_in(3)
 @pytest.mark.parametrize(("name", "block"), PADDING)
 @pytest.mark.parametrize("loop", range(4))
 def test_operators_that_pad(name: str, block: str, loop: int) -> None:

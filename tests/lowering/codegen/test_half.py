@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from tests.lowering.codegen.programs import Array, array_of, assert_same, edges, numpy_type, pointwise, widened
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
@@ -58,6 +59,7 @@ def test_every_pattern_widens_exactly(dtype: DType) -> None:
     assert_same(result, widened(every, np.float32), f"{dtype} to float32")
 
 
+@one_in(2)
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("wide", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.usefixtures("compiler")

@@ -10,6 +10,7 @@ from tests.lowering.loops.instances import check_theta
 from tests.lowering.programs import copy, program, running_sum
 from tests.lowering.small_operators import assert_same_results, inputs_of
 from tests.random.nests import apart, assert_same_sums
+from tests.shares import one_in
 
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run
@@ -256,6 +257,7 @@ MAPS = [
 ]
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(18))
 def test_random_maps_compute_the_same(seed: int) -> None:
     """A sum of whole numbers over random extents under a random map: proved, and the same sums."""

@@ -12,6 +12,7 @@ from tests.lowering.loops.test_split import loops_of
 from tests.lowering.programs import program, running_sum
 from tests.lowering.small_operators import assert_same_results, small
 from tests.random.nests import assert_same_sums, lowered, random_nest
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
@@ -295,6 +296,7 @@ def test_what_has_no_order_is_refused(block: str, buffer: str, words: str) -> No
     assert words in caught.value.diagnostics[0].message
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_nests_compute_the_same(seed: int) -> None:
     """Following any buffer of a random nest, re-laid or not, leaves the same sums of whole numbers, lowered or not."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.random.index_maps import draw_map
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof import relayout
 from layoutproof.ir.dtype import DType
@@ -78,12 +78,14 @@ def check_case(text: str, shape: tuple[int, ...], dtype: str = "float32", pad: A
     check_proved(back)
 
 
+@one_in(4)
 @pytest.mark.parametrize(("text", "shape"), CASES)
 def test_there_and_back(text: str, shape: tuple[int, ...]) -> None:
     """What padding holds is the pad value on the way there, and is left out on the way back."""
     check_case(text, shape, pad=-2.5)
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", some(TYPES, 5))
 def test_every_type(dtype: str) -> None:
     """Elements of every width are moved as they are, in blocks that are turned and in pieces that stay."""
@@ -104,6 +106,7 @@ def test_prime_extents_past_the_cache(shape: tuple[int, ...]) -> None:
         assert same(offset, physical)
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(0, 2000, 160))
 def test_random_maps(seed: int) -> None:
     """Any map that is proved injective, splits, fusions, swizzles and windows, is run in both directions."""
@@ -157,6 +160,7 @@ def test_the_certificate_can_be_checked_again() -> None:
 SIZES = [(1, 2, 3, 4), (2, 5, 3, 7), (1, 1, 1, 1), (2, 17, 33, 70)]
 
 
+@one_in(3)
 @pytest.mark.parametrize("text", ["NHWC->NCHW4c", "NCHW->NHWC", "OIHW->OIHW4i16o"])
 def test_symbolic_shapes(text: str) -> None:
     """One kernel for all extents, each step proved for all of them."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.lowering.codegen.sanitize.schedules import scheduled
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
@@ -59,6 +60,7 @@ def copy_of(slip: Slip) -> Schedule:
     return scheduled(slip.operator, slip.schedule)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both values."""

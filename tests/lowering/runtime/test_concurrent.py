@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.lowering.runtime.test_native import copy, script
-from tests.shares import some
+from tests.shares import one_in, some
 from tests.tree import ROOT
 
 from layoutproof.lowering import lock
@@ -112,6 +112,7 @@ def test_two_hundred_builds_in_eight_processes(kinds: int, cache: Path, tmp_path
     assert_tidy(cache, kinds)
 
 
+@one_in(2)
 @pytest.mark.parametrize("delay", [0.1, 0.3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0.0, 0.05, 0.2, 0.6))])
 def test_builders_killed_at_any_moment(delay: float, cache: Path) -> None:
     """Whatever many builders were doing when they were killed, those that come afterwards have all kernels right, each compiled once."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lowering.runtime.test_native import copy, script
+from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -59,6 +60,7 @@ def refusing(real: Callable[..., Any], cache: Path, code: int, wanted: Callable[
     return refuse
 
 
+@one_in(4)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 @pytest.mark.parametrize(
     ("place", "wanted"),
@@ -90,6 +92,7 @@ def test_no_room_in_the_cache(code: int, place: str, wanted: Callable[[str], boo
     assert is_right(again) and again.report.notes == () and len(list(cache.rglob("*.so"))) == 1
 
 
+@one_in(3)
 @pytest.mark.parametrize("limit", [0, 100, 2_000, 12_000, 1 << 24])
 def test_files_that_may_not_grow(limit: int, cache: Path) -> None:
     """Under the system's own limit on the size of files, in every process that takes part: an error with a code, or a kernel."""

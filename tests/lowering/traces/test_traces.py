@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.lowering.traces.generator import options_of
 from tests.lowering.traces.traces import LONGEST, random_schedule, replayed
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
@@ -34,6 +34,7 @@ def check(seed: int, longest: int) -> int:
     return len(schedule.steps)
 
 
+@one_in(2)
 @pytest.mark.parametrize("batch", some(range(SLICE // BATCH), 2))
 def test_traces_replay(batch: int) -> None:
     """Random legal schedules over the real operators: program, trace and certificate are the same after JSON."""

@@ -9,6 +9,7 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 from tests.lowering.vectors.test_vectors_in_memory import COPY, function, lines_of, rewritten
 from tests.random.vector_loops import RandomLoops
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.script.printer import print_func
@@ -89,6 +90,7 @@ def test_wrong_lanes_are_refused(before: str, after: str) -> None:
     assert any(v.status in (Status.REFUTED, Status.UNKNOWN) for v in verdicts)
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_vectors_lane_after_lane(seed: int) -> None:
     """Random loops in lanes, flat, for a target without casts: proved, the same, and no view beside a memory of another type."""

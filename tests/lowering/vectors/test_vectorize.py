@@ -8,7 +8,7 @@ import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import NAMES, assert_same_results, small
 from tests.random.vector_loops import RandomLoops
-from tests.shares import some
+from tests.shares import one_in, some
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
@@ -247,6 +247,7 @@ def test_a_symbolic_number_of_rows_is_proved_flat() -> None:
     assert_same_results(func, new, symbols={"n": 3})
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", some(range(60), 20))
 def test_random_loops_in_lanes(seed: int) -> None:
     """Whatever stands in a vectorized loop, with an axis each or flat: proved, and the same bit for bit in the interpreter."""
@@ -255,6 +256,7 @@ def test_random_loops_in_lanes(seed: int) -> None:
         assert_same_results(func, assert_proved(VectorizeLoop(scalarize=True), each))
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_operators_in_lanes(name: str) -> None:
     """The innermost loops of the usual operators, lowered: what has lanes gets them, what sums into one element runs one by one."""

@@ -8,6 +8,7 @@ import pytest
 from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 from tests.random.vector_loops import RandomLoops
+from tests.shares import one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
@@ -282,6 +283,7 @@ def test_channels_of_a_relaid_buffer_are_vectors(each: Pass) -> None:
     schedule.build()
 
 
+@one_in(4)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_loops_with_vectors_in_memory(seed: int) -> None:
     """Random loops, flat and in lanes: through views, and by type, they do the same bit for bit."""

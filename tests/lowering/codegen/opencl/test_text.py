@@ -6,6 +6,7 @@ import pytest
 from tests.conftest import Golden
 from tests.lowering.codegen.opencl.programs import PLAIN, TEXTURE, compile_source, copied, program, texture
 from tests.lowering.codegen.test_c_text import relu, strided_sum
+from tests.shares import one_in
 
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import PrimFunc
@@ -122,6 +123,7 @@ def test_index_type_is_long_where_int_is_not_shown_to_do() -> None:
     compile_source(narrow)
 
 
+@one_in(4)
 @pytest.mark.parametrize(
     "name", ["half", "kernel", "float4", "read_only", "as_float", "CLK_GLOBAL_MEM_FENCE", "expf", "int", "uint", "NAN"]
 )

@@ -23,6 +23,7 @@ SIZES: Mapping[str, list[dict[str, int]]] = {
 TEXTURES = [(name, flattening) for name in NAMES for flattening in flattenings(small(name))]
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_buffers(name: str) -> None:
     """As written, at its own size: C and OpenCL agree in every bit, subnormals and zeros of both signs among the data."""
@@ -37,6 +38,7 @@ def test_buffers(name: str) -> None:
         assert ulps_apart(found, wanted).max(initial=0) == 0
 
 
+@one_in(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_interpreter(name: str) -> None:
     """At a small size: C, OpenCL and the interpreter agree in every cell."""

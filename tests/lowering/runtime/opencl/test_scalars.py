@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests.lowering.codegen.programs import TYPES, function, loop
+from tests.shares import one_in
 
 from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -35,6 +36,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_every_type(dtype: DType) -> None:
     """The largest or most negative number of each type arrives, halves rounded to theirs."""

@@ -11,6 +11,7 @@ from tests.conftest import Golden
 from tests.lowering.codegen.programs import Array
 from tests.lowering.programs import program
 from tests.lowering.runtime.opencl.textures import forms_of
+from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes as codegen_codes
@@ -104,6 +105,7 @@ FLATTENINGS: list[tuple[str, tuple[int, int, int, int], Any, Any]] = [
 ]
 
 
+@one_in(2)
 @pytest.mark.parametrize(("index_map", "shape", "flat", "place"), FLATTENINGS, ids=[f"{f[0][8:]}-{f[1][-1]}" for f in FLATTENINGS])
 def test_the_flattenings_of_the_document(index_map: str, shape: tuple[int, int, int, int], flat: Any, place: Any) -> None:
     """Each example as a texture: every element stands in the image where the document's formula puts it, and comes back from there."""
@@ -155,6 +157,7 @@ def test_the_document_s_image_is_too_high_for_devices() -> None:
     assert shown == {"buffer": "B", "direction": "height", "texels": 32768, "limit": 16384}
 
 
+@one_in(3)
 @pytest.mark.parametrize(("dtype", "layers"), list(product(TYPES, (False, True))))
 def test_every_type_of_texel(dtype: str, layers: bool) -> None:
     """Each type through a kernel, from a texture of four channels to another: every bit arrives, of NaN that it is one."""
@@ -172,6 +175,7 @@ def test_every_type_of_texel(dtype: str, layers: bool) -> None:
     assert found.tobytes() == x.tobytes()
 
 
+@one_in(3)
 @pytest.mark.parametrize("dtype", [name for name in TYPES if name != "float16"])
 def test_every_type_of_one_channel(dtype: str) -> None:
     """The same with one channel to a texel, which rows of odd length have."""
