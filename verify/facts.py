@@ -30,7 +30,7 @@ from layoutproof.verify.isl.space import DEFAULT_OPERATIONS
 from layoutproof.verify.scene_ranges import scene_ranges
 from layoutproof.verify.search import Search, nothing
 from layoutproof.verify.smt.search import RLIMIT, search_instances
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import Related, Status, Verdict
 
 INTERVALS = "intervals"
 # Sizes that symbols take in turn when a small instance is tried.
@@ -256,14 +256,7 @@ def left_open(claim: Claim, found: Search, watch: Stopwatch, said: str = "") -> 
     return unknown(claim, found.engine, f"{said}{reason}", watch, *found.because)
 
 
-def refuted(
-    claim: Claim,
-    engine: str,
-    counterexample: Mapping[str, Any],
-    reason: str,
-    watch: Stopwatch,
-    related: tuple[tuple[int, str], ...] = (),
-) -> Verdict:
+def refuted(claim: Claim, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch, related: Related = ()) -> Verdict:
     """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
     watch.gathered.taken()
     return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds(), related=related)

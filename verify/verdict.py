@@ -13,6 +13,8 @@ from layoutproof.verify.evidence import Evidence
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.spot import Place
 
+Related = tuple[tuple[int, str], ...]
+
 
 class Status(StrEnum):
     """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous` nothing to hold for."""
@@ -50,7 +52,7 @@ class Verdict:
     queries: tuple[SmtQuery, ...] = ()
     evidence: tuple[Evidence, ...] = field(default=(), compare=False, repr=False)
     because: frozenset[Because] = frozenset()
-    related: tuple[tuple[int, str], ...] = ()
+    related: Related = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.claim, Claim):
