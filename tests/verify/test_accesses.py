@@ -119,4 +119,4 @@ def test_an_init_is_guarded_by_the_start_of_the_reduction() -> None:
     assert [len(a.scene.dims) for a in stores] == [2, 2]
     guards = [[expr_text(g.as_expr, "plain") for g in a.scene.guards] for a in stores]
     assert guards == [["j == 0"], []]
-    assert [a.place for a in stores] == ["line 7", "line 8"]
+    assert [a.place.words for a in stores] == ["line 7", "line 8"]

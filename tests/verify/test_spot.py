@@ -76,7 +76,7 @@ def test_a_built_part_of_a_read_statement_has_its_line() -> None:
     """A node that a pass made is looked for on the line of the statement around it."""
     store = next(node for node in walk(program(LOOPS).body) if type(node).__name__ == "BufferStore")
     assert isinstance(store, Stmt)
-    assert Spot(store).place_of(const(1)) == "line 6"
+    assert Spot(store).place_of(const(1)).words == "line 6"
 
 
 X = Var("x")
@@ -97,5 +97,5 @@ NOTHING = Evaluate(const(0))
 )
 def test_statements_in_words(statement: Stmt, wanted: str) -> None:
     """Every kind of statement has words of its own, and long ones are cut."""
-    found = Spot(statement).place_of(const(1))
+    found = Spot(statement).place_of(const(1)).words
     assert found.endswith(wanted) and len(found) < 80

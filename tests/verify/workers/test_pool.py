@@ -22,7 +22,8 @@ def work(item: int) -> int:
         case 5:
             raise ValueError("five")
         case _:
-            return item * 10
+            pass
+    return item * 10
 
 
 def process_of(item: int) -> int:
