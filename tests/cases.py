@@ -118,7 +118,7 @@ def sections(path: Path) -> tuple[list[str], list[tuple[str, list[str]]]]:
 def rewrite(case: Case, lines: Sequence[str]) -> None:
     """Write the case anew into its file."""
     prelude, found = sections(case.path)
-    text = "\n".join(prelude)
+    text = "\n".join(prelude).rstrip("\n") + "\n\n"
     for name, old in found:
         text += "".join(f"{line}\n" for line in (f"# ----- {name}", *(lines if name == case.name else old), ""))
     case.path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.registry import PASSES
 from layoutproof.lowering.schedule import Schedule
-from tests.cases import ALL, Case, rewrite
+from tests.cases import ALL, Case, cases_of, rewrite
 
 CODES = frozenset(all_codes())
 
@@ -57,3 +58,13 @@ def test_options_stand_in_a_trace(case: Case) -> None:
 def test_names_are_given_once() -> None:
     """No two cases of a file have one name."""
     assert len({case.id for case in ALL}) == len(ALL)
+
+
+def test_a_file_is_rewritten_in_place(tmp_path: Path) -> None:
+    """Writing cases anew with the lines that they have changes nothing."""
+    for path in sorted({case.path for case in ALL}):
+        copied = tmp_path / path.name
+        copied.write_bytes(path.read_bytes())
+        for case in list(cases_of(copied))[:3]:
+            rewrite(case, case.lines)
+        assert copied.read_bytes() == path.read_bytes()

@@ -81,8 +81,8 @@ def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((14,), "int32")):
     T.func_attr({"tirx.noalias": True})
     for i, k in T.grid(14, 5):
     # error[LP220] 5-30: parallel(block='sum', loop='k'): no two iterations of the parallel loop k touch one cell, one writing (line 6) is refuted: write B[vi] (line 12) at i = 13, k = 0 and read B[vi] (line 13) at i = 13, k = 4 touch one cell
+    # note 13:13-37: read B[vi]
     # note 12:17-25: write B[vi]
-    # note 13:13-37: at i = 13, k = 0 and read B[vi]
         with T.sblock("sum"):
             vi, vk = T.axis.remap("SR", [i, k])
             T.reads(A[vi, vk])
