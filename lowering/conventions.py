@@ -28,6 +28,7 @@ def runtime_layouts(func: PrimFunc) -> dict[str, Layout]:
 def check_records(func: PrimFunc) -> None:
     """Raise LayoutproofError where a layout record states a map that is not proved injective on its shape and inside its box."""
     for name, record in layout_records(func).items():
+        record.check_names(v.name for v in constants_of(func))
         shape = _shape(func, record.logical_shape)
         for step in record.steps:
             box = _shape(func, step.shape)
@@ -40,6 +41,7 @@ def check_records(func: PrimFunc) -> None:
 
 def _layout(func: PrimFunc, buffer: Buffer, record: LayoutRecord) -> Layout:
     symbols = constants_of(func)
+    record.check_names(v.name for v in symbols)
     steps: list[LayoutStep] = []
     for step in record.steps:
         pad = step.contract

@@ -289,8 +289,9 @@ def _unrecorded(
         return f"the layout of {before.name} changes, and its record does not say so"
     logical = old.shape if old is not None else new.logical_shape
     for shape, buffer in ((logical, before), (new.shape, after)):
-        if [expr_text(extent, Style.PLAIN) for extent in shape] != [expr_text(extent, Style.PLAIN) for extent in buffer.shape]:
+        if shape != LayoutRecord(buffer.shape).shape:
             return f"the record of {before.name} is of another shape"
+    new.check_names(v.name for v in Facts.of(rewrite.new, where).program.symbols)
     said: Sequence[Expr] = cells.cells.inputs
     for step in new.steps[done:]:
         said = step.index_map.map_indices(said)

@@ -95,6 +95,8 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
     for data, relaid in memories.relaid.items():
         name = memories.became(data).name
         steps = new_steps(old.get(data.name), new.get(name))
+        if steps:
+            new[name].check_names(v.name for v in memories.old.facts.program.symbols)
         composed: IndexMap | None = None
         for step in steps:
             composed = step.index_map if composed is None else step.index_map.compose(composed)
