@@ -65,3 +65,6 @@ def _freeze(value: object) -> AttrValue:
     if isinstance(value, (list, tuple)):
         return tuple(_freeze(v) for v in value)
     raise TypeError(f"{value!r} cannot be an attribute: plain values, lists and dictionaries can")
+
+
+NO_ATTRIBUTES = Attributes()

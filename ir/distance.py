@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from layoutproof.ir.interp.arguments import Array
 
 
 def ulps_apart(a: Array, b: Array) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from layoutproof.ir.attributes import Attributes
+from layoutproof.ir.attributes import NO_ATTRIBUTES, Attributes
 from layoutproof.ir.buffer import Buffer, BufferRegion, Range, access_type, check_indices
 from layoutproof.ir.expr import TRUE, Expr, Var, require
 from layoutproof.ir.node import Node
@@ -47,7 +47,7 @@ class For(Stmt):
     kind: ForKind
     body: Stmt
     thread: str | None = None
-    annotations: Attributes = Attributes()
+    annotations: Attributes = NO_ATTRIBUTES
 
     def _check(self) -> None:
         name, dtype = self.var.name, self.var.dtype
@@ -111,7 +111,7 @@ class Allocate(Stmt):
 
     buffer: Buffer
     body: Stmt
-    annotations: Attributes = Attributes()
+    annotations: Attributes = NO_ATTRIBUTES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +158,7 @@ class Block(Stmt):
     writes: tuple[BufferRegion, ...] | None = None
     alloc_buffers: tuple[Buffer, ...] = ()
     match_buffers: tuple[MatchBuffer, ...] = ()
-    annotations: Attributes = Attributes()
+    annotations: Attributes = NO_ATTRIBUTES
     # What `desugar.body_of` made, once it was asked.
     _whole: Stmt | None = field(default=None, init=False, compare=False, repr=False)
 

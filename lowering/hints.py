@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.verdict import Status, Verdict
 
 

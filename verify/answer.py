@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Expr
-from layoutproof.verify.claim import Because
 from layoutproof.verify.polynomial import Poly
+from layoutproof.verify.search import Because
 from layoutproof.verify.verdict import Status
 
 

@@ -93,13 +93,13 @@ def _lines(x: Ints, y: Ints) -> list[list[_Line]]:
         return [[]]
     if len(x) == 1:
         return [[_Line(slope, int(y[0] - slope * x[0]))] for slope in _SLOPES]
-    first, last = _through(x[:2], y[:2]), _through(x[-2:], y[-2:])
+    first, last = _line_through(x[:2], y[:2]), _line_through(x[-2:], y[-2:])
     if first is None or last is None:
         return []
     return [[first]] if first == last else [[first], [last], [first, last]]
 
 
-def _through(x: Ints, y: Ints) -> _Line | None:
+def _line_through(x: Ints, y: Ints) -> _Line | None:
     slope, rest = divmod(int(y[1] - y[0]), int(x[1] - x[0]))
     return None if rest else _Line(slope, int(y[0]) - slope * int(x[0]))
 

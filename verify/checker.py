@@ -32,7 +32,7 @@ from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
 from layoutproof.verify.bounds import find_outside
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.contents import contents_of
 from layoutproof.verify.equal import prove_equal_maps
 from layoutproof.verify.evidence import UNRECORDED, Gathered
@@ -42,6 +42,7 @@ from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.map_report import prove_injective
 from layoutproof.verify.program import check_facts
+from layoutproof.verify.search import Because
 from layoutproof.verify.settings import settings
 from layoutproof.verify.suspect import Suspect
 from layoutproof.verify.vacuity import CLAIM as RUNS

@@ -41,17 +41,6 @@ class ClaimKind(StrEnum):
     OTHER = "other", codes.UNPROVED
 
 
-class Because(StrEnum):
-    """What code asks of the reason of a verdict."""
-
-    NOTHING_SEEN = "nothing-seen"  # nothing is stored that callers see
-    CONTRADICTION = "contradiction"  # the assumptions cannot all hold
-    OVERLAP = "overlap"  # parameters may overlap
-    BUDGET = "budget"  # an engine was not allowed to do more
-    CLOCK = "clock"  # the clock, or a solver's death, had a part in it: it may come out otherwise next time
-    INVARIANT = "invariant"  # the proof uses an inductive invariant
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has one, and `tail`.

@@ -126,13 +126,13 @@ def told(facts: Facts, contents: Sequence[Content]) -> Facts:
 
 def _guards(facts: Facts, scene: Scene, steady: set[Buffer], contents: Sequence[Content]) -> Iterator[Guard]:
     names = {dim.var.name for dim in scene.dims}
-    for unknown in scene.unknowns:
-        load = _load(unknown, scene, facts, steady)
+    for source in scene.unknowns:
+        load = _load(source, scene, facts, steady)
         for content in contents if load is not None else ():
             # Symbols have one meaning in both programs, unless a loop has the name.
             if load is not None and content.buffer.data == load.buffer.data and names.isdisjoint(_symbols(content)):
                 if _is_told(facts, scene, load, content):
-                    yield Guard(substitute(content.condition, {content.value: unknown.var}))
+                    yield Guard(substitute(content.condition, {content.value: source.var}))
 
 
 def _symbols(content: Content) -> set[str]:

@@ -21,7 +21,7 @@ from layoutproof.verify.symbolic import at_instance, instances, outputs_are_equa
 from layoutproof.verify.verdict import Status, Verdict
 
 OPERATIONS = 300_000
-RLIMIT = 4_000_000
+EQUAL_RLIMIT = 4_000_000
 
 
 def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
@@ -104,6 +104,6 @@ def _by_solvers(problem: Problem, different: Expr, claim: Claim, rank: int, star
         reason = "isl's counterexample does not replay"
     except (NotQuasiAffine, BudgetExceeded) as problem_found:
         reason = str(problem_found)
-    if outputs_are_equal_by_z3(problem, different, RLIMIT):
+    if outputs_are_equal_by_z3(problem, different, EQUAL_RLIMIT):
         return Verdict(Status.PROVED, claim, "z3", reason=problem.assumptions(), seconds=perf_counter() - start)
     return Verdict(Status.UNKNOWN, claim, "z3", reason=reason, seconds=perf_counter() - start)

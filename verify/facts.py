@@ -20,7 +20,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.verify.accesses import read_program
-from layoutproof.verify.claim import Because, Claim
+from layoutproof.verify.claim import Claim
 from layoutproof.verify.evidence import UNRECORDED, Gathered, NoInstance, Setting
 from layoutproof.verify.instances import Dim, Guard, Program, Scene
 from layoutproof.verify.integers import above, below
@@ -28,7 +28,7 @@ from layoutproof.verify.isl.encode import try_constant
 from layoutproof.verify.isl.model import Model
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS
 from layoutproof.verify.scene_ranges import scene_ranges
-from layoutproof.verify.search import Search, nothing
+from layoutproof.verify.search import Because, Search, nothing
 from layoutproof.verify.smt.search import RLIMIT, search_instances
 from layoutproof.verify.verdict import Related, Status, Verdict
 

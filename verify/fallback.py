@@ -12,7 +12,6 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.verify.answer import Answer, Collision
 from layoutproof.verify.bits import input_exprs, kernel_points, padding_exprs, read_linear
 from layoutproof.verify.box import size_exprs
-from layoutproof.verify.claim import Because
 from layoutproof.verify.enumerate import TooLarge, duplicate, tabulate
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.relation import Relation, make_relation
@@ -21,6 +20,7 @@ from layoutproof.verify.lift import number
 from layoutproof.verify.part import Part
 from layoutproof.verify.polynomial import constant
 from layoutproof.verify.problem import Problem
+from layoutproof.verify.search import Because
 from layoutproof.verify.symbolic import at_instance, instances, prove_injective_by_z3
 from layoutproof.verify.verdict import Status
 

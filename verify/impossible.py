@@ -17,12 +17,12 @@ from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate,
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, walk
-from layoutproof.verify.claim import Because
 from layoutproof.verify.facts import Facts
 from layoutproof.verify.fits import call_assumptions
 from layoutproof.verify.inhabited import writes_of
 from layoutproof.verify.instances import DIVISIONS, AccessKind, Dim, Scene, conjuncts
 from layoutproof.verify.integers import at_least, below
+from layoutproof.verify.search import Because
 from layoutproof.verify.spot import Spot
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import IEEE

@@ -118,12 +118,12 @@ def _through_digits(ring: Ring, conditions: tuple[Condition, ...], cells: Sequen
         return conditions
     atoms = [m[0] for cell in cells for m in cell]
     sizes: dict[int, Poly] = {}
-    for number in atoms:
-        atom = ring.atoms[number]
+    for index in atoms:
+        atom = ring.atoms[index]
         if atom.high is not None:
-            sizes[number] = constant(atom.high + 1)
+            sizes[index] = constant(atom.high + 1)
         elif atom.greatest is not None:
-            sizes[number] = plus(atom.greatest, 1)
+            sizes[index] = plus(atom.greatest, 1)
     cut = digitise(ring, [c.poly for c in conditions], list(sizes), sizes)
     if cut is None:
         return conditions

@@ -31,7 +31,8 @@ from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Stopwatch, proved, refuted, unknown, values_text
 from layoutproof.verify.smt.claims import Writer, written
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
-from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, model_name, same
+from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, model_name
+from layoutproof.verify.smt.encode_values import same as same_value
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.smt.session import Answer, Outcome, Query
 from layoutproof.verify.verdict import Status, Verdict
@@ -127,7 +128,7 @@ def _value_script(rule: Rule, *, traps: bool) -> tuple[str, str]:
     guards = [f"(not {trap})" for trap in encoder.traps]
     encoder.traps.clear()
     lhs, rhs = encoder.value(rule.lhs), encoder.value(rule.rhs)
-    goal = disjunction(encoder.traps) if traps else f"(not {same(lhs, rhs)})"
+    goal = disjunction(encoder.traps) if traps else f"(not {same_value(lhs, rhs)})"
     return encoder.script([condition, *guards, goal]), encoder.logic
 
 

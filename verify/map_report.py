@@ -21,7 +21,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.answer import Answer, Collision
 from layoutproof.verify.box import Size, physical_box, shown_sizes, size_exprs
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.component import analyse
 from layoutproof.verify.enumerate import MAX_POINTS, TooLarge, tabulate
 from layoutproof.verify.evidence import UNRECORDED, Gathered, OneToOne
@@ -32,6 +32,7 @@ from layoutproof.verify.part import Part
 from layoutproof.verify.polynomial import Poly, constant_of, plus
 from layoutproof.verify.problem import Problem, Shape, components, make_problem
 from layoutproof.verify.report import MapReport, Padding
+from layoutproof.verify.search import Because
 from layoutproof.verify.symbolic import at_instance, concrete_map, condition_is_satisfiable, instance_at, instances
 from layoutproof.verify.verdict import Status, Verdict
 

@@ -41,10 +41,10 @@ def joined(first: Place, second: Place, shared: int) -> tuple[Scene, dict[Var, E
         dims.append(replace(dim, var=marked, start=substitute(dim.start, values), extent=substitute(dim.extent, values)))
         values[dim.var] = marked
     unknowns = list(here.unknowns)
-    for unknown in there.unknowns:
-        marked = Var(unknown.var.name + MARK, unknown.var.dtype)
-        unknowns.append(Unknown(marked, unknown.source))
-        values[unknown.var] = marked
+    for other in there.unknowns:
+        marked = Var(other.var.name + MARK, other.var.dtype)
+        unknowns.append(Unknown(marked, other.source))
+        values[other.var] = marked
     guards = tuple(Guard(substitute(g.condition, values), g.holds, g.group) for g in there.guards)
     scene = replace(here, dims=tuple(dims), guards=guards, unknowns=tuple(unknowns), dropped=(*here.dropped, *there.dropped))
     return scene, values

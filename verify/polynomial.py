@@ -14,7 +14,7 @@ Range = tuple[int | None, int | None]
 ONE: Final[Monomial] = ()
 
 # Sums and quotients do not ask what atoms are: `radix.py` has expressions for them, where no ring knows their ranges.
-Atom = TypeVar("Atom")
+A = TypeVar("A")
 Term = TypeVar("Term")
 
 
@@ -81,7 +81,7 @@ def key_of(poly: Poly) -> frozenset[tuple[Monomial, int]]:
     return frozenset(poly.items())
 
 
-def quotient_of(monomial: tuple[Atom, ...], divisor: tuple[Atom, ...]) -> tuple[Atom, ...] | None:
+def quotient_of(monomial: tuple[A, ...], divisor: tuple[A, ...]) -> tuple[A, ...] | None:
     """`monomial / divisor` where it divides, else None."""
     rest = list(monomial)
     for atom in divisor:

@@ -15,13 +15,13 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.cells import Place, places_of
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text
 from layoutproof.verify.instances import AccessKind, Dim, Loop, Scene
 from layoutproof.verify.integers import below, differ
 from layoutproof.verify.order import MARK, joined, same_cell
 from layoutproof.verify.radix import Polynomial
-from layoutproof.verify.search import Search
+from layoutproof.verify.search import Because, Search
 from layoutproof.verify.verdict import Verdict
 
 STRUCTURE = "structure"

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from layoutproof.ir.expr import Expr
-from layoutproof.verify.claim import Because
 from layoutproof.verify.instances import Scene
+
+
+class Because(StrEnum):
+    """What code asks of the reason of a verdict."""
+
+    NOTHING_SEEN = "nothing-seen"  # nothing is stored that callers see
+    CONTRADICTION = "contradiction"  # the assumptions cannot all hold
+    OVERLAP = "overlap"  # parameters may overlap
+    BUDGET = "budget"  # an engine was not allowed to do more
+    CLOCK = "clock"  # the clock, or a solver's death, had a part in it: it may come out otherwise next time
+    INVARIANT = "invariant"  # the proof uses an inductive invariant
 
 
 @dataclass(frozen=True, slots=True)

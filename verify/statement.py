@@ -15,8 +15,8 @@ from enum import StrEnum
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
-from layoutproof.verify.claim import Because
 from layoutproof.verify.instances import Access, Dim, Program, Scene
+from layoutproof.verify.search import Because
 
 
 class NotModelled(Exception):

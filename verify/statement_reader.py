@@ -28,10 +28,10 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.abstraction import survey_of
-from layoutproof.verify.claim import Because
 from layoutproof.verify.evidence import Gathered
 from layoutproof.verify.instances import Access, AccessKind, Dim, Guard, Program, Scene, conjuncts
 from layoutproof.verify.integers import at_least, below, same
+from layoutproof.verify.search import Because
 from layoutproof.verify.spot import Spot
 from layoutproof.verify.statement import AssumedFact, NotModelled, Read, ReadRole, Statement, Statements
 from layoutproof.verify.statement_cells import Memories

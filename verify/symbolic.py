@@ -15,8 +15,8 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.claim import Because
 from layoutproof.verify.problem import Problem
+from layoutproof.verify.search import Because
 from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
 from layoutproof.verify.smt.session import Answer, Query
 

@@ -21,11 +21,11 @@ from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.bounds import prove_access_in_bounds
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.instances import Access, AccessKind, Scene
 from layoutproof.verify.integers import compare_integers
-from layoutproof.verify.search import Search
+from layoutproof.verify.search import Because, Search
 from layoutproof.verify.texel_images import STRUCTURE, Texture, find_textures, is_texture
 from layoutproof.verify.texel_places import texel_places
 from layoutproof.verify.texel_races import prove_texel_races, prove_texel_writes

@@ -17,12 +17,13 @@ from layoutproof.ir.kept import Kept
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, map_children, walk
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.impossible import why_impossible
 from layoutproof.verify.inhabited import Looking, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.instances import conjuncts
 from layoutproof.verify.program import check_facts
+from layoutproof.verify.search import Because
 from layoutproof.verify.values.budget import QUICK
 from layoutproof.verify.values.licences import IEEE
 from layoutproof.verify.values.prove import prove_same

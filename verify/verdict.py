@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from layoutproof.verify import codes
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.evidence import Evidence
+from layoutproof.verify.search import Because
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.spot import Place
 

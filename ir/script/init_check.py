@@ -49,7 +49,7 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
             message = f"{name} may not begin at the start of its domain: the init of block {block.name} may come after other steps"
             yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.WARNING, help=_LATE_HELP)
     bindings: dict[Var, Expr] = {v.var: v.binding for v in block.iter_vars}
-    for term in _terms(block.where):
+    for term in _conjuncts(block.where):
         bound = substitute(term, bindings)
         if set(free_variables(bound)) & over and not _holds(substitute(bound, starts)):
             message = f"the guard of block {block.name} may exclude its first reduction step, and then its result is not initialised"
@@ -59,10 +59,10 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
             return
 
 
-def _terms(condition: Expr) -> Iterator[Expr]:
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
     if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
-        yield from _terms(condition.lhs)
-        yield from _terms(condition.rhs)
+        yield from _conjuncts(condition.lhs)
+        yield from _conjuncts(condition.rhs)
     else:
         yield condition
 

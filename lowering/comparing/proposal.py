@@ -16,8 +16,6 @@ from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.layout import padding_of
 from layoutproof.lowering.pad_stage import with_assume_stage
 
-Contract = str | None
-
 
 @dataclass(frozen=True, slots=True)
 class Moved:

@@ -16,8 +16,9 @@ from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.expected import allowed_by
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.replay import checked
+from layoutproof.verify.search import Because
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.values.licences import ALL, IEEE
 from layoutproof.verify.verdict import Status, Verdict

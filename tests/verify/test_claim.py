@@ -11,7 +11,8 @@ from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.verify import codes
 from layoutproof.verify.certificate.expected import allowed_by
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.search import Because
 from layoutproof.verify.spot import Place
 from layoutproof.verify.verdict import Status, Verdict
 

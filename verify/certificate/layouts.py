@@ -58,7 +58,7 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     ]
     if report.inverse is not None and report.padding.predicate is not None:
         found += _about_inverse(setting, problem.shape, given, box, report.inverse, report.padding.predicate, engine)
-    return tuple(_lemma(f"{layout.name}: {name}", claim, evidence, source) for name, claim, evidence in found)
+    return tuple(_layout_lemma(f"{layout.name}: {name}", claim, evidence, source) for name, claim, evidence in found)
 
 
 def _about_inverse(
@@ -99,6 +99,6 @@ def _listed(exprs: Sequence[Expr]) -> str:
     return ", ".join(expr_text(e, "plain") for e in exprs)
 
 
-def _lemma(name: str, claim: str, evidence: Evidence, source: str) -> Lemma:
+def _layout_lemma(name: str, claim: str, evidence: Evidence, source: str) -> Lemma:
     queries, missing = queries_of([evidence])
     return Lemma(name, claim, Status.PROVED, queries, source=source, exceptions=tuple((m.what, m.reason) for m in missing))

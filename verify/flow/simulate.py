@@ -15,7 +15,7 @@ from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.claim import Because, Claim, ClaimKind
+from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.facts import Facts, Stopwatch
 from layoutproof.verify.flow.agree import Agreement
 from layoutproof.verify.flow.assumed import check_assumptions
@@ -31,6 +31,7 @@ from layoutproof.verify.flow.world import NEW, OLD, World
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.pairing import Sources, no_points, only
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.search import Because
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.statements import NotModelled, Statement
 from layoutproof.verify.suspect import Suspect

@@ -23,9 +23,7 @@ class Late:
         return value
 
 
-if TYPE_CHECKING:
-    import islpy as isl
-else:
+if not TYPE_CHECKING:
 
     def _load_islpy() -> object:
         import islpy
@@ -33,3 +31,5 @@ else:
         return islpy
 
     isl = Late(_load_islpy)
+else:
+    import islpy as isl

@@ -22,10 +22,10 @@ from layoutproof.verify.isl.space import NoAnswer, map_from_affs
 Points: TypeAlias = "isl.Set"
 Link: TypeAlias = "isl.Map"
 Sources: TypeAlias = "isl.UnionSet"
-if TYPE_CHECKING:
-    Relation: TypeAlias = isl.UnionMap
-else:
+if not TYPE_CHECKING:
     Relation = Late(lambda: isl.UnionMap)  # relations are made by the class's name, and that must not load it at once
+else:
+    Relation: TypeAlias = isl.UnionMap
 
 
 # Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from layoutproof.verify.claim import Because
 from layoutproof.verify.isl.library import isl
+from layoutproof.verify.search import Because
 from layoutproof.verify.settings import scaled
 
 DEFAULT_OPERATIONS = 200_000

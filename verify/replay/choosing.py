@@ -22,7 +22,7 @@ from layoutproof.verify.replay.inputs import SEED
 from layoutproof.verify.replay.placement import Place, Positions
 from layoutproof.verify.suspect import Suspect
 
-_SUSPECTS, _EDGES, _CORNERS, _BESIDE, _SPACED, _BESIDE_CONSTANTS, _AT_RANDOM = 24, 48, 16, 8, 17, 24, 8
+_SUSPECTS, _EDGES, _AT_CORNERS, _BESIDE, _SPACED, _BESIDE_CONSTANTS, _AT_RANDOM = 24, 48, 16, 8, 17, 24, 8
 _AXES = 5  # axes of which every corner is a candidate
 _CONSTANTS = 24
 
@@ -81,7 +81,7 @@ class Chooser:
         """Groups of cells of the new array that the programs' conditions do not show."""
         shape, count = place.new_shape, prod(place.new_shape)
         corners = [_flat(c, shape) for c in product(*([0, e - 1] if k < _AXES else [0] for k, e in enumerate(shape)))]
-        yield [corners[0], corners[-1], *(corners[int(k)] for k in generator.permutation(len(corners))[:_CORNERS])]
+        yield [corners[0], corners[-1], *(corners[int(k)] for k in generator.permutation(len(corners))[:_AT_CORNERS])]
         yield np.linspace(0, count - 1, min(count, _SPACED), dtype=np.int64).tolist()
         places = place.new_places
         beside = []

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.interrupts import keep_interrupts
 

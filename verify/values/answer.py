@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.licences import IEEE, Licences
 from layoutproof.verify.verdict import Status

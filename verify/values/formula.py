@@ -162,14 +162,14 @@ def equal_up_to_zero(a: str, b: str, dtype: DType) -> str:
 
 def values_of(question: Question, model: Mapping[str, int]) -> dict[str, Values]:
     """A solver's model as one point; what it leaves open is 0, or for a twin the value of its variable."""
-    found = {v.name: _number(model.get(model_name(v), 0), v.dtype) for v in question.variables}
+    found = {v.name: _number_of_bits(model.get(model_name(v), 0), v.dtype) for v in question.variables}
     for var, twin in question.twins:
         if model_name(twin) not in model:
             found[twin.name] = found[var.name]
     return found
 
 
-def _number(bits: int, dtype: DType) -> Values:
+def _number_of_bits(bits: int, dtype: DType) -> Values:
     if dtype.is_bool:
         return np.array([bool(bits)])
     raw = np.array([bits], dtype=f"uint{dtype.bits}").view(numpy_dtype(dtype))

@@ -74,7 +74,7 @@ def _of_doubles(a: float, b: float, c: float, plain: float) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-_PLAIN: Mapping[str, Callable[..., Values]] = {
+_EXACT: Mapping[str, Callable[..., Values]] = {
     "abs": np.abs,
     "floor": np.floor,
     "ceil": np.ceil,
@@ -95,4 +95,4 @@ def exact_function(name: str, dtype: DType) -> Callable[..., Values] | None:
     if name == "sqrt":
         # once-rounded: float64 has more than twice the bits of the narrower types (Figueroa 1995)
         return lambda a: round_array(np.sqrt(a), dtype)
-    return _PLAIN.get(name)
+    return _EXACT.get(name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.values.answer import STRUCTURE, ValueAnswer
 from layoutproof.verify.values.budget import DEFAULT, ValueBudget
 from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences

@@ -32,7 +32,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call, Limit, Undef
 from layoutproof.ir.subst import substitute
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.smt.query import SmtQuery
 from layoutproof.verify.values.answer import ENUMERATION, LAWS, REALS, STRUCTURE, TRIALS, ValueAnswer

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from layoutproof.ir.dtype import BFLOAT16
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.claim import Because
+from layoutproof.verify.search import Because
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder
 from layoutproof.verify.smt.query import SmtQuery

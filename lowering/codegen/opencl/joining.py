@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from layoutproof.lowering.codegen.opencl.images import TEXEL
+
 CHANNELS = "xyzw"
-TEXEL = len(CHANNELS)
 
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
