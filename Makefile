@@ -63,7 +63,7 @@ format: $(VENV)/.ready-dev
 
 proofs: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.own_proofs proofs
-	@$(BIN)/python -m layoutproof.verify.lawbook proofs/laws
+	@$(BIN)/python -m layoutproof.verify.certificate.lawbook proofs/laws
 
 recheck: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.own_proofs --check proofs

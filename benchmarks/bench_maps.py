@@ -18,9 +18,9 @@ from time import perf_counter
 from typing import Any
 
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 LARGE = "lambda i, j: [(i*8192+j)//8 % 128, ((i*8192+j)//1024)*8 + (i*8192+j)%8]"
@@ -84,7 +84,7 @@ def cold_start() -> float:
     """Seconds of one verdict in a fresh process, imports included, interpreter start excluded."""
     text = (
         "import time; s = time.perf_counter()\n"
-        "from layoutproof.verify.maps import check_map\n"
+        "from layoutproof.verify.maps.check_map import check_map\n"
         "check_map('lambda n, h, w, c: [n, c//4, h, w, c%4]', (2, 3, 5, 10))\n"
         "print(time.perf_counter() - s)"
     )

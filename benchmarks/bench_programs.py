@@ -15,8 +15,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.verify.vacuity import check_program
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import check_program
+from layoutproof.verify.verdict.verdict import Status
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 ROUNDS = 9

@@ -20,8 +20,8 @@ from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.step import Step
 from layoutproof.lowering.trace import passes_of
 from layoutproof.verify.checker import prover_at
-from layoutproof.verify.values.licences import Licence, names_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.verdict.verdict import Status
 
 ROUNDS = 3
 

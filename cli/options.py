@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from layoutproof.verify.values.licences import Licences
+    from layoutproof.verify.values.fast_math import Licences
 
 Decorator = Callable[[Any], Any]
 Request = TypeVar("Request")
@@ -129,7 +129,7 @@ def proof_options(strictness: str) -> Decorator:
 
 def _read_strictness(context: click.Context, parameter: click.Parameter, text: str) -> Licences:
     """A preset, or licences by name. Raises click.BadParameter for other words."""
-    from layoutproof.verify.values.licences import parse_licences
+    from layoutproof.verify.values.fast_math import parse_licences
 
     try:
         return parse_licences(text)

@@ -13,12 +13,12 @@ import click
 
 from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import Diagnostic, error
-from layoutproof.verify.whole_files import Content, check_place, write_whole_files, writing_whole
+from layoutproof.verify.certificate.sealed_files import Content, check_place, write_whole_files, writing_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
 # By a verdict's word, which a status is: so this file needs neither the verdicts nor rich before there is something to show.
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}

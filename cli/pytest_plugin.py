@@ -82,7 +82,7 @@ def _settings(config: pytest.Config) -> Settings:
     from layoutproof.cli.gate.items import Options
     from layoutproof.cli.gate.policy import Policy, read_codes
     from layoutproof.lowering.proof_cache.places import place_of
-    from layoutproof.verify.values.licences import parse_licences
+    from layoutproof.verify.values.fast_math import parse_licences
 
     place, none, budget = (config.getoption(f"layoutproof_{name}") for name in ("cache", "no_cache", "budget"))
     if place is not None and none:

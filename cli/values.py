@@ -9,8 +9,8 @@ from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
 
 MAX_EXTENT = (1 << 31) - 1

@@ -16,8 +16,7 @@ import click
 
 from layoutproof.cli.main import cli
 from layoutproof.ir.functions.definitions import DEFINITIONS
-from layoutproof.ir.intrinsics import MATH_FUNCTIONS
-from layoutproof.ir.opaque import OPAQUE_CALLS
+from layoutproof.ir.intrinsics import MATH_FUNCTIONS, OPAQUE_CALLS
 from layoutproof.ir.script.functions import FUNCTIONS
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.passes import Pass

@@ -17,7 +17,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.certificate.certificate import Certificate
-from layoutproof.verify.replay.checked import check_rewrite
+from layoutproof.verify.replay.refute import check_rewrite
 
 
 def section(title: str) -> None:

@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, binary, const
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, loads_in, stores_in

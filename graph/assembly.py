@@ -18,7 +18,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 
 MapLike = IndexMap | Callable[..., Any] | str

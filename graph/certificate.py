@@ -22,11 +22,9 @@ from layoutproof.graph.text.printer import print_graph
 from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface, Place
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.verify import codes as verify_codes
-from layoutproof.verify.certificate.certificate import certify, versions
-from layoutproof.verify.certificate.obligations import query_dict, query_id
-from layoutproof.verify.certificate.sealing import Document, chained, sealed, to_bytes
-from layoutproof.verify.whole_files import Content, is_stream, write_whole_files
+from layoutproof.verify.certificate.certificate import certify, query_dict, query_id, versions
+from layoutproof.verify.certificate.sealed_files import Content, Document, chained, is_stream, sealed, to_bytes, write_whole_files
+from layoutproof.verify.verdict import codes as verify_codes
 
 FORMAT = "layoutproof-graph-certificate"
 VERSION = 1

@@ -23,9 +23,8 @@ from layoutproof.graph.text.files import ARRAYS, UNREADABLE
 from layoutproof.graph.text.printer import is_inline
 from layoutproof.graph.witness import Place
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
-from layoutproof.verify.certificate.sealing import Document
+from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.verify.certificate.sealed_files import Document
 
 _MOST_PADDING = 64
 """How many times as large as an array one may be that is made of it: a certificate may claim anything."""

@@ -23,23 +23,23 @@ from layoutproof.graph.witness import Chain, GraphRewrite, Interface, Place
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import const
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify import codes
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.certificate.certificate import (
     Certificate,
+    Derived,
     check_form,
     check_table,
     licences_of,
+    query_id,
     query_of,
     text_of_lines,
 )
-from layoutproof.verify.certificate.files import read_whole
-from layoutproof.verify.certificate.obligations import Derived, query_id
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, made_here, read_certificate, read_file
-from layoutproof.verify.certificate.record import StepRecord
-from layoutproof.verify.certificate.sealing import Document, chained, check_chain, from_bytes
-from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.certificate.sealed_files import Document, chained, check_chain, from_bytes, read_whole
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.verdict import codes
+from layoutproof.verify.verdict.verdict import GOOD, Status, Verdict
 from layoutproof.verify.workers.pool import all_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
 

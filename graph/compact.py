@@ -11,7 +11,7 @@ from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, BinaryOp, IntImm
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables, walk
 
 

@@ -23,12 +23,11 @@ from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.affine import Affine, expression_of
 from layoutproof.lowering.find import find_buffer
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 class NoFlow(LayoutproofError):

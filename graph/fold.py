@@ -21,8 +21,7 @@ from layoutproof.graph.run import box, padded, transformed
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.wellformed import require_graph
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)

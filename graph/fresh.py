@@ -8,16 +8,14 @@ from layoutproof.graph.signature import signature_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Var
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, Let, Stmt
 from layoutproof.ir.visit import replace_buffers, walk
 from layoutproof.lowering.effects import data_read
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.facts import Facts, obstacle_reason
-from layoutproof.verify.races import prove_race_free
-from layoutproof.verify.readable import prove_readable
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.faults.facts import Facts, obstacle_reason
+from layoutproof.verify.faults.races import prove_race_free
+from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 STRUCTURE = "structure"
 """The engine of what the text of a function says by itself."""

@@ -28,7 +28,7 @@ from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.lowering.witness import rewrite_of
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 PRIMITIVE = "hoist_layout_rewrites"
 

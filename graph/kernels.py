@@ -15,8 +15,8 @@ from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.tuned import arranged
 from layoutproof.graph.witness import Steps
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.relayout.plan import schedule_copy
 from layoutproof.lowering.relayout.program import LOGICAL, PHYSICAL, plain_program, read_relayout

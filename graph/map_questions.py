@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from layoutproof.graph.maps import MapFact
 from layoutproof.graph.model import Shape
 from layoutproof.ir.expr import Var, const
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.stmt import ForKind
-from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
-from layoutproof.verify.evidence import NoInstance, Setting
-from layoutproof.verify.instances import Dim, Scene
-from layoutproof.verify.integers import differ
-from layoutproof.verify.smt.claims import queries_of
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.certificate.lemmas import Layout, layout_lemmas
+from layoutproof.verify.program.evidence import NoInstance, Setting
+from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.questions import SmtQuery, differ
+from layoutproof.verify.smt.smtlib import queries_of
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ from layoutproof.graph.model import Shape
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.map_report import report_on
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.maps.map_facts import prove_equal_maps, report_on
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 MapFact = tuple[str, str | None, Shape]
 """What was asked of maps: of one as text on a shape, or of two whether they are the same."""

@@ -29,10 +29,9 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
-from layoutproof.verify.certificate.record import StepRecord
-from layoutproof.verify.claim import Claim, ClaimKind
+from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
 ENGINE = "pairing"
 

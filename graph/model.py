@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.source import Span
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

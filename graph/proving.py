@@ -39,8 +39,7 @@ from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
 ENGINE = "structure"
 

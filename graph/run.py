@@ -12,10 +12,10 @@ from layoutproof.graph.model import Array, Call, Crop, Graph, LayoutTransform, P
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.interp.filling import Filling
+from layoutproof.ir.interp.memory import Filling
 from layoutproof.ir.interp.run import run
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 
 Runner = Callable[[PrimFunc, Sequence[Array]], Sequence[Array]]

@@ -9,8 +9,7 @@ from layoutproof.graph.model import FROZEN, Shape
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.expr import IntImm
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import DeclBuffer, MatchBuffer
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import check_wellformed

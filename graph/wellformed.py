@@ -14,8 +14,8 @@ from layoutproof.graph.scalars import is_scalar
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, counted
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.text import expr_text
 
 Known = Mapping[str, Value]

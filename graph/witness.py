@@ -10,7 +10,7 @@ from layoutproof.graph.model import Array, Graph
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.checker import StepRecord
 
 
 @dataclass(frozen=True, slots=True)

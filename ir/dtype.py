@@ -1,6 +1,6 @@
-"""Data types of expressions and buffer elements: a kind, a width in bits and a number of lanes.
-
-Sources: the seeds `vectorized-tir-buffers` (lanes are part of the type) and `clarifying-buffer-declaration-and-access`.
+"""Data types of expressions and buffer elements: a kind, a width in bits and a number of lanes; and the numpy type of
+one lane. Sources: the seeds `vectorized-tir-buffers` (lanes are part of the type) and `clarifying-buffer-declaration-
+and-access`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 _PATTERN = re.compile(r"(?P<kind>bool|handle|bfloat|float|uint|int)(?P<bits>\d+)?(?:x(?P<lanes>\d+))?")
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
@@ -133,3 +137,15 @@ FLOAT32 = DType(Kind.FLOAT, 32)
 FLOAT64 = DType(Kind.FLOAT, 64)
 BFLOAT16 = DType(Kind.BFLOAT, 16)
 HANDLE = DType(Kind.HANDLE, 64)
+
+
+def numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """The numpy type of one lane; bfloat16 is that of ml_dtypes. Raises ValueError for handles, which are not stored."""
+    if dtype.is_bool:
+        return np.dtype(np.bool_)
+    if dtype.kind is Kind.BFLOAT:
+        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return found
+    if dtype.is_integer or dtype.is_float:
+        return np.dtype(str(dtype.element))
+    raise ValueError(f"numpy has no {dtype}")

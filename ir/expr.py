@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp as BinaryOp
-from layoutproof.ir.operators import CompareOp as CompareOp
-from layoutproof.ir.operators import LogicalOp as LogicalOp
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import round_float
 
 

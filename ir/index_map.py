@@ -42,9 +42,8 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 
 
 class AxisSeparator:

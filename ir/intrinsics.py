@@ -1,6 +1,6 @@
-"""Expressions beyond arithmetic: math functions, opaque calls, undefined and extreme values, assumptions, pointers.
-
-Sources: the seeds `vectorized-tir-buffers` (pointer casts) and `layout-transformation-padding-roadmap` (arbitrary values, assumptions).
+"""Expressions beyond arithmetic: math functions, opaque calls and the table of those that are known by name, undefined
+and extreme values, pointers, and assumptions with what each says of data. Sources: the seeds `vectorized-tir-buffers`
+(pointer casts) and `layout-transformation-padding-roadmap` (arbitrary values, assumptions).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from layoutproof.ir.dtype import BOOL, HANDLE, DType, Kind
-from layoutproof.ir.expr import Expr, require
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.dtype import BOOL, HANDLE, INT32, DType, Kind
+from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, require
 
 # name -> number of arguments. Pure; on floats, except abs, which also takes integers.
 MATH_FUNCTIONS: Mapping[str, int] = {
@@ -123,3 +124,108 @@ class Assume(Expr):
 def undef(dtype: str | DType) -> Undef:
     """An arbitrary value of a type, as a pad value: the padding may be read and written and holds anything."""
     return Undef(DType.parse(dtype) if isinstance(dtype, str) else dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueSignature:
+    """How an opaque call is written: its type before the arguments, or after them where it is not the default one."""
+
+    dtype_first: bool
+    default: DType = INT32
+
+
+_TYPED = OpaqueSignature(dtype_first=True)
+_PLAIN = OpaqueSignature(dtype_first=False)
+_POINTER = OpaqueSignature(dtype_first=False, default=HANDLE)
+
+OPAQUE_CALLS: Mapping[str, OpaqueSignature] = {
+    # calls out of the program
+    "call_extern": _TYPED,
+    "call_pure_extern": _TYPED,
+    "call_llvm_intrin": _TYPED,
+    "call_llvm_pure_intrin": _TYPED,
+    "call_packed": _PLAIN,
+    "call_cpacked": _PLAIN,
+    "call_intrin": _TYPED,
+    "call_spirv_pure_glsl450": _TYPED,
+    # pointers and memory
+    "address_of": _POINTER,
+    "tvm_access_ptr": _POINTER,
+    "type_annotation": _POINTER,
+    "reinterpret": _TYPED,
+    "tvm_stack_alloca": _POINTER,
+    "tvm_struct_get": _TYPED,
+    "tvm_struct_set": _PLAIN,
+    "texture2d_store": _PLAIN,
+    "texture2d_load": _TYPED,
+    "prefetch": _PLAIN,
+    # barriers and threads
+    "tvm_storage_sync": _PLAIN,
+    "tvm_global_barrier_kinit": _PLAIN,
+    "tvm_thread_allreduce": _PLAIN,
+    "tvm_thread_invariant": _PLAIN,
+    "tvm_warp_shuffle": _TYPED,
+    "tvm_warp_shuffle_up": _TYPED,
+    "tvm_warp_shuffle_down": _TYPED,
+    "tvm_warp_activemask": _PLAIN,
+    # atomics
+    "atomic_add": _TYPED,
+    "atomic_max": _TYPED,
+    "atomic_min": _TYPED,
+    # tensor instructions
+    "tvm_load_matrix_sync": _POINTER,
+    "tvm_store_matrix_sync": _POINTER,
+    "tvm_mma_sync": _POINTER,
+    "tvm_bmma_sync": _POINTER,
+    "tvm_fill_fragment": _POINTER,
+    "ptx_mma": _TYPED,
+    "ptx_mma_sp": _TYPED,
+    "ptx_ldmatrix": _TYPED,
+    "ptx_cp_async": _TYPED,
+    "ptx_commit_group": _PLAIN,
+    "ptx_wait_group": _PLAIN,
+    "mma_store": _TYPED,
+    "mma_fill": _TYPED,
+    # conditions and lookups
+    "target": _POINTER,
+    "lookup_param": _PLAIN,
+    "assume_aligned": _PLAIN,
+    "vectorlow": _TYPED,
+    "vectorhigh": _TYPED,
+    "vectorcombine": _TYPED,
+}
+
+
+def takes_dtype_first(function: str) -> bool:
+    """Whether the call's type stands before its arguments. False for a name that is not in the table."""
+    signature = OPAQUE_CALLS.get(function)
+    return signature is not None and signature.dtype_first
+
+
+def default_dtype(function: str) -> DType:
+    """The type that a call has when its text gives none."""
+    return OPAQUE_CALLS.get(function, _PLAIN).default
+
+
+def undef_loads(condition: Expr) -> list[BufferLoad]:
+    """The loads that an assumption says to hold an arbitrary value: `A[...] == undef` in its top-level connectives."""
+    if isinstance(condition, Logical):
+        return undef_loads(condition.lhs) + undef_loads(condition.rhs)
+    load = assumed_undef(condition)
+    return [load] if load is not None else []
+
+
+def assumed_undef(condition: Expr) -> BufferLoad | None:
+    """The load of `A[...] == undef`, either way round."""
+    if isinstance(condition, Compare) and condition.op is CompareOp.EQ:
+        for one, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+            if isinstance(one, BufferLoad) and isinstance(other, Undef):
+                return one
+    return None
+
+
+def is_identity(condition: Expr) -> bool:
+    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either side."""
+    if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ or not condition.lhs.dtype.is_float:
+        return False
+    return isinstance(condition.lhs, BufferLoad) or isinstance(condition.rhs, BufferLoad)

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir import codes
-from layoutproof.ir.attributes import Attributes, MeantValue
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import INT32, DType
@@ -33,9 +32,9 @@ from layoutproof.ir.expr import Expr, IntImm, Var, require
 from layoutproof.ir.index_map import IndexMap, index_map_text, narrowed, retype
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
-from layoutproof.ir.subst import substitute
+from layoutproof.ir.stmt import Attributes, MeantValue
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 
 
 class Cell(IntEnum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeGuard
 
-from layoutproof.ir.source import Span
+from layoutproof.ir.diagnostic import Span
 
 _KEYS: dict[type, Callable[[Any], Any]] = {}
 

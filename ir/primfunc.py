@@ -1,22 +1,19 @@
-"""Functions over buffers, and modules of them.
-
-Attributes with a meaning here (other ones are kept): `tirx.noalias` or `tir.noalias` (parameters do not overlap: an
-assumption), `layoutproof.apart` (the same, asked for by a pass), `buffer_layout_transformations` (data variable's name -> list
-of index maps as lambda text), `buffer_axis_separators` (data variable's name -> list of integers, seed convention),
-`layoutproof.layout` (data variable's name -> what was stored where, see `layout_record.py`).
-Sources: the seeds `buffer-physical-layout` (attributes), `clarifying-buffer-declaration-and-access` (buffer_map).
+"""Functions over buffers, modules of them, the attributes that have a meaning here, and a store of results that belong
+to a function object.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.depth import make_room
 from layoutproof.ir.expr import Var, require
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Stmt
+from layoutproof.ir.stmt import Attributes, Stmt
+from layoutproof.ir.visit import make_room
 
 LAYOUT_TRANSFORMATIONS = "buffer_layout_transformations"
 AXIS_SEPARATORS = "buffer_axis_separators"
@@ -73,3 +70,26 @@ class IRModule(Node):
             if function.name == name:
                 return function
         raise KeyError(name)
+
+
+V = TypeVar("V")
+
+
+class Kept(Generic[V]):
+    """Results by function object and a further key, at most `most`. (An equal function elsewhere has other places and spans.)"""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._found: OrderedDict[tuple[object, ...], tuple[PrimFunc, V]] = OrderedDict()
+
+    def get(self, func: PrimFunc, key: tuple[object, ...], make: Callable[[], V]) -> V:
+        """The result for a function and a key, made when it is not there."""
+        whole = (id(func), *key)
+        if whole in self._found:
+            self._found.move_to_end(whole)
+            return self._found[whole][1]
+        value = make()
+        self._found[whole] = (func, value)  # the function stays alive with it, so that its id stays its own
+        if len(self._found) > self.most:
+            self._found.popitem(last=False)
+        return value

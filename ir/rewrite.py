@@ -1,16 +1,17 @@
-"""What a pass proposes: the new program, and a witness of why it is the old one.
-
-A witness says which instance of which old statement each instance of a new statement computes (theta), and which new cell each
-old buffer cell became (f), both as index maps. It is a claim: the checker in `layoutproof.verify` accepts or refuses it.
+"""What a pass or a simplifier proposes, as data: a rewrite, which is the new program and a witness that maps its stores
+to those of the old one (theta) and old buffer cells to new ones (f); and a rule, which is what it matches, what it
+becomes, and when. Both are claims, which `layoutproof.verify` proves or refuses.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from layoutproof.ir.expr import Expr
+from layoutproof.ir.expr import TRUE, Expr, Var, require
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import free_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,36 @@ class Rewrite:
     old: PrimFunc
     new: PrimFunc
     witness: Witness
+
+
+class Domain(StrEnum):
+    """What the integers of a rule are: mathematical ones (index arithmetic) or values of a fixed width, which wrap."""
+
+    INDEX = "index"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`lhs` becomes `rhs` where `condition` holds.
+
+    `variables` stand for any expression of their type; in the index domain their integer type is a placeholder: they range over all
+    integers. Truth values mean the same in both domains. `source` is the file and line that states the rule.
+    Raises TypeError for sides of different types and for a variable of the right side or condition that `variables` lacks.
+    """
+
+    name: str
+    variables: tuple[Var, ...]
+    lhs: Expr
+    rhs: Expr
+    condition: Expr = TRUE
+    domain: Domain = Domain.INDEX
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        require(self.lhs.dtype == self.rhs.dtype, f"rule {self.name} turns a {self.lhs.dtype} into a {self.rhs.dtype}")
+        require(self.condition.dtype.is_bool, f"the condition of rule {self.name} is a {self.condition.dtype}")
+        known = set(self.variables)
+        for part in (self.lhs, self.rhs, self.condition):
+            unknown = [v.name for v in free_variables(part) if v not in known]
+            require(not unknown, f"rule {self.name} uses {', '.join(unknown)}, which it does not declare")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.source import Span
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.visit import children, free_variables
 

@@ -1,17 +1,82 @@
-"""Statements. A block's bindings and guard stand in the block itself; allocation holds the buffer it allocates.
+"""Statements, their attributes, and what a block means.
 
-Source: the seed `buffer-physical-layout` (impacted nodes); blocks as upstream's tensor programs have them.
+A block's bindings and guard stand in the block itself; allocation holds the buffer it allocates. A block is sugar: at
+each point of the loops around it, `if where: { if every reduce variable is at the start of its domain: init; body }`,
+so `init` does not run where the guard is false.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Union
 
-from layoutproof.ir.attributes import NO_ATTRIBUTES, Attributes
 from layoutproof.ir.buffer import Buffer, BufferRegion, Range, access_type, check_indices
-from layoutproof.ir.expr import TRUE, Expr, Var, require
+from layoutproof.ir.expr import TRUE, Expr, Var, equal, logical_and, require
 from layoutproof.ir.node import Node
+
+AttrValue = Union[None, bool, int, float, str, Expr, tuple["AttrValue", ...], "Attributes", "MeantValue"]
+
+
+class MeantValue(ABC):
+    """A value with a meaning of its own, frozen and with a hash; a text of the program has plain values for it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def plain(self) -> Attributes:
+        """The value as it is printed."""
+
+
+class Attributes(Mapping[str, AttrValue]):
+    """A frozen mapping with a hash. Lists given become tuples, mappings become Attributes."""
+
+    __slots__ = ("_hash", "_items")
+
+    def __init__(self, items: Mapping[str, object] | None = None) -> None:
+        self._items: dict[str, AttrValue] = {k: _freeze(v) for k, v in items.items()} if items is not None else {}
+        self._hash = hash(frozenset((k, type(v).__name__, v) for k, v in self._items.items()))
+
+    def __getitem__(self, key: str) -> AttrValue:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attributes) and self._hash == other._hash and self._items == other._items
+
+    def __repr__(self) -> str:
+        return f"Attributes({self._items!r})"
+
+    def with_value(self, key: str, value: object) -> Attributes:
+        """A copy with `key` set."""
+        return Attributes({**self._items, key: value})
+
+    def without(self, key: str) -> Attributes:
+        """A copy that lacks `key`."""
+        return Attributes({k: v for k, v in self._items.items() if k != key})
+
+
+def _freeze(value: object) -> AttrValue:
+    if value is None or isinstance(value, (bool, int, float, str, Expr, Attributes, MeantValue)):
+        return value
+    if isinstance(value, Mapping):
+        return Attributes(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_freeze(v) for v in value)
+    raise TypeError(f"{value!r} cannot be an attribute: plain values, lists and dictionaries can")
+
+
+NO_ATTRIBUTES = Attributes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,3 +262,21 @@ def seq(*statements: Stmt) -> Stmt:
 
 
 NOTHING = Seq(())
+
+
+def at_first_update(block: Block) -> Expr:
+    """That every reduce variable of the block is at the start of its domain, over the block's variables; true where none is there."""
+    return logical_and(*(equal(v.var, v.domain.start) for v in block.iter_vars if v.kind is IterKind.REDUCE))
+
+
+def body_of(block: Block) -> Stmt:
+    """What an instance of a block runs once its variables are bound and its guard holds: the same object each time."""
+    if block.init is None:
+        return block.body
+    if block._whole is None:
+        first = at_first_update(block)
+        reduces = any(v.kind is IterKind.REDUCE for v in block.iter_vars)
+        init = IfThenElse(first, block.init, span=block.init.span) if reduces else block.init
+        object.__setattr__(block, "_whole", seq(init, block.body))
+    assert block._whole is not None
+    return block._whole

@@ -1,18 +1,18 @@
 """Expressions as text in Python's syntax, with no more parentheses than needed.
 
-Two styles. `script` is TVM's: typed constants (`T.int64(3)`), `T.min(a, b)`, spaces around every operator; it reads back equal.
-`plain` is for people and for anyone's Python: `min(a, b)`, `c//4`, integers without their width.
+Style `script` is that of TVM's script syntax, in the dialect that TVM prints or that of its older releases, and reads
+back equal; style `plain` is for people: `min(a, b)`, `c//4`, integers without their width.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.dialect import CURRENT, Dialect
 from layoutproof.ir.dtype import INT32, UINT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
@@ -31,8 +31,58 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
-from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef
-from layoutproof.ir.opaque import default_dtype, takes_dtype_first
+from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef, default_dtype, takes_dtype_first
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The names that differ between the dialects."""
+
+    name: str
+    header: tuple[str, ...]
+    prim_func: str
+    block: str
+    block_attr: str
+    block_alloc: str
+    allocate: str
+    serial: str
+    ramp: str
+    broadcast: str
+    let_annotation: str
+    old_buffers: bool
+
+
+CURRENT = Dialect(
+    name="current",
+    header=("# from tvm.script import ir as I", "# from tvm.script import tirx as T"),
+    prim_func="@T.prim_func(s_tir=True)",
+    block="T.sblock",
+    block_attr="T.sblock_attr",
+    block_alloc="T.sblock_alloc_buffer",
+    allocate="T.alloc_buffer",
+    serial="range",
+    ramp="T.Ramp",
+    broadcast="T.Broadcast",
+    let_annotation="T.let[{}]",
+    old_buffers=False,
+)
+
+OLD = Dialect(
+    name="old",
+    header=("# from tvm.script import ir as I", "# from tvm.script import tir as T"),
+    prim_func="@T.prim_func",
+    block="T.block",
+    block_attr="T.block_attr",
+    block_alloc="T.alloc_buffer",
+    allocate="T.decl_buffer",
+    serial="T.serial",
+    ramp="T.ramp",
+    broadcast="T.broadcast",
+    let_annotation="{}",
+    old_buffers=True,
+)
+
+DIALECTS = {dialect.name: dialect for dialect in (CURRENT, OLD)}
 
 
 class Style(StrEnum):

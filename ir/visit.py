@@ -1,15 +1,18 @@
-"""Walking and rebuilding programs, from the nodes' own fields: one mechanism for every node type, present and future."""
+"""Walking, rebuilding and substituting in programs, from the nodes' own fields: one mechanism for every node type; and
+room on Python's stack for long programs, since whatever walks programs recurses.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.expr import Expr, Var, widen
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Block, BufferStore, For, Let, Stmt
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 
 N = TypeVar("N", bound=Node)
 
@@ -187,3 +190,121 @@ def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:
         return rewrite(rebuilt) if isinstance(rebuilt, Expr) else rebuilt
 
     return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+
+
+def substitute(node: N, values: Mapping[Var, Expr]) -> N:
+    """`node` with every free occurrence of the variables replaced, in buffer shapes too; integers are cast to the variable's width.
+
+    Raises ValueError where a statement below binds a variable that is replaced or that stands free in a value (capture).
+    """
+    if not values:
+        return node
+    bad = set(values) | {v for value in values.values() for v in free_variables(value)}
+    done: dict[Node, Node] = {}
+
+    def visit(current: Node) -> Node:
+        if isinstance(current, Var):
+            value = values.get(current)
+            return current if value is None else widen(value, current.dtype)
+        if isinstance(current, For | Let) and current.var in bad:
+            raise ValueError(f"{current.var.name} is bound inside the statement it is substituted in")
+        if isinstance(current, Block) and any(iter_var.var in bad for iter_var in current.iter_vars):
+            raise ValueError(f"block {current.name} binds a variable that is substituted in it")
+        if not isinstance(current, Expr):
+            return map_children(current, visit)
+        result = done.get(current)
+        if result is None:
+            result = done[current] = map_children(current, visit)
+        return result
+
+    return visit(node)  # type: ignore[return-value]  # statements stay statements, expressions stay expressions
+
+
+def names_in(stmt: Stmt) -> set[str]:
+    """Every name of a variable, buffer or block that a statement mentions."""
+    found: set[str] = set()
+    for node in walk(stmt):
+        name = getattr(node, "name", None)
+        if isinstance(name, str):
+            found.add(name)
+    return found
+
+
+def fresh(name: str, taken: Iterable[str]) -> str:
+    """`name`, or `name_1`, `name_2`, ... : the first that is not taken."""
+    used = taken if isinstance(taken, set) else set(taken)
+    if name not in used:
+        return name
+    number = 1
+    while f"{name}_{number}" in used:
+        number += 1
+    return f"{name}_{number}"
+
+
+def take_fresh(name: str, taken: set[str]) -> str:
+    """As `fresh`, and the name is taken from then on."""
+    found = fresh(name, taken)
+    taken.add(found)
+    return found
+
+
+MAX_SEQUENCE = 2500  # allocations, aliases and lets that follow one another in one function
+MAX_EXPRESSION = 1000  # operations inside one another in generated code; compilers have limits of that order
+MAX_NESTING = 100  # loops, branches and blocks inside one another
+_USUAL = 100  # statements inside one another that fit on the stack that Python gives anyone
+_FRAMES = 16  # calls that a walk makes for one statement inside another, with room to spare
+_NONE: tuple[Stmt, ...] = ()
+
+
+def opens_scope(node: Node) -> bool:
+    """Whether what follows a statement in the text stands inside it as its body."""
+    return isinstance(node, Allocate | DeclBuffer | Let | AttrStmt)
+
+
+def statement_depth(root: Stmt, *, nested: bool = False) -> int:
+    """How many statements stand inside one another, at most; with `nested` those only that the text indents."""
+    deepest = 0
+    stack: list[tuple[Stmt, int]] = [(root, 0)]
+    while stack:
+        stmt, around = stack.pop()
+        depth = around if nested and (isinstance(stmt, Seq) or opens_scope(stmt)) else around + 1
+        deepest = max(deepest, depth)
+        stack += [(inner, depth) for inner in _inside(stmt)]
+    return deepest
+
+
+def _inside(stmt: Stmt) -> tuple[Stmt, ...]:
+    match stmt:
+        case Seq(body=body):
+            return body
+        case For(body=body) | Let(body=body) | Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
+            return (body,)
+        case IfThenElse(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case Block(body=body, init=init):
+            return (body,) if init is None else (init, body)
+        case _:
+            return _NONE
+
+
+def expression_depth(root: Node) -> int:
+    """How many operations stand inside one another in an expression of a tree, at most."""
+    deepest = 0
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, around = stack.pop()
+        depth = 0 if isinstance(node, Stmt) else around + 1
+        deepest = max(deepest, depth)
+        stack += [(child, depth) for child in children(node)]
+    return deepest
+
+
+def make_room(root: Stmt) -> None:
+    """Let Python recurse as deep as walks over a program need. The limit is only ever raised, and stops at sequences of `MAX_SEQUENCE`."""
+    make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
+
+
+def make_room_for(depth: int) -> None:
+    """Let Python recurse into a tree of this depth."""
+    if depth > _USUAL:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + _FRAMES * depth))

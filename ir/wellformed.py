@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, check_separators
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.scopes import Role, Visit, visits
-from layoutproof.ir.source import Span
-from layoutproof.ir.stmt import Block, Evaluate, For, IterKind
+from layoutproof.ir.stmt import Attributes, Block, Evaluate, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk
 
 

@@ -1,7 +1,7 @@
 """Sums of multiples of terms, in one canonical order: the normal form that index arithmetic is compared and rebuilt in.
 
-The checker's polynomials (`verify/polynomial.py`, `verify/radix.py`) are apart on purpose: what proposes and what proves share no
-normal form, so that a mistake in one cannot hide in the other.
+The checker's polynomials (`verify/algebra/polynomials.py`, `verify/algebra/radix.py`) are apart on purpose: what proposes and what proves
+share no normal form, so that a mistake in one cannot hide in the other.
 
 Everything here is about mathematical integers. A caller uses it only where every sub-expression is known to fit its type, so that
 fixed-width arithmetic and integer arithmetic agree.

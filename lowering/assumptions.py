@@ -20,9 +20,9 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.codegen.requirements import Requirement
 from layoutproof.lowering.runtime.assumptions import Assumption, Duty
 from layoutproof.lowering.scopes import constants_of
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.fits import call_assumptions
-from layoutproof.verify.instances import Scene, conjuncts
+from layoutproof.verify.faults.arithmetic import call_assumptions
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.instances import Scene, conjuncts
 
 
 def assumptions_of(original: PrimFunc, later: Iterable[PrimFunc], lowered: PrimFunc, where: Expr | None) -> tuple[Assumption, ...]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from layoutproof.ir.desugar import body_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import TRUE, Expr, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import map_children
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, IfThenElse, Seq, Stmt, body_of, seq
+from layoutproof.ir.visit import map_children, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.passes import Pass

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
+from layoutproof.ir.stmt import Attributes
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.layout import relay

@@ -15,8 +15,8 @@ from layoutproof.lowering.pad_value import checked
 from layoutproof.lowering.runtime.layouts import Layout
 from layoutproof.lowering.runtime.layouts import Step as LayoutStep
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 
 def runtime_layouts(func: PrimFunc) -> dict[str, Layout]:

@@ -19,8 +19,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
-from layoutproof.ir.subst import fresh, names_in
-from layoutproof.ir.visit import map_children, walk
+from layoutproof.ir.visit import fresh, map_children, names_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.known import Scope

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 from layoutproof.ir.diagnostic import error
 from layoutproof.lowering import codes
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.values.licences import ALL, Licence, Licences, names_of, parse_licences
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences, names_of, parse_licences
 
 if TYPE_CHECKING:
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.report import MapReport
-    from layoutproof.verify.verdict import Verdict
+    from layoutproof.verify.maps.map_report import MapReport
+    from layoutproof.verify.verdict.verdict import Verdict
 
 Given = Mapping[str, Any] | Sequence[Any]
 P = ParamSpec("P")
@@ -169,8 +169,8 @@ def _checked(name: str, function: Callable[..., Any], case: Case) -> Case:
 def _results(name: str, found: object) -> Iterable[Any]:
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.report import MapReport
-    from layoutproof.verify.verdict import Verdict
+    from layoutproof.verify.maps.map_report import MapReport
+    from layoutproof.verify.verdict.verdict import Verdict
 
     if isinstance(found, Schedule | Comparison | MapReport | Verdict):
         return (found,)
@@ -186,7 +186,7 @@ def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
     """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the gate."""
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.verdict import Verdict
+    from layoutproof.verify.verdict.verdict import Verdict
 
     for result in found:
         verdicts = [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutproof.verify.search import Because
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.program.questions import Because
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 def hint_of(verdict: Verdict) -> str | None:

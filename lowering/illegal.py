@@ -9,7 +9,7 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 _WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
 

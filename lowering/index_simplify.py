@@ -34,7 +34,7 @@ from layoutproof.ir.expr import (
     logical_and,
     widen,
 )
-from layoutproof.ir.rule import Rule
+from layoutproof.ir.rewrite import Rule
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.affine import Affine, affine_of, expression_of

@@ -17,14 +17,13 @@ from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, const, widen
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
-from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.node import Node
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, MatchBuffer, Stmt
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk
+from layoutproof.ir.visit import children, free_variables, map_children, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.effects import data_read, data_written
@@ -37,9 +36,9 @@ from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of, symbol_scope
 from layoutproof.lowering.separators import stated_separators, with_attribute
 from layoutproof.lowering.witness import rewrite_of
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 ROOT = "root"
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from layoutproof.ir.dtype import INT32, DType
 from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Not, Var, const, widen
 from layoutproof.ir.node import Node
-from layoutproof.ir.rule import Rule
+from layoutproof.ir.rewrite import Rule
 
 Binding = Mapping[str, Expr]
 

@@ -30,8 +30,7 @@ from layoutproof.ir.stmt import (
     Stmt,
     seq,
 )
-from layoutproof.ir.subst import fresh, names_in, substitute, take_fresh
-from layoutproof.ir.visit import map_children, walk
+from layoutproof.ir.visit import fresh, map_children, names_in, substitute, take_fresh, walk
 from layoutproof.lowering.effects import data_written
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import LayoutproofError, counted, error
+from layoutproof.ir.diagnostic import LayoutproofError, Source, counted, error
 from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, Undef, undef
@@ -24,7 +24,6 @@ from layoutproof.ir.script.expressions import ExpressionReader, Names
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
 from layoutproof.ir.script.parsing import Text, parse_expression
 from layoutproof.ir.semantics import int_to_float, round_float
-from layoutproof.ir.source import Source
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes

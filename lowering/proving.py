@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.source import Span
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import all_buffers
@@ -17,10 +16,9 @@ from layoutproof.lowering.hints import hint_of
 from layoutproof.lowering.illegal import IllegalTransform, counterexample_text, worst_first
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify import codes as claims
-from layoutproof.verify.claim import Claim
-from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict
 
 GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
 

@@ -18,8 +18,8 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.proof_cache.entries import Clock, is_storable, proof_key
 from layoutproof.lowering.proof_cache.versions import tool_digest
 from layoutproof.verify.settings import settings
-from layoutproof.verify.values.licences import Licences, names_of
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import Licences, names_of
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 PROOF = "proof"
 
@@ -34,7 +34,7 @@ def verdicts_of(
     memory, factor = settings().memory, settings().effort
     if memory is None:
         return _checked(rewrite, where, allowed, search)
-    from layoutproof.verify.certificate.obligations import text_of
+    from layoutproof.verify.certificate.certificate import text_of
 
     text, licences, lines = text_of(rewrite, where), list(names_of(allowed)), [_places(rewrite.old), _places(rewrite.new)]
     key = proof_key(tool_digest(), factor, licences, text, lines)
@@ -77,7 +77,7 @@ def _seen_by_a_run(entries: Iterable[Mapping[str, Any]]) -> bool:
 
 def _checked(rewrite: Rewrite, where: Expr | None, allowed: Licences, search: bool) -> tuple[Verdict, ...]:
     from layoutproof.verify.checker import prove_rewrite
-    from layoutproof.verify.replay.checked import check_rewrite
+    from layoutproof.verify.replay.refute import check_rewrite
 
     return check_rewrite(rewrite, where, allowed=allowed) if search else prove_rewrite(rewrite, where, allowed=allowed).verdicts
 

@@ -42,7 +42,7 @@ from layoutproof.ir.expr import (
     logical_and,
     logical_or,
 )
-from layoutproof.ir.rule import Domain, Rule
+from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.ir.visit import free_variables
 
 _a, _b, _c, _r, _t = (Var(name) for name in "abcrt")

@@ -17,7 +17,7 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.wellformed import Stage, require_wellformed
@@ -48,10 +48,9 @@ from layoutproof.lowering.step import Step, prove_step
 from layoutproof.lowering.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
 from layoutproof.lowering.vectors.methods import VectorMethods
-from layoutproof.verify.claim import ClaimKind
 from layoutproof.verify.settings import settings
-from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import GOOD, Status, Verdict
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.verdict.verdict import GOOD, ClaimKind, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.assumptions import Assumption
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.runtime.opencl.devices import Device
     from layoutproof.verify.certificate.certificate import Certificate
-    from layoutproof.verify.certificate.record import StepRecord
+    from layoutproof.verify.checker import StepRecord
 
 __all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
 

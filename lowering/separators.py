@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes, AttrValue
 from layoutproof.ir.buffer import Buffer, axis_groups, check_separators
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Attributes, AttrValue
 from layoutproof.ir.visit import rewrite_bottom_up
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind

@@ -13,9 +13,9 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.illegal import IllegalTransform, refusing
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.proving import check_step
-from layoutproof.verify.certificate.record import StepRecord
-from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.verdict import GOOD, Status, Verdict, worst
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.verdict.verdict import GOOD, Status, Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)

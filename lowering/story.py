@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.stmt import Attributes
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.step import Step
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Verdict
 
 
 def program_text(func: PrimFunc) -> str:

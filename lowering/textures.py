@@ -17,10 +17,9 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Expr, ExprLike, IntImm, const, widen
 from layoutproof.ir.index_map import AXIS_SEPARATOR, AxisSeparator, IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.lowering import codes
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.questions import ShapeLike, read_shape
+from layoutproof.verify.maps.check_map import ShapeLike, check_map, read_shape
 
 RGBA = 4
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, Undef
@@ -20,7 +20,6 @@ from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.source import Span
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import map_children, map_expressions, walk
 from layoutproof.lowering import codes

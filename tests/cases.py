@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.ir.source import Source, Span, split_lines
+from layoutproof.ir.diagnostic import Diagnostic, Source, Span, split_lines
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _NAME = re.compile(r"# -{5} (\w+)")

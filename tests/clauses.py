@@ -14,28 +14,24 @@ from unittest.mock import patch
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import walk
-from layoutproof.verify import vacuity
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.flow.agree import Agreement
-from layoutproof.verify.flow.ends import End
-from layoutproof.verify.flow.half import Half
-from layoutproof.verify.flow.inline import Form, Looking
-from layoutproof.verify.flow.knowledge import Fact, Knowledge
-from layoutproof.verify.flow.match import Match, Matcher
-from layoutproof.verify.flow.noops import NoOps
-from layoutproof.verify.flow.world import NEW
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.isl.pairing import Points, Region, Relation, function_between, part_of, relations
-from layoutproof.verify.isl.pieces import Piece, pieces_said
-from layoutproof.verify.lockstep.scenes import has_calls
+from layoutproof.ir.primfunc import Kept
+from layoutproof.ir.visit import substitute, walk
+from layoutproof.verify.faults import vacuity
+from layoutproof.verify.flow.known_values import Fact, Knowledge
+from layoutproof.verify.flow.matched_instances import Match, Matcher
+from layoutproof.verify.flow.models import NEW, Half
+from layoutproof.verify.flow.no_op_stores import NoOps
+from layoutproof.verify.flow.observable import End
+from layoutproof.verify.flow.sources import Agreement
+from layoutproof.verify.flow.stored_values import Form, Looking
+from layoutproof.verify.isl.decode import Piece, pieces_said
+from layoutproof.verify.isl.instance_sets import Points, Region, Relation, function_between, part_of, relations
+from layoutproof.verify.isl.space import isl
+from layoutproof.verify.lockstep.domains import has_calls
 from layoutproof.verify.lockstep.walk import Walk
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.values.licences import IEEE
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.values.question import ValueAnswer
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Clause, Status, Verdict
 
 Answers = Mapping[str, Callable[..., object]]
 
@@ -112,7 +108,7 @@ def look_at_first_place(self: Looking, statement: Any, read: Any, points: Points
         for piece in pieces_said(workspace, link, dims, targets):
             yield replace(piece, points=points, link=function_between(encoder, start, piece.outputs, end))
 
-    with patch("layoutproof.verify.flow.inline.pieces_said", whole):
+    with patch("layoutproof.verify.flow.stored_values.pieces_said", whole):
         yield from islice(_through_load(self, statement, read, points), 1)
 
 

@@ -10,13 +10,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from layoutproof.ir.rule import Domain, Rule
+from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.lowering.rules import ALL_RULES
 from layoutproof.lowering.textures import IMAGE2D, TEXTURE_LAYOUTS
-from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
-from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
+from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layout_lemmas, prove_rule, rule_queries
 from layoutproof.verify.certificate.reading import LEMMAS_ENDING
-from layoutproof.verify.lemmas import prove_rule, rule_queries
 
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import FLOAT32, DType
 from layoutproof.ir.expr import Var
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep
-from layoutproof.ir.script.records import RecordReader
+from layoutproof.ir.script.layout_records import RecordReader
+from layoutproof.ir.stmt import Attributes
 
 Extent = int | str
 Written = tuple[str, tuple[Extent, ...], str | None]

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from layoutproof.verify.clauses import Clause
+from layoutproof.verify.verdict.verdict import Clause
 from tests.clauses import PERMISSIVE
 from tests.tree import ROOT, file
 

@@ -1,16 +1,15 @@
-"""Accepts or refuses a proposed rewrite. Short on purpose: this is what every kept step of a schedule rests on.
+"""Accepts or refuses a proposed rewrite.
 
-The conditions, under which the new program does what the old one does, for every input that satisfies the assumptions and on which
-the old program does not fault:
-
-1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become one; parameters keep their
-   shape and cells unless the step declares a change, which is then recorded; a parameter that is never written stays so.
-2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
-   has the source that it had (`verify.flow`); `verify.program` proves that the new one does not fault.
-7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
-8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.vacuity`).
-
-What is not proved may be run: where two runs differ, the rewrite is refuted with the input (`verify.replay.checked`).
+Short on purpose: this is what every kept step of a schedule rests on.  The conditions, under which the new program
+does what the old one does, for every input that satisfies the assumptions and on which the old program does not
+fault:  1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become
+one; parameters keep their    shape and cells unless the step declares a change, which is then recorded; a parameter
+that is never written stays so. 2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep
+(`verify.lockstep`), or every value that the new one reads    has the source that it had (`verify.flow`);
+`verify.program` proves that the new one does not fault. 7. Assumptions, on symbols here and on contents there, and
+layout records: no rewrite helps itself to new ones. 8. Some input satisfies all assumptions, and on it the old
+program runs and stores something observable (`verify.vacuity`).  What is not proved may be run: where two runs
+differ, the rewrite is refuted with the input (`verify.replay.checked`).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted
@@ -31,26 +31,23 @@ from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import buffers_in, stores_in, walk
-from layoutproof.verify.bounds import find_outside
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.contents import contents_of
-from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.evidence import UNRECORDED, Gathered
-from layoutproof.verify.facts import Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.bounds import find_outside
+from layoutproof.verify.faults.facts import Facts, Stopwatch, proved, unknown
+from layoutproof.verify.faults.no_faults import check_facts, contents_of
+from layoutproof.verify.faults.vacuity import CLAIM as RUNS
+from layoutproof.verify.faults.vacuity import is_idle, note_faultless, prove_runs
+from layoutproof.verify.flow.hints import Suspect
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.lockstep.prove import prove_lockstep
-from layoutproof.verify.map_report import prove_injective
-from layoutproof.verify.program import check_facts
-from layoutproof.verify.search import Because
+from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
+from layoutproof.verify.program.evidence import UNRECORDED, Gathered
+from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import settings
-from layoutproof.verify.suspect import Suspect
-from layoutproof.verify.vacuity import CLAIM as RUNS
-from layoutproof.verify.vacuity import is_idle, note_faultless, prove_runs
-from layoutproof.verify.values.budget import QUICK
-from layoutproof.verify.values.licences import ALL, Licences
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.solving import QUICK
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 STRUCTURE = "structure"
 
@@ -332,3 +329,17 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
         return unknown(claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch)
     wrong = next((m.old_store for m in rewrite.witness.instances if m.old_store is not None and not 0 <= m.old_store < old), None)
     return proved(claim, STRUCTURE, watch) if wrong is None else unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """A proved step as whoever made it has it: the primitive's name, its arguments as JSON has them, and what it did.
+
+    `where` is the condition on symbols and `allowed` the licences under which it was proved, as `check_rewrite` takes them.
+    """
+
+    primitive: str
+    arguments: Mapping[str, Any]
+    rewrite: Rewrite
+    where: Expr | None = None
+    allowed: Licences = ALL

@@ -90,8 +90,8 @@ def compare_command(request: CompareRequest) -> int:
 def _asked(request: CompareRequest, old: PrimFunc, new: PrimFunc) -> Asked:
     """What is said of parameters, looked up in both functions. Raises LayoutproofError for what is wrong with it."""
     from layoutproof.cli.gate.comparisons import Asked
+    from layoutproof.ir.diagnostic import Source
     from layoutproof.ir.script.parsing import parse_expression
-    from layoutproof.ir.source import Source
 
     known = [buffer.name for buffer in old.buffers]
     matched = _pairs("--match", request.matches, "NEW=OLD")
@@ -172,7 +172,7 @@ def _check_names(option: str, names: Iterable[str], known: Sequence[str], func: 
 
 def _check_condition(text: str, func: PrimFunc) -> None:
     """Raise LayoutproofError, with the names that there are, for a text that is no condition on the constants of a function."""
-    from layoutproof.ir.map_text import parse_condition
+    from layoutproof.ir.notations.map_text import parse_condition
     from layoutproof.lowering.scopes import constants_of
 
     names = constants_of(func)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
 _BLOCK = "conv2d_nhwc"
 _BLOCKED = "lambda n, h, w, c: [n, c//4, h, w, c%4]"
@@ -54,7 +54,7 @@ def demo_command(output: Path) -> int:
     from layoutproof.ir.script.printer import print_func
     from layoutproof.ir.script.reader import loads
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.verdict import Status, worst
+    from layoutproof.verify.verdict.verdict import Status, worst
 
     out = console()
     make_folder(output)
@@ -92,9 +92,9 @@ def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool
     from layoutproof.cli.progress import stages
     from layoutproof.cli.render.run_report import build_lines, trial_lines
     from layoutproof.cli.trial.compare import compare_kernel
-    from layoutproof.ir.map_text import parse_index_map
+    from layoutproof.ir.notations.map_text import parse_index_map
     from layoutproof.ir.script.printer import print_func
-    from layoutproof.verify.maps import check_map
+    from layoutproof.verify.maps.check_map import check_map
 
     _say(out, "6. Compile, run, compare", "With the reference interpreter, on made-up data, bit for bit.")
     with stages(3) as advance:
@@ -125,8 +125,8 @@ def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool
 
 def _map(out: Console, buffer: str, text: str, func: PrimFunc) -> Status:
     from layoutproof.cli.render.text import render_map
-    from layoutproof.ir.map_text import parse_index_map
-    from layoutproof.verify.maps import check_map
+    from layoutproof.ir.notations.map_text import parse_index_map
+    from layoutproof.verify.maps.check_map import check_map
 
     shape = next(b.shape for b in func.buffers if b.name == buffer)
     report = check_map(parse_index_map(text), shape)

@@ -39,8 +39,8 @@ def draw_command(request: DrawRequest) -> int:
     from layoutproof.cli.render.text import counterexample_text
     from layoutproof.cli.values import read_index_map, read_sizes
     from layoutproof.ir.index_map import index_map_text
-    from layoutproof.ir.map_text import parse_shape
-    from layoutproof.verify.maps import check_map
+    from layoutproof.ir.notations.map_text import parse_shape
+    from layoutproof.verify.maps.check_map import check_map
 
     ending = ending_of(request.output)
     check_writable(request.output)

@@ -41,9 +41,9 @@ def map_command(request: MapRequest) -> int:
     from layoutproof.cli.output import check_output, exit_code, tell
     from layoutproof.cli.render.text import render_map
     from layoutproof.cli.values import read_index_map
-    from layoutproof.ir.map_text import parse_shape
-    from layoutproof.verify.maps import check_map
-    from layoutproof.verify.report import MapReport
+    from layoutproof.ir.notations.map_text import parse_shape
+    from layoutproof.verify.maps.check_map import check_map
+    from layoutproof.verify.maps.map_report import MapReport
 
     check_output(request.output)
     shape = parse_shape(request.shape)

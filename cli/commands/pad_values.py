@@ -12,7 +12,7 @@ from layoutproof.cli.options import file_path, function_option, result_options, 
 
 if TYPE_CHECKING:
     from layoutproof.lowering.padding.report import PadValueReport
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def pad_values_command(request: PadValuesRequest) -> int:
 
 def _status(report: PadValueReport) -> Status:
     """Whether there is a value; where there is none, whether that is known."""
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
     if report.best is not None:
         return Status.PROVED

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutproof.cli.gate.items import Options
     from layoutproof.cli.plan.report import PlanReport
     from layoutproof.cli.plan.request import Request
-    from layoutproof.verify.whole_files import Content
+    from layoutproof.verify.certificate.sealed_files import Content
 
 
 @click.command("plan")
@@ -109,7 +109,7 @@ def _plan(request: Request, options: Options) -> int:
     from layoutproof.cli.progress import stages, timed
     from layoutproof.cli.render.plan_json import plan_to_dict
     from layoutproof.cli.render.plan_report import render_plan
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
     asked, seconds = request.asked, dict[str, float]()
     with stages(6 + asked.run) as shown, remembered(options), timed(shown, seconds) as advance:
@@ -135,7 +135,7 @@ def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
     from layoutproof.graph.certificate import certificate_files
     from layoutproof.graph.planning.cost_files import costs_text
     from layoutproof.graph.text.files import graph_files
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
     asked = request.asked
     files: dict[Path, Content] = {}
@@ -160,8 +160,8 @@ def _check(request: Request, options: Options) -> int:
     from layoutproof.cli.progress import stages, timed
     from layoutproof.cli.render.plan_check import check_to_dict, render_check
     from layoutproof.graph.certificate import certify_graph
-    from layoutproof.verify.certificate.sealing import to_bytes
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.certificate.sealed_files import to_bytes
+    from layoutproof.verify.verdict.verdict import Status
 
     asked, seconds = request.asked, dict[str, float]()
     with stages(4 + asked.run) as shown, remembered(options), timed(shown, seconds) as advance:

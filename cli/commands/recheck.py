@@ -88,7 +88,7 @@ def choose_engines(wanted: Sequence[str]) -> dict[str, str]:
 def code_of(report: Report) -> int:
     """Refuted before broken before unknown: the process's exit code."""
     from layoutproof.cli.output import exit_code
-    from layoutproof.verify.verdict import Status
+    from layoutproof.verify.verdict.verdict import Status
 
     if report.status is not Status.REFUTED and report.broken:
         return EXIT_BROKEN

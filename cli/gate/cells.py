@@ -208,7 +208,7 @@ def _backwards(
     stored: Stored, maps: Sequence[IndexMap], sizes: Mapping[str, int], logical: tuple[int, ...], boxes: Sequence[tuple[int, ...]]
 ) -> _Backwards | None:
     """None where an inverse is not found, and for a symbolic shape, which is never shown as large."""
-    from layoutproof.verify.maps import check_map  # loads solvers, and only large boxes ask
+    from layoutproof.verify.maps.check_map import check_map
 
     inverses: list[IndexMap] = []
     padding: list[Expr] = []

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.cli.gate.findings import digest, of_verdict
 from layoutproof.cli.gate.outcome import Finding, Place, step_of
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.expr import IntImm
-from layoutproof.ir.source import Span
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.illegal import counterexample_text, worst_first
-from layoutproof.verify import codes as claims
-from layoutproof.verify.values.licences import Licence, names_of
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

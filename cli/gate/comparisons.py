@@ -16,11 +16,10 @@ from layoutproof.cli.gate.loading import function_of, text_of
 from layoutproof.cli.gate.notes import details, remarks_of
 from layoutproof.cli.gate.outcome import Kind, Outcome, Place
 from layoutproof.cli.gate.schedules import REPORT, difference
-from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.source import Source
+from layoutproof.ir.diagnostic import LayoutproofError, Source
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
-from layoutproof.verify.values.licences import Licence, Licences
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
@@ -150,7 +149,7 @@ def _keys(item: Item, compared: Comparison) -> dict[str, Any]:
 def _write_witness(compared: Comparison, path: str | None) -> bool:
     """Write the rewrite that was found, as text that `check` takes; whether there was one."""
     from layoutproof.cli.output import write_file
-    from layoutproof.verify.certificate.obligations import text_of
+    from layoutproof.verify.certificate.certificate import text_of
 
     if path is None or compared.rewrite is None:
         return False

@@ -28,7 +28,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, layout_records, plain_shape
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
@@ -42,11 +42,11 @@ from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
 from layoutproof.lowering.story import program_text
 from layoutproof.lowering.trace import passes_of
-from layoutproof.verify.certificate.obligations import EVERY_CALL, THE_CALLER, THE_PROGRAM
-from layoutproof.verify.fits import call_assumptions
-from layoutproof.verify.instances import conjuncts
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
+from layoutproof.verify.certificate.certificate import EVERY_CALL, THE_CALLER, THE_PROGRAM
+from layoutproof.verify.faults.arithmetic import call_assumptions
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.program.instances import conjuncts
 
 Part = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Verdict
 
 _WIDTH = 64  # columns of one cell of a table; longer texts are cut
 

@@ -14,8 +14,7 @@ from layoutproof.cli.gate.outcome import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.hints import hint_of
 from layoutproof.lowering.illegal import counterexample_text
-from layoutproof.verify.claim import Claim
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

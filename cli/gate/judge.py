@@ -21,7 +21,7 @@ from layoutproof.cli.gate.own_modules import importable
 from layoutproof.cli.gate.schedules import judged_schedule
 from layoutproof.cli.gate.where import place_of, program_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.verify.values.licences import Licence, Licences
+from layoutproof.verify.values.fast_math import Licence, Licences
 
 
 def judge(item: Item, options: Options) -> Outcome:

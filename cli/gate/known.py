@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.lowering.proof_cache.places import place_of
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.values.licences import ALL, Licences
+from layoutproof.verify.values.fast_math import ALL, Licences
 
 
 class Counted:

@@ -19,9 +19,8 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.copies import place_of
 from layoutproof.cli.gate.decorated import decorated_with_gate
 from layoutproof.cli.gate.own_modules import importable, staying
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Source, Span, error
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.source import Source, Span
 from layoutproof.lowering.gates import Gate, gates_of
 
 _KEPT = 64  # files
@@ -50,8 +49,7 @@ def function_of(path: str, text: str, name: str | None) -> PrimFunc:
 
 def remarks_on(func: PrimFunc) -> tuple[Diagnostic, ...]:
     """What to know of a program that is right: where an init may not run, and what TVM computes otherwise. Warnings and notes."""
-    from layoutproof.ir.script.init_check import check_init
-    from layoutproof.ir.script.upstream_check import check_upstream
+    from layoutproof.ir.script.lint import check_init, check_upstream
 
     return (*check_init(func), *check_upstream(func))
 

@@ -14,16 +14,15 @@ from layoutproof.cli.gate.loading import remarks_on
 from layoutproof.cli.gate.outcome import Finding, Outcome, Place, step_of
 from layoutproof.cli.gate.paths import steady_path
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.claim import ClaimKind
-from layoutproof.verify.values.licences import Licence, names_of
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.illegal import IllegalTransform
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.report import MapReport
+    from layoutproof.verify.maps.map_report import MapReport
 
     Result = Schedule | MapReport | Verdict | Comparison
 
@@ -69,7 +68,7 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
     """The outcome of a gate that returned what it proved."""
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.report import MapReport
+    from layoutproof.verify.maps.map_report import MapReport
 
     # A map, and a program, say by themselves what was asked.
     own = blank.name.rpartition("::")[2]
@@ -133,7 +132,7 @@ def details(results: Sequence[Result], problem: IllegalTransform | None = None) 
     from layoutproof.cli.gate.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
     from layoutproof.lowering.comparing.comparison import Comparison
     from layoutproof.lowering.schedule import Schedule
-    from layoutproof.verify.report import MapReport
+    from layoutproof.verify.maps.map_report import MapReport
 
     refused = problem.step if problem is not None else None
     found = [result for result in results if isinstance(result, Schedule)]

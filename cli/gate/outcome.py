@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.ir.source import Span
-from layoutproof.verify.verdict import Verdict
+from layoutproof.ir.diagnostic import Diagnostic, Span
+from layoutproof.verify.verdict.verdict import Verdict
 
 
 class Kind(StrEnum):

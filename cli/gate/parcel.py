@@ -20,7 +20,7 @@ from typing import Any
 
 from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.outcome import Kind, Outcome
-from layoutproof.verify.whole_files import replacing
+from layoutproof.verify.certificate.sealed_files import replacing
 
 _KEPT = 64
 

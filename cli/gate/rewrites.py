@@ -8,20 +8,20 @@ from layoutproof.cli.gate.findings import obligation_of, of_verdict
 from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.loading import text_of
 from layoutproof.cli.gate.outcome import Kind, Outcome, Place, step_of
-from layoutproof.ir.rewrite_text import parse_litmus
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.lowering.proving import place_of_claim
 from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.certificate import certify
-from layoutproof.verify.certificate.expected import allowed_by
-from layoutproof.verify.certificate.obligations import text_of as text_of_rewrite
-from layoutproof.verify.certificate.record import StepRecord
-from layoutproof.verify.identity import prove_identity
-from layoutproof.verify.values.licences import Licences
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
+from layoutproof.verify.certificate.reading import allowed_by
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.lockstep.identity import prove_identity
+from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.verdict.verdict import Status, worst
 
 
 def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None, detail: bool = False) -> Outcome:
-    """What the checker says of a rewrite's file (see `ir/rewrite_text.py`), under licences that the run and its header allow.
+    """What the checker says of a rewrite's file (see `ir/notations/rewrite_text.py`), under licences that the run and its header allow.
 
     The certificate of one that is proved is written to `certificate`. What the file expects of itself is for `recheck`. Raises
     LayoutproofError for a text that is none.

@@ -20,7 +20,7 @@ from layoutproof.cli.gate.where import place_of, program_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
-from layoutproof.verify.values.licences import Licence, Licences
+from layoutproof.verify.values.fast_math import Licence, Licences
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc

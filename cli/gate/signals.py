@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from layoutproof.verify.smt.interrupts import outside_finalisers
+from layoutproof.verify.smt.solver import outside_finalisers
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # By then a clean-up is over, or stuck, or the exception was lost (one that is raised while an object is finalized is).

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from layoutproof.cli.gate.items import Item
-from layoutproof.ir.diagnostic import error
-from layoutproof.ir.source import Source, Span
+from layoutproof.ir.diagnostic import Source, Span, error
 from layoutproof.lowering import codes
 
 if TYPE_CHECKING:

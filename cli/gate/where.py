@@ -5,8 +5,7 @@ from __future__ import annotations
 from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.loading import text_of
 from layoutproof.cli.gate.outcome import Kind, Place
-from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.source import Source
+from layoutproof.ir.diagnostic import LayoutproofError, Source
 
 _SHOWN = 400  # characters of a line
 

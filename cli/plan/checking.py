@@ -25,7 +25,7 @@ from layoutproof.graph.text.files import load_graph
 from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from layoutproof.graph.planning.layouts import Layout, PadNumber, layout_of
 from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_strings import layout_map, parse_layout
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.layout_strings import layout_map, parse_layout
+from layoutproof.ir.notations.map_text import parse_index_map
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "conv": tuple(

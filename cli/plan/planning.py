@@ -25,7 +25,7 @@ from layoutproof.importers.onnx import load_model
 from layoutproof.importers.onnx.peer import run_with_onnxruntime
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def read_graph(path: Path, sizes: Mapping[str, int]) -> Graph:

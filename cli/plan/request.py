@@ -21,7 +21,7 @@ from layoutproof.graph.planning.cost_files import check_costs_path, load_costs
 from layoutproof.graph.planning.measuring import MeasuredCosts
 from layoutproof.importers.onnx.peer import require_onnxruntime
 from layoutproof.ir.diagnostic import error
-from layoutproof.verify.whole_files import is_stream
+from layoutproof.verify.certificate.sealed_files import is_stream
 
 _PICTURES = (".svg", ".png")
 _SIZE = re.compile(r"(?P<name>[^=]+)=(?P<size>[0-9]{1,10})", re.ASCII)

@@ -17,9 +17,8 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
-from layoutproof.verify.report import MapReport
+from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.verify.maps.map_report import MapReport
 
 _ENDINGS = ("svg", "png")
 _MOST_COLLIDING = 1 << 18

@@ -23,7 +23,7 @@ from layoutproof.graph.planning.measuring import MeasuredCosts
 from layoutproof.graph.planning.problem import cost_of
 from layoutproof.graph.text.printer import step_text
 from layoutproof.ir.diagnostic import counted
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _MOST_REMAINING = 20
 _MOST_REASONS = 8

@@ -10,7 +10,7 @@ from rich.markup import escape
 from layoutproof.cli.output import STYLES
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.recheck import EngineReport, FileReport, Report
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 _SHOWN = 10
 _SHOWN_OF_A_REASON = 3

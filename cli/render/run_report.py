@@ -16,9 +16,8 @@ from layoutproof.cli.trial.padding import PaddingTrial
 from layoutproof.cli.trial.report import Refusal, RunReport
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.lowering.step import Step
-from layoutproof.verify.claim import ClaimKind
-from layoutproof.verify.values.licences import Licence, names_of
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 
 
 def run_to_dict(report: RunReport) -> dict[str, Any]:

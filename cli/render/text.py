@@ -11,9 +11,9 @@ from layoutproof.ir.expr import FALSE, TRUE, Binary, Expr
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.instances import DIVISIONS
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.program.instances import DIVISIONS
+from layoutproof.verify.verdict.verdict import Verdict
 
 _LABEL_WIDTH = 16
 

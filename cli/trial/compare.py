@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from layoutproof.cli.trial.cells import Chosen, choose_cells
 from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays, physical_shapes, scalar_values
 from layoutproof.cli.trial.padding import PaddingTrial, compare_padding, scalars_of
-from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.interp.memory import DEFINED
-from layoutproof.ir.interp.run import DEFAULT_LIMIT
+from layoutproof.ir.interp.run import DEFAULT_LIMIT, ulps_apart
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
 from layoutproof.lowering.conventions import runtime_layouts
 from layoutproof.lowering.runtime.enclosure import Enclosed, NoEnclosureError, outside
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.runtime.layouts import Layout, Packer
-from layoutproof.verify.repair import assumption_program, repair_program, repaired
+from layoutproof.verify.faults.satisfying_data import assumption_program, repair_program, repaired
 
 FULL_RUN_INSTANCES = 2_000_000
 Array = NDArray[Any]

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from layoutproof.cli import codes
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import HANDLE, DType, Kind
+from layoutproof.ir.dtype import HANDLE, DType, Kind, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap, float_format
 from layoutproof.ir.visit import free_variables

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.cli.trial.made_up import physical_shapes
-from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.dtype import DType
+from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.conventions import runtime_layouts

@@ -14,7 +14,7 @@ from layoutproof.ir.interp import Fault, FaultKind
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.lowering.step import Step
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def licensed_steps(steps: Sequence[Step]) -> int:

@@ -31,8 +31,7 @@ from layoutproof.graph.planning.replaced import Replacement
 from layoutproof.graph.roots import roots_of
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.witness import Place
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.lowering.find import find_buffer
 
 MOST_VARIANTS = 48

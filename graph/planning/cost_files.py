@@ -20,7 +20,7 @@ from layoutproof.graph.planning.costs import Move
 from layoutproof.graph.planning.layouts import Layout, bare, layout_of, map_of_layout, pad_of
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType
-from layoutproof.verify.whole_files import write_whole_files
+from layoutproof.verify.certificate.sealed_files import write_whole_files
 
 FORMAT = "layoutproof-costs"
 VERSION = 1

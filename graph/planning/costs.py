@@ -13,8 +13,7 @@ from layoutproof.graph.model import Graph, Shape, Value
 from layoutproof.graph.planning.layouts import Layout, stored_bytes
 from layoutproof.graph.run import Mover, run_graph
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 
 CostOf = Callable[[Value, Layout, Layout], int]
 """The cost of rewriting a value from one layout to another: a number that is not below zero, of any unit, but one for all."""

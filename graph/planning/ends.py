@@ -18,7 +18,7 @@ from layoutproof.graph.planning.question import Ends
 from layoutproof.graph.scalars import number_of
 from layoutproof.graph.witness import AS_IT_WAS, GraphRewrite, Interface
 from layoutproof.ir.diagnostic import error
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 class Free(Enum):

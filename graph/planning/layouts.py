@@ -9,7 +9,7 @@ from layoutproof.graph.compact import filled_shape
 from layoutproof.graph.maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.graph.model import Shape, Value
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 
 Layout = str
 """The text of a map over `i0, i1, ...`, and of what its padding holds, where that is said: `lambda i0: [i0//4, i0%4] holding 0.0`.

@@ -19,10 +19,10 @@ from layoutproof.graph.model import Array
 from layoutproof.graph.planning.layouts import PadNumber
 from layoutproof.graph.signature import Signature, signature_of
 from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.expr import TRUE, Expr, Var, const
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.run import run, same_values
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Let
 from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk

@@ -37,7 +37,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Verdict
 
 Frozen = Mapping[str, Mapping[str, MapLike | tuple[MapLike, PadNumber]]]
 """By an operator's name (that of its function, without a number behind it), a map for some of its arrays; the others follow.

@@ -15,9 +15,9 @@ from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pad_value import PadText
-from layoutproof.verify.certificate.record import StepRecord
+from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.verdict import GOOD
+from layoutproof.verify.verdict.verdict import GOOD
 
 PRIMITIVE = "compare"
 

@@ -16,10 +16,9 @@ from layoutproof.graph.model import Array, Graph
 from layoutproof.graph.text.printer import is_inline, print_graph
 from layoutproof.graph.text.reader import parse_graph
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.script.reader import read_text
-from layoutproof.verify.whole_files import Content, write_whole_files
+from layoutproof.verify.certificate.sealed_files import Content, write_whole_files
 
 ARRAYS = ".npz"
 """How the name of the file of arrays ends."""

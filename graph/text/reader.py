@@ -15,12 +15,11 @@ from layoutproof.graph.model import Array, Call, Constant, Crop, Graph, LayoutTr
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.text.words import Words
 from layoutproof.graph.wellformed import require_graph
-from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.diagnostic import LayoutproofError, Source
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.parsing import check_depth, limited_depth, parse_module
-from layoutproof.ir.script.prim_funcs import PrimFuncReader, decorates
-from layoutproof.ir.source import Source
+from layoutproof.ir.script.reader import PrimFuncReader, decorates
 
 
 def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None, *, unread: bool = False) -> Graph:

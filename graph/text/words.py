@@ -9,15 +9,14 @@ from typing import Any
 
 from layoutproof.graph import codes
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import LayoutproofError, counted
+from layoutproof.ir.diagnostic import LayoutproofError, counted, split_lines
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, FloatImm, IntImm
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
 from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.source import split_lines
 
 OPERATORS = ("constant", "layout_transform", "pad", "crop")
 

@@ -13,8 +13,7 @@ from layoutproof.importers.onnx.applying import Operand, called, same_type, shap
 from layoutproof.importers.onnx.library import library
 from layoutproof.importers.onnx.model import ModelNode
 from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, has, only, refused, require
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 
 
 def _unary(kind: str, kinds: str = "f") -> Translate:

@@ -12,7 +12,7 @@ from layoutproof.graph.operators.linear import einsum, gemm
 from layoutproof.graph.operators.statistics import layer_norm, log_softmax, rms_norm
 from layoutproof.importers.onnx.model import ModelNode
 from layoutproof.importers.onnx.translate import AsDefined, Made, Translate, Translation, axis_of, has, only, require
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import numpy_dtype
 
 
 def _gemm(into: Translation, node: ModelNode) -> Made:

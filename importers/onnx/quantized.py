@@ -12,8 +12,7 @@ from layoutproof.graph.operators.elementwise import binary, cast, unary
 from layoutproof.importers.onnx.applying import Operand, called, shape, type_of
 from layoutproof.importers.onnx.model import ModelNode
 from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, has, only, require
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 
 KEPT: Final = ("int8", "uint8", "int16", "uint16")
 """Types in which numbers are kept."""

@@ -18,8 +18,7 @@ from layoutproof.importers.onnx.model import Model, ModelNode
 from layoutproof.importers.onnx.naming import identifier
 from layoutproof.importers.onnx.tensors import MOST_BYTES
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 
 
 class AsDefined(Exception):

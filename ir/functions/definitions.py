@@ -1,20 +1,41 @@
-"""The math functions of float16, bfloat16 and float32: each one sequence, whose result is rounded to the type.
-
-An argument of these types is a float64 number, and never a subnormal one. Errors stay below two units in the last place of float64,
-so that a rounding to 24 bits goes wrong for a few arguments in four thousand million at most. Those are known, because all arguments
-were gone through (`docs/reference/math.md`): they are `HARD`, with a result on the right side. So the result is the correctly
-rounded one, and no rounding test is needed, which would stand in the way of vectors.
+"""The math functions of float16, bfloat16 and float32: each one sequence of float64 operations whose result is rounded
+to the type, a table of the arguments at which that rounding goes wrong, and the sequences compiled for Python numbers
+and arrays.
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Numbers
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from layoutproof.ir.functions import coefficients as c
-from layoutproof.ir.functions.hard import HARD
-from layoutproof.ir.functions.sequence import Line, Sequence, Term, Word
+from layoutproof.ir.functions.sequence import NUMPY, PYTHON, Line, Sequence, Spelling, Term, Word, result_name, statements
+
+
+def _pairs(text: str) -> tuple[tuple[float, float], ...]:
+    numbers = [float.fromhex(word) for word in text.split()]
+    return tuple(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+HARD: Mapping[str, tuple[tuple[float, float], ...]] = {
+    "exp2": _pairs("0x1.853a6ep-9 0x1.00870ap+0  -0x1.e7526ep-6 0x1.f58d62p-1"),
+    "log": _pairs(
+        "0x1.827a74p-7 -0x1.1c2b1ep+2  0x1.2f1fd6p+3 0x1.1fcbcep+1  0x1.bacb4ap+25 0x1.1e0696p+4"
+        "  0x1.b121a6p+76 0x1.a9a3f2p+5  0x1.6351d8p+95 0x1.08b512p+6"
+    ),
+    "sigmoid": _pairs("-0x1.250c02p-10 0x1.ffb6bep-2"),
+    "sinh": _pairs("0x1.250bfep-11 0x1.250bfep-11  -0x1.250bfep-11 -0x1.250bfep-11"),
+    "atan": _pairs("0x1.1ad646p-4 0x1.1a6386p-4  -0x1.1ad646p-4 -0x1.1a6386p-4"),
+}
+
 
 _MAGIC = 1.5 * 2.0**52
 """Added to a small number, this leaves the nearest integer in the low bits; taken away again, that integer as a number."""
@@ -242,3 +263,63 @@ def _define(name: str, body: Callable[[Term], Term]) -> Definition:
 
 
 DEFINITIONS: Mapping[str, Definition] = {name: _define(name, body) for name, body in _LINES.items()}
+
+
+_DOUBLE, _WORD = struct.Struct("<d"), struct.Struct("<Q")
+
+
+def _bits(x: float) -> int:
+    return int(_WORD.unpack(_DOUBLE.pack(x))[0])
+
+
+def _number(word: int) -> float:
+    return float(_DOUBLE.unpack(_WORD.pack(word))[0])
+
+
+def _root(x: float) -> float:
+    return math.sqrt(x) if x >= 0.0 else math.nan
+
+
+def _divided(a: float, b: float) -> float:
+    """IEEE division; of the quotients by zero."""
+    if b != 0.0:
+        return a / b
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+_ON_NUMBERS: Mapping[str, Any] = {"bits": _bits, "number": _number, "root": _root, "divided": _divided, "copysign": math.copysign}
+_ON_ARRAYS: Mapping[str, Any] = {
+    "bits": lambda x: np.asarray(x, dtype=np.float64).view(np.uint64),
+    "number": lambda x: np.asarray(x, dtype=np.uint64).view(np.float64),
+    "root": np.sqrt,
+    "copysign": np.copysign,
+    "where": np.where,
+    "word": np.uint64,
+}
+
+
+def _compiled(name: str, spelling: Spelling, names: Mapping[str, Any]) -> Callable[[Any], Any]:
+    sequence = DEFINITIONS[name].sequence
+    lines = [f"def {name}(x):", *(f"    {line}" for line in statements(sequence, spelling, "x")), f"    return {result_name(sequence)}"]
+    scope = dict(names)
+    exec(compile("\n".join(lines), f"<{name}>", "exec"), scope)  # text of our own making
+    found: Callable[[Any], Any] = scope[name]
+    return found
+
+
+@lru_cache(maxsize=64)
+def function(name: str) -> Callable[[float], float]:
+    """The sequence of a function on one number, a NaN where it gives one."""
+    return _compiled(name, PYTHON, _ON_NUMBERS)
+
+
+@lru_cache(maxsize=64)
+def array_function(name: str) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """The sequence of a function on each element of an array."""
+    on_arrays = _compiled(name, NUMPY, _ON_ARRAYS)
+
+    def call(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            return np.asarray(on_arrays(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+
+    return call

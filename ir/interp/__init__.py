@@ -4,10 +4,10 @@
 elements of the parameters), `count_instances` says how large a full run is. `Fault` is what a faulty program ends with.
 """
 
-from layoutproof.ir.interp.counting import count_instances
 from layoutproof.ir.interp.fault import Fault, FaultKind
-from layoutproof.ir.interp.filling import Fill, Filling, all_fillings
+from layoutproof.ir.interp.memory import Fill, Filling, all_fillings
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, FillingRuns, Result, run, run_fillings, same_values
+from layoutproof.ir.interp.slice_cells import count_instances
 from layoutproof.ir.interp.slicing import SliceResult, run_slice, slice_inputs
 
 __all__ = [

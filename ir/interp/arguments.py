@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.dtype import HANDLE, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.interp.facts import Memories
+from layoutproof.ir.interp.analysis import Memories
 from layoutproof.ir.interp.fault import bad_argument
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, UNINITIALISED, Storage
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap, round_float
 from layoutproof.ir.visit import free_variables

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from layoutproof.ir import codes
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
-from layoutproof.ir.source import Span
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
 
 
 class FaultKind(StrEnum):

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.interp.facts import Memories, Place, place_of
+from layoutproof.ir.interp.analysis import Memories, Place, Selection, UnitChoice, place_of
 from layoutproof.ir.interp.fault import cannot_interpret
-from layoutproof.ir.interp.selection import Selection, UnitChoice
-from layoutproof.ir.source import Span
 from layoutproof.ir.stmt import Stmt
 
 _ATOM = re.compile(r"[A-Za-z_]\w*|\d+")

@@ -1,14 +1,15 @@
-"""Memory of a run: blocks of bytes with a state for every cell, and how numbers lie in them.
-
-The bytes are those a compiled kernel has (little endian), so that views of another element type read what they would there.
-The state is kept per *unit*: the smallest scalar size of any view of the block.
+"""Memory of a run: blocks of bytes with a state for every cell, how numbers lie in them, and what undefined cells hold.
+The bytes are those that a compiled kernel has (little endian), so views of another element type read the same there.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.dtype import DType, Kind
+from layoutproof.ir.semantics import max_finite, round_float
 
 UNINITIALISED, DEFINED, POISON, FORBIDDEN = 0, 1, 3, 4  # bit 0: may be read; bit 1: holds an arbitrary value
 READABLE, ARBITRARY = 1, 2
@@ -137,3 +139,61 @@ def same_value(a: float, b: float) -> bool:
     if a != a or b != b:
         return a != a and b != b
     return a == b and (a != 0 or math.copysign(1.0, a) == math.copysign(1.0, b))
+
+
+class Fill(StrEnum):
+    """The ways to choose."""
+
+    RANDOM = "random"
+    ZERO = "zero"
+    NAN = "nan"
+    INFINITY = "infinity"
+    LOWEST = "lowest"
+
+
+@dataclass(slots=True)
+class Filling:
+    """A source of arbitrary values; the same one gives the same values again."""
+
+    fill: Fill = Fill.RANDOM
+    seed: int = 0
+    _random: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """From the first value again."""
+        self._random = random.Random(self.seed)
+
+    def value(self, dtype: DType) -> int | float:
+        """The next value of a scalar type. Integers have no NaN and no infinity: their largest stands for both."""
+        if dtype.is_float:
+            return self._float(dtype)
+        match self.fill:
+            case Fill.RANDOM:
+                return self._random.randint(dtype.min_int, dtype.max_int)
+            case Fill.ZERO:
+                return 0
+            case Fill.NAN | Fill.INFINITY:
+                return dtype.max_int
+            case Fill.LOWEST:
+                return dtype.min_int
+
+    def _float(self, dtype: DType) -> float:
+        match self.fill:
+            case Fill.RANDOM:
+                return round_float(self._random.uniform(-8.0, 8.0), dtype)
+            case Fill.ZERO:
+                return 0.0
+            case Fill.NAN:
+                return math.nan
+            case Fill.INFINITY:
+                return math.inf
+            case Fill.LOWEST:
+                return -max_finite(dtype)
+
+
+def all_fillings() -> tuple[Filling, ...]:
+    """One of each kind, and a second random one."""
+    return (*(Filling(fill) for fill in Fill), Filling(Fill.RANDOM, 1))

@@ -1,8 +1,6 @@
-"""Running a function on arrays: the reference that everything else is compared with.
-
-Two evaluators share memory, faults and single operations: a plain one that walks the tree (`walker`), and a fast one that
-generates Python source (`compiled`). They agree on every program of the tests; the fast one is used unless the program nests too
-deep for it.
+"""Running a function on arrays: the reference that everything else is compared with, and how far two results lie apart.
+Two evaluators share memory, faults and single operations: a plain one that walks the tree (`walker`), and a fast one
+that generates Python source (`compiled`).
 """
 
 from __future__ import annotations
@@ -16,17 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.dtype import DType
+from layoutproof.ir.interp.analysis import Memories, find_memories
 from layoutproof.ir.interp.arguments import Arguments, Array, Bound, bind, fill_memory, read_back
 from layoutproof.ir.interp.compiled import Compiled, compile_program
-from layoutproof.ir.interp.facts import Memories, find_memories
 from layoutproof.ir.interp.fault import bad_argument
-from layoutproof.ir.interp.filling import Filling, all_fillings
 from layoutproof.ir.interp.generator import Facts, TooDeep
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Storage
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, POISON, Filling, Storage, all_fillings
 from layoutproof.ir.interp.walker import walk_program
-from layoutproof.ir.kept import Kept
 from layoutproof.ir.layout_record import padding_cells
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 
 DEFAULT_LIMIT = 200_000_000
 """Iterations of loops, all together, after which a run is stopped."""
@@ -246,3 +242,31 @@ def same_values(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):  # signalling NaNs
         x, y = a.astype(np.float64), b.astype(np.float64)
     return np.asarray(((x == y) & (np.signbit(x) == np.signbit(y))) | (np.isnan(x) & np.isnan(y)))
+
+
+def ulps_apart(a: Array, b: Array) -> Array:
+    """How many numbers of the type lie between two arrays, cell by cell; 0 for equal bits and for two NaNs.
+
+    The zeros are one apart, and a NaN is as far from a number as can be.
+    """
+    if a.dtype.kind in "iub":
+        return np.abs(a.astype(object) - b.astype(object)).astype(np.uint64) if a.dtype.itemsize == 8 else _integer_distance(a, b)
+    ordered_a, ordered_b = _ordered(a), _ordered(b)
+    if a.dtype.itemsize == 8:
+        distance = np.abs(ordered_a.astype(object) - ordered_b.astype(object)).astype(np.uint64)
+    else:
+        distance = np.abs(ordered_a - ordered_b).astype(np.uint64)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    return np.where(nan_a & nan_b, np.uint64(0), np.where(nan_a | nan_b, np.uint64(np.iinfo(np.int64).max), distance))
+
+
+def _integer_distance(a: Array, b: Array) -> Array:
+    return np.abs(a.astype(np.int64) - b.astype(np.int64)).astype(np.uint64)
+
+
+def _ordered(values: Array) -> Array:
+    """Floats as integers in the same order: sign and magnitude turned into one line, -0.0 just below +0.0."""
+    width = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).view({2: np.int16, 4: np.int32, 8: np.int64}[width]).astype(np.int64)
+    magnitude = bits & ((1 << (8 * width - 1)) - 1)
+    return np.where(bits < 0, -magnitude - 1, magnitude)

@@ -26,7 +26,7 @@ from layoutproof.ir.expr import (
     Not,
     Var,
 )
-from layoutproof.ir.interp.facts import reads_memory
+from layoutproof.ir.interp.analysis import reads_memory
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 

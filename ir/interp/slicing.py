@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.interp.analysis import LoopChoice, Place, Selection, UnitChoice
 from layoutproof.ir.interp.arguments import Arguments, Array, elements_of, states_of
 from layoutproof.ir.interp.compiled import Compiled
-from layoutproof.ir.interp.facts import Place
 from layoutproof.ir.interp.fault import bad_argument
-from layoutproof.ir.interp.filling import Filling
+from layoutproof.ir.interp.memory import Filling
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, Prepared, execute, prepare
-from layoutproof.ir.interp.selection import LoopChoice, Selection, UnitChoice
 from layoutproof.ir.interp.slice_cells import (
     Cells,
     Target,
@@ -34,8 +33,7 @@ from layoutproof.ir.interp.slice_cells import (
     unique_rows,
 )
 from layoutproof.ir.interp.slice_units import Access, Unit, by_loop, find_controls, take_apart
-from layoutproof.ir.kept import Kept
-from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, Stmt
 from layoutproof.ir.visit import walk
 

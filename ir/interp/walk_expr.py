@@ -27,8 +27,9 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
-from layoutproof.ir.interp import number, runtime
-from layoutproof.ir.interp.facts import is_index_like
+from layoutproof.ir.interp import runtime
+from layoutproof.ir.interp import runtime as number
+from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import ARBITRARY, DEFINED, FORBIDDEN, POISON, READABLE, Storage, worst_state

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from layoutproof.ir.assumed import assumed_undef, is_identity
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Compare, Expr, Logical, LogicalOp
 from layoutproof.ir.interp import runtime
-from layoutproof.ir.interp.facts import Place, place_of, pointee, reads_memory
+from layoutproof.ir.interp.analysis import Place, place_of, pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over_limit
 from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import Storage, same_value
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.interp.walk_expr import Lane, State, WalkLevel, controlling, evaluate_lanes, evaluate_one, store_lanes
-from layoutproof.ir.intrinsics import Assume, OpaqueCall
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, assumed_undef, is_identity
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import (
@@ -33,6 +31,7 @@ from layoutproof.ir.stmt import (
     Let,
     Seq,
     Stmt,
+    body_of,
 )
 
 NewMemory = Callable[[str, int, int, int], Storage]

@@ -28,11 +28,8 @@ from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BINARY_OPERATORS
 from layoutproof.ir.script import codes
-from layoutproof.ir.script.arguments import did_you_mean, read_integer
-from layoutproof.ir.script.operands import OperandReader
-from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.script.ranges import extent_between
-from layoutproof.ir.script.values import Value, Weak
+from layoutproof.ir.script.operands import OperandReader, Value, Weak, extent_between
+from layoutproof.ir.script.parsing import Text, did_you_mean, read_integer
 from layoutproof.ir.visit import walk
 
 N = TypeVar("N", bound=Node)

@@ -26,6 +26,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
+    OPAQUE_CALLS,
     Assume,
     Call,
     Limit,
@@ -35,13 +36,11 @@ from layoutproof.ir.intrinsics import (
     StringImm,
     Undef,
 )
-from layoutproof.ir.opaque import OPAQUE_CALLS
 from layoutproof.ir.script import codes
-from layoutproof.ir.script.arguments import bind, did_you_mean, parse_dtype, read_dtype, read_integer, read_string
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
-from layoutproof.ir.script.values import Value, Weak
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import children
+from layoutproof.ir.script.operands import Value, Weak
+from layoutproof.ir.script.parsing import bind, did_you_mean, parse_dtype, read_dtype, read_integer, read_string
+from layoutproof.ir.visit import children, substitute
 
 
 def _binary(op: BinaryOp) -> Handler:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.diagnostic import error
+from layoutproof.ir.diagnostic import Source, error
 from layoutproof.ir.dtype import INT32, DType
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.index_map import AXIS_SEPARATOR, FOLDED, IndexMap
@@ -19,10 +19,9 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, PLAIN_FUNCTIONS, PLAIN_NAMESPACES
+from layoutproof.ir.script.operands import Value, Weak
 from layoutproof.ir.script.parsing import Text, limited_depth, parse_expression
-from layoutproof.ir.script.values import Value, Weak
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.source import Source
 from layoutproof.ir.text import expr_text
 
 _INTEGER_NODES = (IntImm, Var, Binary, Compare, Logical, Not, Select, IfThenElseExpr, Cast, Call)

@@ -1,13 +1,17 @@
-"""Operands -> nodes: types are brought to one as TVM does it, and what a node refuses becomes a message at its place."""
+"""Operands while an expression is read: numbers without a type until they meet one that has it, the rule that brings two
+operands to one type (TVM's), ranges by stop and by extent, and messages where a node refuses an operand.
+"""
 
 from __future__ import annotations
 
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from layoutproof.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType, Kind
+from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
+from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import (
     Binary,
     BinaryOp,
@@ -23,12 +27,71 @@ from layoutproof.ir.expr import (
     LogicalOp,
     Select,
     const,
+    is_zero,
+    match_operands,
 )
 from layoutproof.ir.node import Node
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.script.values import Literal, Value, Weak, compared, default_type, joint_default, joint_type
 from layoutproof.ir.text import python_number
+
+Literal = int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Weak:
+    """A value without a type: `build` makes it one of a given type (lanes included), raising LayoutproofError where it cannot be.
+
+    `default` is the type it has when nothing decides; None where there is none. `literal` is the number, where it is a single one,
+    `number` what Python makes of the arithmetic, where the text is arithmetic on numbers only.
+    """
+
+    node: ast.expr
+    build: Callable[[DType], Expr]
+    default: DType | None
+    literal: Literal | None = None
+    number: Literal | None = None
+
+
+Value = Expr | Weak
+
+_ORDER = (BOOL, INT32, INT64, FLOAT32, FLOAT64)
+
+
+def default_type(literal: Literal) -> DType | None:
+    """The type of a bare constant: the narrowest of int32 and int64 that holds it, float32, bool; None for an integer past int64."""
+    if isinstance(literal, bool):
+        return BOOL
+    if isinstance(literal, float):
+        return FLOAT32
+    if INT32.min_int <= literal <= INT32.max_int:
+        return INT32
+    return INT64 if INT64.min_int <= literal <= INT64.max_int else None
+
+
+def joint_default(a: Weak, b: Weak) -> DType | None:
+    """The default type of an operation on two untyped values: the wider of theirs."""
+    known = [d for d in (a.default, b.default) if d is not None]
+    return max(known, key=_ORDER.index) if known else None
+
+
+def joint_type(a: DType, b: DType) -> DType | None:
+    """The type that operands of two types are brought to, lanes aside; None where versions of TVM differ.
+
+    A float is wider than any integer, an integer than a truth value; of two of a kind the one of more bits, and of a signed and an
+    unsigned integer of one width the unsigned one.
+    """
+    if a.element == b.element:
+        return a.element
+    if {a.element, b.element} == {FLOAT16, BFLOAT16}:
+        return None
+    return max(a.element, b.element, key=lambda d: (d.is_float, d.is_integer, d.bits, d.kind is Kind.UINT))
+
+
+def compared(op: CompareOp, a: Literal, b: Literal) -> bool:
+    """What Python makes of `a op b`."""
+    return bool(COMPARISONS[op](a, b))
+
 
 N = TypeVar("N", bound=Node)
 
@@ -204,3 +267,24 @@ class OperandReader:
             raise self.text.fail(codes.NUMBER_RANGE, f"{value} is past the largest {dtype.element}", node, help="write T.infinity(...)")
         element = self.make(node, type(scalar), scalar.value, scalar.dtype) if isinstance(scalar, IntImm | FloatImm) else scalar
         return element if dtype.lanes == 1 else self.make(node, Broadcast, element, dtype.lanes)
+
+
+def extent_between(start: Expr, stop: Expr) -> Expr:
+    """`stop - start`, undone where `stop` was written as `start + extent`; so that what printing adds, reading takes away."""
+    if isinstance(start, IntImm) and isinstance(stop, IntImm) and stop.value - start.value <= start.dtype.max_int:
+        return IntImm(stop.value - start.value, start.dtype, span=stop.span)
+    if isinstance(stop, Binary) and stop.op is BinaryOp.ADD and stop.lhs == start:
+        return stop.rhs
+    if is_zero(start):
+        return stop
+    return Binary(BinaryOp.SUB, *match_operands(stop, start), span=stop.span)
+
+
+def stop_of(start: Expr, extent: Expr) -> Expr:
+    """The stop to write for a range, such that `extent_between(start, stop)` is the extent again."""
+    if isinstance(start, IntImm) and isinstance(extent, IntImm) and start.value + extent.value <= start.dtype.max_int:
+        return IntImm(start.value + extent.value, start.dtype)
+    written_as_sum = isinstance(extent, Binary) and extent.op is BinaryOp.ADD and extent.lhs == start
+    if is_zero(start) and not written_as_sum:
+        return extent
+    return Binary(BinaryOp.ADD, *match_operands(start, extent))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layoutproof.ir.attributes import Attributes, AttrValue
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.dialect import DIALECTS, Dialect
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, Var
 from layoutproof.ir.primfunc import IRModule, PrimFunc
-from layoutproof.ir.script.page import Page, default_data
-from layoutproof.ir.script.print_statements import print_allocations, print_statement
-from layoutproof.ir.stmt import Allocate, Block, For, Let, Stmt
-from layoutproof.ir.text import string_text
+from layoutproof.ir.script.print_statements import Page, default_data, print_allocations, print_statement
+from layoutproof.ir.stmt import Allocate, Attributes, AttrValue, Block, For, Let, Stmt
+from layoutproof.ir.text import DIALECTS, Dialect, string_text
 from layoutproof.ir.visit import free_variables, walk
 
 

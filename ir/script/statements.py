@@ -13,17 +13,14 @@ from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.script import codes
-from layoutproof.ir.script.allocations import ALLOCATIONS, Scoped, read_allocation, read_decl
-from layoutproof.ir.script.arguments import bind, did_you_mean, parse_dtype, read_dtype, read_string
-from layoutproof.ir.script.blocks import HEADER_NAMES, BlockReader
-from layoutproof.ir.script.environment import Environment
+from layoutproof.ir.script.declarations import ALLOCATIONS, Environment, Scoped, read_allocation, read_decl
 from layoutproof.ir.script.expressions import ExpressionReader, dotted_name, syntax_name
 from layoutproof.ir.script.functions import FUNCTIONS, SCRIPT_BUILTINS
-from layoutproof.ir.script.loops import LOOP_NAMES, LoopHead, read_grid, read_loop
-from layoutproof.ir.script.parsing import Text
-from layoutproof.ir.script.values import Value
+from layoutproof.ir.script.loops_and_blocks import HEADER_NAMES, LOOP_NAMES, BlockReader, LoopHead, read_grid, read_loop
+from layoutproof.ir.script.operands import Value
+from layoutproof.ir.script.parsing import Text, bind, did_you_mean, parse_dtype, read_dtype, read_string
 from layoutproof.ir.stmt import AttrStmt, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, seq
-from layoutproof.ir.subst import fresh
+from layoutproof.ir.visit import fresh
 
 Hook = Callable[[ast.stmt, bool], bool]
 

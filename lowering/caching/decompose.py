@@ -17,8 +17,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, seq
-from layoutproof.ir.subst import fresh, substitute
-from layoutproof.ir.visit import free_variables, map_children, stores_in
+from layoutproof.ir.visit import free_variables, fresh, map_children, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.arguments import ArgumentKind

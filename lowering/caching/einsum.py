@@ -17,9 +17,8 @@ from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, const, logi
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Stmt
-from layoutproof.ir.subst import fresh
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
+from layoutproof.ir.visit import free_variables, fresh, loads_in, stores_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.affine import affine_of
 from layoutproof.lowering.arguments import ArgumentKind

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.buffer import Range
 from layoutproof.ir.expr import Expr, Var, const, is_zero
 from layoutproof.ir.stmt import Block, For, IterVar
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.known import Scope, conjuncts
 from layoutproof.lowering.loops.guards import parts_of

@@ -9,10 +9,10 @@ from layoutproof.ir.expr import FALSE, Expr, Not, Var
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.subst import substitute
+from layoutproof.ir.visit import substitute
 from layoutproof.lowering.layout import padding_predicate
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 
 
 def elements_of(func: PrimFunc, buffer: Buffer, *, only_elements: bool = False) -> Callable[[Sequence[Expr]], Expr] | None:

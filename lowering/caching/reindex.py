@@ -15,8 +15,7 @@ from layoutproof.ir.expr import Expr, const, is_zero, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, IterVar, Stmt
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import bound_variables, free_variables, stores_in
+from layoutproof.ir.visit import bound_variables, free_variables, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.caching.redirect import Redirection, accesses_of, check_visible

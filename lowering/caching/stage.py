@@ -12,8 +12,7 @@ from layoutproof.ir.expr import TRUE, Expr, Var, const, is_zero
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, IterKind, IterVar, Let, Stmt, seq
-from layoutproof.ir.subst import fresh, take_fresh
-from layoutproof.ir.visit import loads_in, stores_in, walk
+from layoutproof.ir.visit import fresh, loads_in, stores_in, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.layout import ROOT

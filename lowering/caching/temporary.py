@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, PrimFunc
-from layoutproof.ir.stmt import Allocate, Block, Stmt
-from layoutproof.ir.subst import fresh
-from layoutproof.ir.visit import map_children, walk
+from layoutproof.ir.stmt import Allocate, Attributes, Block, Stmt
+from layoutproof.ir.visit import fresh, map_children, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.layout import check_alone

@@ -21,12 +21,11 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.cleanup.conditions import is_total
 from layoutproof.lowering.cleanup.deciding import Deciding, Here
 from layoutproof.lowering.cleanup.facts import Fact, load_and_value
-from layoutproof.verify.instances import Dim
+from layoutproof.verify.program.instances import Dim
 
 
 @dataclass(slots=True)

@@ -26,8 +26,7 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import children, map_children, walk
+from layoutproof.ir.visit import children, map_children, substitute, walk
 from layoutproof.lowering.cleanup.cells import Cells
 from layoutproof.lowering.cleanup.conditions import is_total
 from layoutproof.lowering.cleanup.deciding import Here

@@ -12,12 +12,11 @@ from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Compare, Expr, Not, Var
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.affine import affine_of
 from layoutproof.lowering.cleanup.conditions import is_total
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.instances import Dim, Guard, Scene, Unknown
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown
 
 MAX_QUESTIONS = 4096
 """Questions that one pass puts to integer sets; what is asked after that is not known."""

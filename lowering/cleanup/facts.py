@@ -24,12 +24,11 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Limit
 from layoutproof.ir.stmt import BufferStore
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.affine import Affine, affine_of, expression_of
 from layoutproof.lowering.cleanup.conditions import conjuncts_of, is_total, negated
 from layoutproof.lowering.cleanup.deciding import Here
-from layoutproof.verify.instances import Dim
+from layoutproof.verify.program.instances import Dim
 
 _PLAIN = (IntImm, FloatImm, Limit, Var, Binary, Cast)
 

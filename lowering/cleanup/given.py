@@ -9,8 +9,7 @@ from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, IntImm, Logical, 
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import map_children
+from layoutproof.ir.visit import map_children, substitute
 from layoutproof.lowering.cleanup.rebuild import tidied
 from layoutproof.lowering.cleanup.stores import Origins
 from layoutproof.lowering.index_simplify import apply_value_rules

@@ -11,9 +11,8 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute, take_fresh
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import bound_variables, free_variables, map_children, walk
+from layoutproof.ir.visit import bound_variables, free_variables, map_children, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.cleanup.conditions import is_total, negated, truths_of

@@ -11,8 +11,7 @@ from layoutproof.ir.expr import TRUE, Compare, Expr, IfThenElseExpr, Logical, No
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Let, Stmt
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import children, free_variables, walk
+from layoutproof.ir.visit import children, free_variables, substitute, walk
 from layoutproof.lowering.cleanup.conditions import is_total
 
 

@@ -11,14 +11,26 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes, AttrValue, MeantValue
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion
 from layoutproof.ir.expr import Var
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, Evaluate, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    Attributes,
+    AttrValue,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    MeantValue,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import children, loads_in, map_children, stores_in, walk
 from layoutproof.lowering.cleanup.rebuild import tidied
 from layoutproof.lowering.cleanup.stores import Origins

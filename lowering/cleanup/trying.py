@@ -10,8 +10,8 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.witness import count_stores
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.values.licences import IEEE
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.verdict.verdict import Status
 
 MAX_WORK = 2048
 """Stores of all programs that one pass asks about, together: a large program is asked about less often."""

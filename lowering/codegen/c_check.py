@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.depth import MAX_EXPRESSION, expression_depth, make_room_for
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.expr import IntImm, Var
@@ -18,7 +17,7 @@ from layoutproof.ir.intrinsics import Assume, OpaqueCall, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let
-from layoutproof.ir.visit import walk
+from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, make_room_for, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.storage import MemoryMap, find_memory, pointer_source
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from layoutproof.ir.functions.definitions import DEFINITIONS, Definition
-from layoutproof.ir.functions.text import C, result_name, statements
+from layoutproof.ir.functions.sequence import C, result_name, statements
 from layoutproof.lowering.codegen.c_template import Helper
 
 _BITS = {

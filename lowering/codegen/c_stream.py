@@ -13,8 +13,7 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, Var, const, logical_and
 from layoutproof.ir.stmt import BufferStore, For
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.codegen.c_stmt import Statements, product_of
 from layoutproof.lowering.codegen.c_stream_guard import all_hold, is_total
 from layoutproof.lowering.codegen.c_stream_terms import Polynomial, Steps, added, expression, multiplied, number, steps_of

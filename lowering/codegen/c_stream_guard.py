@@ -23,8 +23,7 @@ from layoutproof.ir.expr import (
     const,
 )
 from layoutproof.ir.node import Node
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, loads_in, rewrite_bottom_up, walk
+from layoutproof.ir.visit import free_variables, loads_in, rewrite_bottom_up, substitute, walk
 from layoutproof.lowering.folding import fold_constants
 
 MOST = 32

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, IntImm, Var, binary, const
-from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt
+from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt
 from layoutproof.ir.visit import free_variables, loads_in
 from layoutproof.lowering.codegen.c_stmt import Statements
 from layoutproof.lowering.codegen.c_stream_guard import read_where

@@ -16,9 +16,8 @@ from layoutproof.lowering.comparing.trying import Asked, Trial, layouts_of
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.illegal import counterexample_text, worst_first
 from layoutproof.lowering.pairing.question import Furthest
-from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.lockstep.memories import ASKED, is_asked
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 ENGINE = "compare"
 REPLAY = "replay"

@@ -17,7 +17,7 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.map_text import parse_condition
+from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.visit import free_variables
@@ -45,10 +45,10 @@ from layoutproof.lowering.comparing.trying import (
 from layoutproof.lowering.conventions import check_records
 from layoutproof.lowering.pairing.question import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.verify.identity import CLAIM, STRUCTURE, is_same_program
+from layoutproof.verify.lockstep.identity import CLAIM, STRUCTURE, is_same_program
 from layoutproof.verify.settings import scaled, settings
-from layoutproof.verify.values.licences import ALL
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import ALL
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_LAYOUTS = 24
 

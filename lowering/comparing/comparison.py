@@ -10,8 +10,8 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.pairing.question import Furthest
-from layoutproof.verify.values.licences import Licences
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
@@ -87,7 +87,7 @@ class Comparison:
     def certificate(self) -> Certificate:
         """What was proved, for others to check again. Raises ValueError where not all is proved."""
         from layoutproof.verify.certificate.certificate import certify
-        from layoutproof.verify.certificate.record import StepRecord
+        from layoutproof.verify.checker import StepRecord
 
         if self.rewrite is None or self.status is not Status.PROVED:
             raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")

@@ -19,8 +19,8 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.folding import fold_constants
-from layoutproof.verify import codes as claims
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 MOST_CHOICES = 10
 _MOST_CONSTANTS = 3

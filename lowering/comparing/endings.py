@@ -8,15 +8,15 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.comparing.contracts import LastStored, last_stored
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.flow.ends import padding_of
-from layoutproof.verify.flow.knowledge import Knowledge
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.known_values import Knowledge
+from layoutproof.verify.flow.models import NEW, World
+from layoutproof.verify.flow.observable import padding_of
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.world import NEW, World
+from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import links_of, only
+from layoutproof.verify.isl.instance_sets import links_of, only
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.statements import NotModelled
 
 
 def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:

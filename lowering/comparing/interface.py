@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, NOALIAS, PrimFunc
-from layoutproof.ir.script.arguments import did_you_mean
+from layoutproof.ir.script.parsing import did_you_mean
+from layoutproof.ir.stmt import Attributes
 from layoutproof.lowering import codes
 from layoutproof.lowering.comparing.records import Renamed
 from layoutproof.lowering.comparing.renaming import Renaming, out_of_the_way, strides_of

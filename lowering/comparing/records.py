@@ -15,8 +15,7 @@ from layoutproof.ir.index_map import IndexMap, narrowed
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, boxed, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.subst import fresh, substitute
-from layoutproof.ir.visit import free_variables, map_children
+from layoutproof.ir.visit import free_variables, fresh, map_children, substitute
 from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.pad_value import checked
 from layoutproof.lowering.scopes import constants_of

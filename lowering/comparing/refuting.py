@@ -12,8 +12,8 @@ from layoutproof.lowering.comparing.contracts import Choice, assumed_contracts, 
 from layoutproof.lowering.comparing.proposal import Moved
 from layoutproof.lowering.comparing.trying import Asked, Trial, checked, last_values
 from layoutproof.lowering.effects import data_written
-from layoutproof.verify import codes as claims
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _MOST_CHOICES = 6
 # What a program does by itself, whatever its parameters mean to callers and whatever their padding holds.
@@ -55,8 +55,7 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
 
     That the new program faults does not, where the old one may fault itself: then a run has to show that only the new one does.
     """
-    from layoutproof.verify.replay.checked import REPLAY
-    from layoutproof.verify.replay.search import find_counterexample
+    from layoutproof.verify.replay.refute import REPLAY, find_counterexample
 
     shown = next((v for v in trial.verdicts if v.status is Status.REFUTED), None)
     if shown is None or shown.engine == REPLAY or _is_faultless(asked):
@@ -80,7 +79,7 @@ def of_nothing(asked: Asked) -> Verdict | None:
     """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither stores anything
     that callers see. None where that is not known.
     """
-    from layoutproof.verify.vacuity import is_idle, prove_runs
+    from layoutproof.verify.faults.vacuity import is_idle, prove_runs
 
     found = prove_runs(asked.old, asked.where)
     if found is None or found.status is not Status.VACUOUS:
@@ -95,7 +94,7 @@ def _is_faultless(asked: Asked) -> bool:
 
 
 def _verdicts_on_old(asked: Asked) -> tuple[Verdict, ...]:
-    from layoutproof.verify.facts import Facts
-    from layoutproof.verify.program import check_facts
+    from layoutproof.verify.faults.facts import Facts
+    from layoutproof.verify.faults.no_faults import check_facts
 
     return check_facts(Facts.of(asked.old, asked.where), calls=False)

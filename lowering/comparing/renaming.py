@@ -11,8 +11,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Stmt
-from layoutproof.ir.subst import fresh, take_fresh
-from layoutproof.ir.visit import bound_variables, buffers_in, map_children
+from layoutproof.ir.visit import bound_variables, buffers_in, fresh, map_children, take_fresh
 from layoutproof.lowering.comparing.symbols import same_extents, symbols_of
 
 _DATA = "_data"  # what a memory is called after its buffer, where a program is read

@@ -12,10 +12,10 @@ from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 from layoutproof.ir.expr import FALSE, Expr
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, plain_shape
-from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.script.arguments import did_you_mean
+from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering import codes
 from layoutproof.lowering.comparing.symbols import same_extents, shape_text
@@ -23,8 +23,8 @@ from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.layout import check_injective, physical_shape
 from layoutproof.lowering.pad_value import pad_text, read_pad_value
 from layoutproof.lowering.scopes import constants_of
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 MapLike = IndexMap | Callable[..., Any] | str
 Shape = tuple[Expr, ...]

@@ -16,8 +16,8 @@ from layoutproof.lowering.comparing.proposal import Moved, proposal
 from layoutproof.lowering.comparing.stated import Source, Term, padding_under
 from layoutproof.lowering.effects import data_written
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify.values.licences import Licences
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 MORE_FOR_FEWER_LICENCES = 2
 

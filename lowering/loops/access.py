@@ -11,9 +11,8 @@ from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables
+from layoutproof.ir.visit import children, free_variables, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block

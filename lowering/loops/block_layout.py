@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Range
 from layoutproof.ir.diagnostic import Diagnostic, counted, error
 from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, const, equal, is_zero, widen
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
-from layoutproof.ir.stmt import Block, For, ForKind, IterKind, IterVar
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in
+from layoutproof.ir.stmt import Attributes, Block, For, ForKind, IterKind, IterVar
+from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import find_block
@@ -40,9 +38,9 @@ from layoutproof.lowering.loops.nest import (
 from layoutproof.lowering.passes import Pass, option
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of
 from layoutproof.lowering.witness import rewrite_by_values
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,13 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import BufferStore
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import loops_of_stores, stores_in, walk
+from layoutproof.ir.visit import loops_of_stores, stores_in, substitute, walk
 from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.verify.cells import Place, places_of
-from layoutproof.verify.facts import Facts, values_text
-from layoutproof.verify.instances import AccessKind
-from layoutproof.verify.integers import below, same
-from layoutproof.verify.order import MARK, pairs_before
+from layoutproof.verify.faults.bounds import Place, places_of
+from layoutproof.verify.faults.facts import Facts, values_text
+from layoutproof.verify.faults.races import MARK, pairs_before
+from layoutproof.verify.program.instances import AccessKind
+from layoutproof.verify.program.questions import below, same
 
 _VERBS: Mapping[AccessKind, str] = {AccessKind.READ: "the load of", AccessKind.WRITE: "the store to"}
 

@@ -1,6 +1,6 @@
 """Splitting a block's init off into a block of its own: as a primitive, and where new loops would make it run too late.
 
-An init runs in the instances whose reduce variables are at the start of their domains (`ir/desugar.py`). So the loops of the new block are
+An init runs in the instances whose reduce variables are at the start of their domains (`ir/stmt.py`). So the loops of the new block are
 those that say which result is meant; the others are taken at their starts, and what then must hold is its guard.
 """
 
@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import BufferRegion
-from layoutproof.ir.desugar import at_first_update
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Not, Var, const, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Block, For, IfThenElse, IterKind, Seq, Stmt, seq
-from layoutproof.ir.subst import fresh, substitute
-from layoutproof.ir.visit import free_variables, stores_in, walk
+from layoutproof.ir.stmt import Attributes, Block, For, IfThenElse, IterKind, Seq, Stmt, at_first_update, seq
+from layoutproof.ir.visit import free_variables, fresh, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.effects import conditions_of, data_read, data_written, is_pure

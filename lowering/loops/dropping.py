@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Not, Var, logical_and
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import map_children, stores_in
+from layoutproof.ir.visit import map_children, stores_in, substitute
 from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.domains import grown

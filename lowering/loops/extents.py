@@ -11,8 +11,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Stmt
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import map_children
+from layoutproof.ir.visit import map_children, substitute
 from layoutproof.lowering.affine import Affine, affine_of
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.effects import is_pure

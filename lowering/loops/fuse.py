@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Var, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import For, ForKind
-from layoutproof.ir.subst import substitute
+from layoutproof.ir.stmt import Attributes, For, ForKind
+from layoutproof.ir.visit import substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.guards import tidied

@@ -15,11 +15,10 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import FALSE, Expr, Var, const, equal, is_zero, logical_and
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.stmt import For
-from layoutproof.ir.subst import substitute, take_fresh
-from layoutproof.ir.visit import free_variables
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.visit import free_variables, substitute, take_fresh
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
+from layoutproof.ir.stmt import Allocate, Attributes, Block, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import bound_variables, loops_of_stores, stores_in
+from layoutproof.ir.visit import bound_variables, loops_of_stores, stores_in, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.arguments import ArgumentKind

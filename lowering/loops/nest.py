@@ -14,8 +14,7 @@ from layoutproof.ir.expr import Expr, Var, logical_and
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.subst import names_in, take_fresh
-from layoutproof.ir.visit import children, free_variables, map_children, walk
+from layoutproof.ir.visit import children, free_variables, map_children, names_in, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block

@@ -16,8 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, Stmt, seq
-from layoutproof.ir.subst import substitute, take_fresh
-from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, walk
+from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, names_of, put

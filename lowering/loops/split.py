@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
 
-from layoutproof.ir.attributes import Attributes
-from layoutproof.ir.depth import MAX_NESTING, statement_depth
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const, is_zero
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import For, ForKind
-from layoutproof.ir.subst import substitute
+from layoutproof.ir.stmt import Attributes, For, ForKind
+from layoutproof.ir.visit import MAX_NESTING, statement_depth, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.affine import affine_of, expression_of
 from layoutproof.lowering.arguments import ArgumentKind

@@ -14,8 +14,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, For, ForKind, IterKind, Stmt, seq
-from layoutproof.ir.subst import substitute, take_fresh
-from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, walk
+from layoutproof.ir.visit import loops_of_stores, map_children, stores_in, substitute, take_fresh, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.loops.guards import tidied

@@ -10,9 +10,9 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.visit import map_children
-from layoutproof.verify.bounds import find_outside
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.instances import AccessKind
+from layoutproof.verify.faults.bounds import find_outside
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.instances import AccessKind
 
 
 def wrap_indices(func: PrimFunc) -> PrimFunc:

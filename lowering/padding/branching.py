@@ -15,8 +15,7 @@ from layoutproof.ir.expr import Expr, Var, logical_and
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.effects import is_pure

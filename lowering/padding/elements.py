@@ -15,15 +15,14 @@ from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Evaluate, For, ForKind
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.index_simplify import IndexSimplifier
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.loops.guards import parts_of
 from layoutproof.lowering.loops.invert import components_of, turn_around
 from layoutproof.lowering.padding.stated import stated_elements
 from layoutproof.lowering.scopes import assumed_of_constants, constants_of, symbol_scope
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 
 
 class Elements:

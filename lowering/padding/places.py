@@ -10,9 +10,8 @@ from layoutproof.ir.expr import FALSE, Expr, IfThenElseExpr, Logical, Not, Var, 
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
-from layoutproof.ir.subst import substitute
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.ir.visit import children
+from layoutproof.ir.visit import children, substitute
 from layoutproof.lowering.effects import is_pure
 from layoutproof.lowering.find import find_block
 from layoutproof.lowering.index_simplify import IndexSimplifier

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.lowering.padding.values import CandidateValue
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)

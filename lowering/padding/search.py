@@ -21,8 +21,7 @@ from layoutproof.lowering.padding.report import Outcome, PadValueReport, Row
 from layoutproof.lowering.padding.values import CandidateValue, candidate_values
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.step import Step, prove_step
-from layoutproof.verify.claim import ClaimKind
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import ClaimKind, Status
 
 
 def search_pad_values(steps: Sequence[Step], block: str, buffer: str) -> PadValueReport:

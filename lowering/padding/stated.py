@@ -13,8 +13,7 @@ from layoutproof.ir.expr import TRUE, Compare, CompareOp, Expr, Logical, Logical
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Seq, Stmt
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.effects import is_pure
 
 

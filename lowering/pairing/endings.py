@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from layoutproof.lowering.pairing.question import Furthest
 from layoutproof.lowering.pairing.readable import told_relation
 from layoutproof.lowering.pairing.sides import Side
-from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.isl.pairing import Link
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.statement_reader import NotModelled, Statement
+from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.statements import NotModelled, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from layoutproof.lowering.pairing.question import NoWitness
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.supposing import Supposed
 from layoutproof.lowering.pairing.trees import Way
-from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Link, Points, Relation
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.statement_reader import Read, Statement
+from layoutproof.verify.flow.stored_values import Form
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation
+from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, in_relation
-from layoutproof.verify.statements import Read, Statement
 
 # How many copies in a row are looked through, how often one pair of statements is looked at, how many ways of pairing loads are tried in
 # all, how many of them inside others, and how many relations between sources are followed.

@@ -17,10 +17,11 @@ from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.supposing import Supposed
 from layoutproof.lowering.pairing.temporaries import box_links
 from layoutproof.lowering.pairing.trees import Way
-from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.flow.world import World
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Link
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.statement_reader import Read, Statement
+from layoutproof.verify.flow.stored_values import Form
+from layoutproof.verify.isl.instance_sets import Link
+from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import (
     by_pair,
     determines,
@@ -30,7 +31,6 @@ from layoutproof.verify.isl.proposing import (
     with_coordinate,
     with_places,
 )
-from layoutproof.verify.statements import Read, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from layoutproof.ir.expr import Var
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.trees import Matcher, Value, Way
-from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.flow.world import World
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Link
-from layoutproof.verify.statements import Read, Statement
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.statement_reader import Read, Statement
+from layoutproof.verify.flow.stored_values import Form
+from layoutproof.verify.isl.instance_sets import Link
+from layoutproof.verify.isl.operations import coalesced
 
 # How many loads of two statements are replaced by values until these match.
 _UNFOLDINGS = 48

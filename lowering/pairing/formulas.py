@@ -16,18 +16,16 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interval import interval_of
 from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.ir.visit import free_variables, map_children, substitute, walk
 from layoutproof.lowering.folding import fold_constants
 from layoutproof.lowering.index_simplify import IndexSimplifier
 from layoutproof.lowering.known import Scope
 from layoutproof.lowering.pairing.solving import Spot
-from layoutproof.verify.flow.world import NEW, World
-from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.flow.models import NEW, World
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Link, function_between
-from layoutproof.verify.isl.proposing import functions_of
-from layoutproof.verify.isl.proposing_layouts import at_point, called, coordinate, span
+from layoutproof.verify.isl.instance_sets import Link, function_between
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.isl.proposing import at_point, called, coordinate, functions_of, span
 
 _CELL, _AT = "cell", "at"
 _BITWISE = (BinaryOp.BITXOR, BinaryOp.BITAND, BinaryOp.BITOR)

@@ -29,17 +29,17 @@ from layoutproof.lowering.pairing.meetings import Meetings
 from layoutproof.lowering.pairing.question import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.pairing.search import find_witness, search_of
 from layoutproof.lowering.pairing.solving import Solving
+from layoutproof.verify.flow.models import NEW, OLD, World
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.instances import Dim
+from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Link, function_between
-from layoutproof.verify.isl.proposing_layouts import is_inside
+from layoutproof.verify.isl.instance_sets import Link, function_between
+from layoutproof.verify.isl.proposing import is_inside
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.map_report import prove_injective
+from layoutproof.verify.maps.map_facts import prove_injective
+from layoutproof.verify.program.instances import Dim
 from layoutproof.verify.settings import scaled
-from layoutproof.verify.statements import NotModelled
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 # How often layouts are put in to see what follows, how many layouts of one buffer are gone through, how many that accesses state.
 _LOOKS, _OPTIONS, _STATED = 80, 12, 3

@@ -14,11 +14,10 @@ from layoutproof.lowering.pairing.engine import Search
 from layoutproof.lowering.pairing.places import Places
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.trees import Compatible, Matcher, Value, Way
-from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.isl.pairing import Link, Points, Relation, only
-from layoutproof.verify.isl.proposing import by_pair, every_pair
-from layoutproof.verify.isl.proposing_layouts import identity_on, in_one_run
-from layoutproof.verify.statements import Read, Statement
+from layoutproof.verify.flow.statement_reader import Read, Statement
+from layoutproof.verify.flow.stored_values import Form
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation, only
+from layoutproof.verify.isl.proposing import by_pair, every_pair, identity_on, in_one_run
 
 _EXPANSIONS = 16
 _AT = "at"

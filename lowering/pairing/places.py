@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.trees import Way
-from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Link, function_between
+from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.proposing import every_pair
-from layoutproof.verify.statements import Read, Statement
 
 _AT = "at"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from layoutproof.ir.expr import TRUE
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.flow.world import World
-from layoutproof.verify.isl.pairing import Link
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.statement_reader import Statement
+from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.proposing import condition_on, every_pair, functions_of, read_as_condition
-from layoutproof.verify.statements import Statement
 
 # The longest text of a relation in a message.
 _LONGEST = 400

@@ -12,12 +12,12 @@ from layoutproof.ir.visit import loops_of_stores, walk
 from layoutproof.lowering.pairing.engine import Search
 from layoutproof.lowering.pairing.question import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.pairing.witness import instance_maps
-from layoutproof.verify.facts import Facts
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.models import World
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.world import World
+from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.statements import NotModelled
 
 # Programs that stand side by side, with indices that take integer sets long, may cost this part of what others may.
 _LESS = 10

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from layoutproof.ir.diagnostic import Span
 from layoutproof.ir.expr import Compare, IfThenElseExpr, Select, Var
-from layoutproof.ir.source import Span
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.pairing.trees import Value
-from layoutproof.verify.flow.agree import copied_reads, resolved
-from layoutproof.verify.flow.inline import Form, unfolded
-from layoutproof.verify.flow.terms import decided
-from layoutproof.verify.flow.world import World
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.sources import copied_reads, resolved
+from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement, Statements
+from layoutproof.verify.flow.stored_values import Form, decided, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.pairing import Link, Points, Region, Relation, no_points, only
+from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, no_points, only
 from layoutproof.verify.isl.proposing import by_pair, in_relation
-from layoutproof.verify.statements import Read, ReadRole, Statement, Statements
 
 # The longest texts of values in messages.
 _SHOWN = 70

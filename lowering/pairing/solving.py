@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from layoutproof.ir.expr import Expr
 from layoutproof.lowering.pairing.meetings import Meeting, Meetings, Operand
 from layoutproof.lowering.pairing.sides import Side
-from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Link, Points, Relation
-from layoutproof.verify.isl.proposing import by_pair, every_pair, in_relation
-from layoutproof.verify.isl.proposing_layouts import called, none_of, part_between
-from layoutproof.verify.statements import Statement
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.statement_reader import Statement
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.isl.proposing import by_pair, called, every_pair, in_relation, none_of, part_between
 
 Pair = tuple[str, str]
 # Updates of one memory by several statements ask for each other: twice around is enough to ask for all.

@@ -13,11 +13,11 @@ from layoutproof.lowering.pairing.forms import Forms
 from layoutproof.lowering.pairing.places import Places
 from layoutproof.lowering.pairing.sides import Side
 from layoutproof.lowering.pairing.trees import Way
-from layoutproof.verify.flow.inline import Form
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.pairing import Link, Relation
+from layoutproof.verify.flow.statement_reader import Read, Statement
+from layoutproof.verify.flow.stored_values import Form
+from layoutproof.verify.isl.instance_sets import Link, Relation
+from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, every_pair, in_relation
-from layoutproof.verify.statements import Read, Statement
 
 # How many temporaries in a row are looked through.
 _DEPTH = 4

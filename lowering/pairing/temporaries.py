@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from layoutproof.ir.expr import Var
-from layoutproof.verify.flow.world import NEW, OLD, World
-from layoutproof.verify.isl.pairing import Link, function_between
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.isl.instance_sets import Link, function_between
 
 
 def box_links(world: World, old: Var, new: Var) -> list[Link]:

@@ -24,8 +24,8 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Call, OpaqueCall
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.instances import is_index_like
-from layoutproof.verify.statements import Read
+from layoutproof.verify.flow.statement_reader import Read
+from layoutproof.verify.program.instances import is_index_like
 from layoutproof.verify.values.terms import constant_value, is_identical
 
 # Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as good.

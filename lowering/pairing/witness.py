@@ -10,9 +10,9 @@ from layoutproof.ir.rewrite import InstanceMap
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.lowering.pairing.engine import Search
-from layoutproof.verify.isl.pairing import Link
+from layoutproof.verify.flow.statement_reader import Statement
+from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.proposing import condition_on, functions_of
-from layoutproof.verify.statements import Statement
 
 
 def instance_maps(search: Search) -> tuple[InstanceMap, ...]:

@@ -18,7 +18,7 @@ from layoutproof.lowering import codes
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate
-    from layoutproof.verify.verdict import Verdict
+    from layoutproof.verify.verdict.verdict import Verdict
 
 
 class Clock:
@@ -34,7 +34,7 @@ class Clock:
 
 
 def _cut_short() -> int:
-    from layoutproof.verify.smt.worker import shared_worker
+    from layoutproof.verify.smt.solver import shared_worker
 
     return shared_worker().cut_short
 
@@ -69,14 +69,14 @@ class ProofEntry:
     @property
     def is_certain(self) -> bool:
         """Whether all of it is proved, or speaks of nothing: what a certificate can hold."""
-        from layoutproof.verify.verdict import Status
+        from layoutproof.verify.verdict.verdict import Status
 
         return all(verdict.status in (Status.PROVED, Status.VACUOUS) for verdict in self.verdicts)
 
     @staticmethod
     def of(entry: Mapping[str, Any]) -> ProofEntry:
         """Read an entry. Raises LayoutproofError for one of another form."""
-        from layoutproof.verify.verdict import Verdict
+        from layoutproof.verify.verdict.verdict import Verdict
 
         try:
             verdicts = [Verdict.of_entry(each) for each in (*entry.get("obligations", ()), *entry.get("refused", ()))]
@@ -109,10 +109,10 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
 
     Raises LayoutproofError for an entry of another form, or whose text is no rewrite.
     """
-    from layoutproof.ir.rewrite_text import parse_litmus
+    from layoutproof.ir.notations.rewrite_text import parse_litmus
     from layoutproof.verify.certificate.certificate import certify
-    from layoutproof.verify.certificate.record import StepRecord
-    from layoutproof.verify.values.licences import Licence
+    from layoutproof.verify.checker import StepRecord
+    from layoutproof.verify.values.fast_math import Licence
 
     proof = ProofEntry.of(entry)
     try:

@@ -17,7 +17,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering import codes
 from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
 from layoutproof.lowering.proof_cache.packing import HEAD, is_key, tool_of
-from layoutproof.verify.whole_files import replacing
+from layoutproof.verify.certificate.sealed_files import replacing
 
 MARKER = "layoutproof-proofs.json"
 VERSION = 1  # of this layout

@@ -18,13 +18,12 @@ from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certificate_of, is_storable
-from layoutproof.verify.certificate.certificate import Certificate
-from layoutproof.verify.certificate.obligations import Derived, Obligation, derive
+from layoutproof.verify.certificate.certificate import Certificate, Derived, Obligation, derive
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_certificate
 from layoutproof.verify.certificate.recheck import SECONDS, EngineReport, FileReport, Told, recheck, unwatched
 from layoutproof.verify.settings import settings, within
-from layoutproof.verify.values.licences import Licence
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 Entry = tuple[str, Mapping[str, Any]]
 

@@ -12,8 +12,7 @@ from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, IfThenElseExpr, IntImm, Var
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, walk
+from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, substitute, walk
 from layoutproof.lowering.codegen.c_stream_terms import Polynomial, Steps, added, multiplied, number, polynomial, steps_of
 from layoutproof.lowering.loops.nest import path_to
 

@@ -10,26 +10,23 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import Assume, Undef
-from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import parse_condition
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, ForKind, IterKind, IterVar, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
+from layoutproof.ir.stmt import Attributes, Block, BufferStore, Evaluate, For, ForKind, IterKind, IterVar, Stmt, seq
+from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.pad_value import pad_text, read_pad_value
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.questions import MapLike, ShapeLike
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import MapLike, ShapeLike, check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 BLOCK = "relayout"
 LOGICAL, PHYSICAL = "A", "B"

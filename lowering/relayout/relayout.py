@@ -9,8 +9,8 @@ from layoutproof.lowering.relayout.plan import schedule_copy
 from layoutproof.lowering.relayout.program import Relayout, plain_program, read_relayout
 from layoutproof.lowering.runtime.build import CKernel
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.questions import MapLike, ShapeLike
-from layoutproof.verify.report import MapReport
+from layoutproof.verify.maps.check_map import MapLike, ShapeLike
+from layoutproof.verify.maps.map_report import MapReport
 
 if TYPE_CHECKING:
     from layoutproof.verify.certificate.certificate import Certificate

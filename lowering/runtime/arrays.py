@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.dlpack import HOST_DEVICES, device_of, device_text
 from layoutproof.lowering.runtime.dlpack import take as take_dlpack

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import ERRORS, CSource
 from layoutproof.lowering.codegen.signature import Parameter

@@ -26,7 +26,7 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.native import Compiler, compile_library, machine
-from layoutproof.verify.whole_files import replacing
+from layoutproof.verify.certificate.sealed_files import replacing
 
 _VERSION = "2"  # of this folder's layout
 _STALE_SECONDS = 3600.0  # an unfinished file older than this is of a process that died

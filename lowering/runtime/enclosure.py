@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.expr import (
     Binary,
     Broadcast,
@@ -36,11 +35,9 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.intrinsics import Assume, Call, Limit
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import APART, PrimFunc
-from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import names_in, take_fresh
-from layoutproof.ir.visit import walk
+from layoutproof.ir.stmt import Allocate, Attributes, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.visit import names_in, take_fresh, walk
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.ends import Arithmetic, Ends, open_end, unit
 from layoutproof.lowering.runtime.inexact import Inexact

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
@@ -26,7 +25,7 @@ from layoutproof.lowering.runtime.inexact import EXACT, Inexact
 from layoutproof.lowering.runtime.launcher import Launcher, Source
 from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
 from layoutproof.lowering.runtime.symbols import Symbols, extent_text
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,7 +14,7 @@ import numpy as np
 from layoutproof.ir import semantics
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
     Binary,
@@ -32,7 +32,6 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.intrinsics import Limit, LimitKind
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.arrays import Array
 

@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.distance import ulps_apart
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.interp.counting import count_instances
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN
-from layoutproof.ir.interp.run import Result, run
+from layoutproof.ir.interp.run import Result, run, ulps_apart
+from layoutproof.ir.interp.slice_cells import count_instances
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate
 from layoutproof.ir.visit import free_variables, walk

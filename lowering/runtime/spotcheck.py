@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm
-from layoutproof.ir.interp.filling import Fill, Filling
+from layoutproof.ir.interp.memory import Fill, Filling
 from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc

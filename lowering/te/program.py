@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE, DType
@@ -13,9 +12,8 @@ from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var, const
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
-from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IterVar, Stmt, seq
-from layoutproof.ir.subst import take_fresh
-from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.ir.stmt import Attributes, Block, BufferStore, For, ForKind, IterVar, Stmt, seq
+from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.te import codes
 from layoutproof.lowering.te.tensor import Axis, Combiner, Computed, Reduction, Scheduled, Tensor, TensorRead, checked_name

@@ -12,7 +12,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk
@@ -26,8 +26,8 @@ from layoutproof.lowering.scopes import assumed_of_constants, constants_of
 from layoutproof.lowering.te import codes
 from layoutproof.lowering.te.program import Program, computed_order, program_of
 from layoutproof.lowering.te.tensor import Axis, Computed, Operation, Scheduled, Tensor
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 MapLike = IndexMap | Callable[..., Any] | str
 

@@ -33,7 +33,7 @@ from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCa
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.folding import fold_constants
-from layoutproof.verify.instances import can_trap
+from layoutproof.verify.program.instances import can_trap
 
 _RAMPED = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL))
 

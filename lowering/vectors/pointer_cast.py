@@ -16,8 +16,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
-from layoutproof.ir.subst import fresh, names_in
-from layoutproof.ir.visit import map_children, walk
+from layoutproof.ir.visit import fresh, map_children, names_in, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.passes import Pass, option

@@ -20,8 +20,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
-from layoutproof.ir.subst import fresh, names_in
-from layoutproof.ir.visit import children, loops_of_stores, map_children, stores_in
+from layoutproof.ir.visit import children, fresh, loops_of_stores, map_children, names_in, stores_in
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.passes import Pass, option

@@ -20,8 +20,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.subst import fresh, names_in, substitute
-from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, stores_in, walk
+from layoutproof.ir.visit import free_variables, fresh, loops_of_stores, map_children, names_in, stores_in, substitute, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.arguments import ArgumentKind
 from layoutproof.lowering.passes import Pass, option

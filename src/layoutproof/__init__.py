@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from layoutproof.lowering.gates import gate
     from layoutproof.lowering.relayout.relayout import relayout
     from layoutproof.lowering.schedule import IllegalTransform, Schedule
-    from layoutproof.verify.maps import check_map
-    from layoutproof.verify.verdict import Status, Verdict
+    from layoutproof.verify.maps.check_map import check_map
+    from layoutproof.verify.verdict.verdict import Status, Verdict
 
 __version__ = "0.1.0"
 
@@ -50,9 +50,9 @@ _HOME: dict[str, str] = {
     "LayoutproofError": "layoutproof.ir.diagnostic",
     "PrimFunc": "layoutproof.ir.primfunc",
     "Schedule": "layoutproof.lowering.schedule",
-    "Status": "layoutproof.verify.verdict",
-    "Verdict": "layoutproof.verify.verdict",
-    "check_map": "layoutproof.verify.maps",
+    "Status": "layoutproof.verify.verdict.verdict",
+    "Verdict": "layoutproof.verify.verdict.verdict",
+    "check_map": "layoutproof.verify.maps.check_map",
     "compare": "layoutproof.lowering.comparing.compare",
     "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script.reader",

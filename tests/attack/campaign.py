@@ -22,12 +22,12 @@ from random import Random
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.notations.rewrite_text import LitmusHeader, rewrite_text
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.rewrite_text import LitmusHeader, rewrite_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 from tests.attack.judge import judge
 from tests.attack.mutants import mutant
 from tests.attack.nests import Program, rewrite_of

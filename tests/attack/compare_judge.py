@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import HANDLE, DType
+from layoutproof.ir.dtype import HANDLE, DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import FloatImm, IntImm, Var
 from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.filling import Fill, Filling
+from layoutproof.ir.interp.memory import Fill, Filling
 from layoutproof.ir.interp.run import Result, run, same_values
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, stores_in
 from layoutproof.lowering.pad_value import read_pad_value

@@ -32,8 +32,7 @@ from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Seq, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, map_children, stores_in, walk
+from layoutproof.ir.visit import free_variables, map_children, stores_in, substitute, walk
 from layoutproof.ir.wellformed import check_wellformed
 from tests.attack.mutants import MUTATORS, at_one_place
 from tests.lowering.comparing.pairs import UPSTREAM, Pair

@@ -21,15 +21,13 @@ from layoutproof.graph.scalars import number_of
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.witness import GraphRewrite, Interface
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.filling import Fill, Filling
-from layoutproof.ir.interp.memory import DEFINED
+from layoutproof.ir.interp.memory import DEFINED, Fill, Filling
 from layoutproof.ir.interp.run import run, same_values
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

@@ -9,7 +9,7 @@ from random import Random
 from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.witness import GraphRewrite, Interface
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 from tests.attack.graph_claims import Judge
 from tests.attack.graph_tampering import TAMPERINGS
 from tests.attack.small_graphs import small_graph

@@ -24,9 +24,9 @@ from layoutproof.graph.run import run_graph
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.interp.filling import Filling
+from layoutproof.ir.interp.memory import Filling
 from layoutproof.ir.interp.run import same_values
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 from tests.graph.nets import filled
 
 Array = NDArray[Any]

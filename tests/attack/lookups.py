@@ -15,10 +15,10 @@ from random import Random
 import numpy as np
 
 from layoutproof.ir.interp import Fault, run, same_values
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 TABLE, LENGTH = 6, 8
 PLACES = ("{i}", "{i}", "{i}", "7 - {i}", "{i} // 2", "({i} + 3) % 8", "T.min({i} + 1, 7)", "0")

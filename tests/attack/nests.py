@@ -10,16 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, Range
 from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, IterKind, IterVar, Stmt, seq
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables, loads_in
+from layoutproof.ir.stmt import Attributes, Block, BufferStore, For, ForKind, IfThenElse, IterKind, IterVar, Stmt, seq
+from layoutproof.ir.visit import free_variables, loads_in, substitute
 
 _IDS = count(1)
 

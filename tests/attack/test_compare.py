@@ -8,7 +8,7 @@ import pytest
 
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_campaign import Tally, attack, judged, laid_out, report
 from tests.attack.compare_judge import Laid, case_of, difference
 from tests.attack.compare_mutants import KINDS, mutants, smaller

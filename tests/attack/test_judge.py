@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
+from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.wellformed import check_wellformed
 from tests.attack.campaign import nest_rewrite
 from tests.attack.judge import judge

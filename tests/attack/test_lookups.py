@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.verify.clauses import Clause
+from layoutproof.verify.verdict.verdict import Clause
 from tests.attack.lookups import attack
 from tests.clauses import without
 

@@ -19,9 +19,8 @@ from layoutproof.graph.planning.plan import Frozen, Plan, plan
 from layoutproof.graph.planning.replaced import Replacement
 from layoutproof.graph.relaid import relaid
 from layoutproof.graph.signature import shape_of, signature_of
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.illegal import IllegalTransform
 from tests.attack.graph_claims import drawn

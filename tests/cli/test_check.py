@@ -15,7 +15,7 @@ from tests.conftest import Golden
 from tests.tree import ROOT
 
 from layoutproof.verify.certificate.certificate import Certificate
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 ROW_SUM = str(OPERATORS / "row_sum.py")
 WRONG_NAME = [["transform_layout", {"block": "A_red", "buffer": "Q", "index_map": "lambda i: [i]", "pad_value": None}]]

@@ -15,7 +15,7 @@ from tests.conftest import Golden
 
 from layoutproof.cli.gate.outcome import COMPARED, Outcome
 from layoutproof.verify.certificate.certificate import Certificate
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 __all__ = ["folder"]  # a fixture
 

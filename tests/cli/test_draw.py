@@ -11,7 +11,7 @@ from tests.shares import one_in
 
 from layoutproof.cli.plot.map_picture import picture_of
 from layoutproof.cli.plot.picture import lay_out
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
     "padded": (("lambda i: [i//4, i%4]", "--shape", "14"), 0),

@@ -17,9 +17,9 @@ from layoutproof.cli.plot.map_picture import picture_of
 from layoutproof.cli.render.text import render_map
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport, Padding
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport, Padding
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 SPLIT = "lambda i: [i//4, i%4]"
 
@@ -146,7 +146,7 @@ def with_unknowns() -> MapReport:
 def test_what_is_not_known(call: Caller, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extent without closed form is a question mark and, in JSON, null; what is unknown has its reason; the exit code is 3."""
     report = with_unknowns()
-    monkeypatch.setattr("layoutproof.verify.maps.check_map", lambda *_, **__: report)
+    monkeypatch.setattr("layoutproof.verify.maps.check_map.check_map", lambda *_, **__: report)
     outcome = call("map", "lambda i: [i]", "--shape", "n")
     assert outcome.code == 3
     golden("cli_map/unknown.txt", steady(outcome.out))

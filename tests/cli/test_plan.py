@@ -30,7 +30,7 @@ from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.text.files import load_graph, save_graph
 from layoutproof.graph.witness import GraphRewrite, Interface
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 SCHEMAS = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs" / "schemas").glob("*.json")}
 CONV = ("--layout", "conv=NCHW4c")

@@ -20,7 +20,7 @@ from tests.tree import ROOT
 
 from layoutproof.cli import codes as cli
 from layoutproof.lowering import codes as lowering
-from layoutproof.verify import codes as verify
+from layoutproof.verify.verdict import codes as verify
 
 GATES = """\
 import layoutproof as lp

@@ -15,9 +15,9 @@ from tests.tree import ROOT
 from tests.verify.certificate.samples import certificate
 
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
+from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt import engines
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 FALSE = SmtQuery("(set-logic QF_LIA)\n(assert false)\n(check-sat)\n", "QF_LIA")
 TRUE = SmtQuery("(set-logic QF_LIA)\n(assert true)\n(check-sat)\n", "QF_LIA")

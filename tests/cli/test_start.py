@@ -21,7 +21,7 @@ from layoutproof.cli.main import cli
 from layoutproof.cli.plot.picture import MAX_CELLS
 from layoutproof.verify.certificate.recheck import SECONDS
 from layoutproof.verify.smt.engines import ENGINES
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 SOLVERS = ("bitwuzla", "cvc5", "islpy", "z3")
 HEAVY = (*SOLVERS, "matplotlib", "ml_dtypes", "numpy", "pyopencl", "rich", "layoutproof.verify.checker", "layoutproof.lowering.schedule")

@@ -14,7 +14,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import load_module, loads, loads_module, read_text
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 MODULES = {name: load_module(DATA / "seeds" / f"{name}.py") for name in ("buffer_access", "relax_layouts", "row_summation")}
 FUNCTIONS = {(name, f.name): f for name, module in MODULES.items() for f in module.functions}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.model import Graph
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import numpy_dtype
 
 NCHW4C = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
 

@@ -16,7 +16,7 @@ from layoutproof.graph.model import Graph
 from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.run import run_graph
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 TURN = "lambda i, j: [j, i]"
 

@@ -18,7 +18,7 @@ from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 

@@ -23,8 +23,8 @@ from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.text.files import pack
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.certificate.reading import Kind
-from layoutproof.verify.certificate.sealing import chained, digest, sealed, to_bytes
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.certificate.sealed_files import chained, digest, sealed, to_bytes
+from layoutproof.verify.verdict.verdict import Status
 
 
 @cache

@@ -9,9 +9,9 @@ from tests.shares import one_in
 from layoutproof.graph.contracts import through_padding
 from layoutproof.graph.flow import NoFlow, flow
 from layoutproof.graph.operators.elementwise import binary, unary
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 SHAPE = (1, 6, 3, 3)
 

@@ -24,15 +24,14 @@ from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.layout_record import with_record
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import walk
-from layoutproof.verify.certificate.record import StepRecord
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 AS_IT_IS = IndexMap.identity(1)
 BACK = parse_index_map("lambda i0: [7 - i0]")

@@ -18,10 +18,10 @@ from layoutproof.graph.operators.reduction import reduce
 from layoutproof.graph.relaid import relaid
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 PAIR = "lambda n, c: [n, c//4, c%4]"
 CHANNEL = "lambda c: [c//4, c%4]"

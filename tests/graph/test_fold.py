@@ -12,8 +12,8 @@ from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.fold import Folding, fold
 from layoutproof.graph.model import Graph, Value
 from layoutproof.graph.run import run_graph
-from layoutproof.ir.interp.filling import Fill, Filling
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.interp.memory import Fill, Filling
+from layoutproof.verify.verdict.verdict import Status
 
 Make = Callable[[GraphBuilder, Value], Value]
 BACK = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"

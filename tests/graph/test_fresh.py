@@ -15,7 +15,7 @@ from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def steps(body: str) -> PrimFunc:

@@ -18,11 +18,11 @@ from layoutproof.graph.signature import is_frozen
 from layoutproof.graph.wellformed import require_graph
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 MATMUL = loads(
     """

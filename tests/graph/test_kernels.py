@@ -25,7 +25,7 @@ from layoutproof.graph.together import Together, apply_together, drafted
 from layoutproof.graph.tuned import arranged, tiling_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import const
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For
 from layoutproof.ir.text import expr_text
@@ -34,7 +34,7 @@ from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.relayout.plan import THREADED
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def blocked(func: PrimFunc, *arrays: str) -> Schedule:

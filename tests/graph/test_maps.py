@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.graph.maps import is_stored_alike
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from layoutproof.graph.planning.ends import FREE
 from layoutproof.graph.planning.plan import Frozen, plan
 from layoutproof.graph.text.printer import print_graph
 from layoutproof.graph.text.reader import parse_graph
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 

@@ -22,7 +22,7 @@ from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 KEPT: Results = json.loads(RESULTS.read_text(encoding="utf-8"))
 

@@ -28,9 +28,9 @@ from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.tuned import arranged, tiling_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.schedule import Schedule

@@ -16,10 +16,9 @@ from layoutproof.graph.model import Graph, Pad, Value
 from layoutproof.graph.scalars import scalar
 from layoutproof.graph.text.printer import is_inline, print_graph
 from layoutproof.graph.text.reader import parse_graph
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.verdict.verdict import Status
 
 TYPES = ("float32", "float16", "bfloat16", "float64", "bool", "int8", "uint8", "int32", "int64", "uint16")
 

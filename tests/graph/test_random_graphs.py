@@ -15,7 +15,7 @@ from layoutproof.graph.run import run_graph
 from layoutproof.graph.text.printer import print_graph
 from layoutproof.graph.text.reader import parse_graph
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 LAYOUTS = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 

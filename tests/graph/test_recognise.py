@@ -22,7 +22,7 @@ from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def moving(source: str, target: str, extents: str, store: str) -> PrimFunc:

@@ -10,9 +10,8 @@ from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.kernels import Kernels
 from layoutproof.graph.run import last_uses, run_graph, run_values
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.dtype import DType
-from layoutproof.ir.interp.filling import Fill, Filling
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.ir.interp.memory import Fill, Filling
 
 
 def test_layout_operators_move_elements() -> None:

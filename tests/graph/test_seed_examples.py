@@ -17,10 +17,10 @@ from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import is_frozen, shape_of
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load_module, loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 MODULE = load_module(ROOT / "tests" / "data" / "seeds" / "relax_layouts.py")
 RELU, TRANSFORM, MATMUL = MODULE["relu"], MODULE["layout_transform"], MODULE["matmul"]

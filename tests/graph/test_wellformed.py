@@ -15,7 +15,7 @@ from layoutproof.graph.wellformed import check_graph, require_graph
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import const
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.script.reader import loads
 
 F32 = DType.parse("float32")

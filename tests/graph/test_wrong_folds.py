@@ -11,7 +11,7 @@ from tests.shares import one_in
 from layoutproof.graph.builder import GraphBuilder
 from layoutproof.graph.copies import prove_chains
 from layoutproof.graph.model import Value
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.verdict.verdict import Status, worst
 
 Make = Callable[[GraphBuilder, Value], Value]
 TURN = "lambda i, j, k: [j, k, i]"

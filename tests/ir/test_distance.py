@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ml_dtypes import bfloat16
 
-from layoutproof.ir.distance import ulps_apart
+from layoutproof.ir.interp.run import ulps_apart
 
 
 def test_identity_and_steps() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.layout_strings import layout_map, parse_layout
+from layoutproof.ir.notations.layout_strings import layout_map, parse_layout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, IntImm, Select, Var
 from layoutproof.ir.index_map import AXIS_SEPARATOR, AxisSeparator, IndexMap, index_map_text
 from layoutproof.ir.intrinsics import undef
-from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_integer, parse_shape
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_integer, parse_shape
 from layoutproof.ir.text import expr_text
 
 CASES = json.loads((ROOT / "tests" / "data" / "maps.json").read_text(encoding="utf-8"))

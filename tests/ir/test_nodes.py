@@ -9,8 +9,8 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import BufferLoad, BufferRegion, Range, make_buffer
+from layoutproof.ir.diagnostic import Source, Span
 from layoutproof.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import (
     FALSE,
@@ -39,10 +39,10 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import IRModule, PrimFunc
-from layoutproof.ir.source import Source, Span
 from layoutproof.ir.stmt import (
     NOTHING,
     Allocate,
+    Attributes,
     AttrStmt,
     Block,
     BufferStore,

@@ -15,7 +15,7 @@ from layoutproof.ir.dtype import INT64
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.visit import free_variables
 
 FIRSTS = range(0, 600, 200)

@@ -13,8 +13,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import IntImm, Var, logical_and
 from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
+from layoutproof.ir.notations.rewrite_text import LitmusHeader, parse_litmus, parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
-from layoutproof.ir.rewrite_text import LitmusHeader, parse_litmus, parse_rewrite, rewrite_text
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.registry import LOWERING
 

@@ -6,7 +6,6 @@ from random import Random
 import pytest
 from tests.shares import one_in
 
-from layoutproof.ir.dialect import OLD
 from layoutproof.ir.dtype import BOOL, FLOAT32, INT64, DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
@@ -28,8 +27,8 @@ from layoutproof.ir.expr import (
     Var,
     const,
 )
-from layoutproof.ir.map_text import parse_integer
-from layoutproof.ir.text import expr_text, string_text
+from layoutproof.ir.notations.map_text import parse_integer
+from layoutproof.ir.text import OLD, expr_text, string_text
 
 X, J, K = Var("i"), Var("j"), Var("k", INT64)
 

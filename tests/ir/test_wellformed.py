@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.records import read_record
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64
@@ -19,6 +18,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load_module
 from layoutproof.ir.stmt import (
     Allocate,
+    Attributes,
     Block,
     BufferStore,
     DeclBuffer,

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import run
 from layoutproof.ir.layout_record import extents_for, layout_records
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.scopes import shape_symbols
-from layoutproof.verify.repair import repair_program
+from layoutproof.verify.faults.satisfying_data import repair_program
 
 OPERATORS = Path(__file__).resolve().parent.parent / "data" / "operators"
 

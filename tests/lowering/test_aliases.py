@@ -20,8 +20,8 @@ from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 QUARTERS = "lambda i: [i//4, i%4]"
 

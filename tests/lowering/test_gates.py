@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate, gates_of
 from layoutproof.verify.settings import Settings, settings, within
-from layoutproof.verify.values.licences import ALL, IEEE, Licence
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
 
 ROW_SUM = ROOT / "examples" / "programs" / "row_sum.py"
 

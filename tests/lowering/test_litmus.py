@@ -9,8 +9,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.vacuity import check_program
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import check_program
+from layoutproof.verify.verdict.verdict import Status
 
 SPLIT = "lambda i: [i//4, i%4]"
 

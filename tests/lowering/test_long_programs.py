@@ -13,7 +13,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.runtime.build import build_c
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 HEAD = """
 @T.prim_func

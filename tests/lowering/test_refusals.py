@@ -16,7 +16,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import replace_buffers
 from layoutproof.lowering import codes
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 REFUTED = ("not_injective", "not_injective_rotation", "out_of_bounds")
 CASES = [case for case in cases_of(PROGRAMS / "lowering" / "transform_layout.py") if case.name in REFUTED]

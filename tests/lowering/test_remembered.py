@@ -12,16 +12,15 @@ from tests.shares import some
 from tests.tree import ROOT
 
 import layoutproof as lp
-from layoutproof.ir.rewrite_text import parse_litmus
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.verify.certificate.expected import allowed_by
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.replay import checked
-from layoutproof.verify.search import Because
+from layoutproof.verify.certificate.reading import allowed_by
+from layoutproof.verify.program.questions import Because
+from layoutproof.verify.replay import refute as checked
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.values.licences import ALL, IEEE
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import ALL, IEEE
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 TEXT = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))

@@ -7,10 +7,10 @@ from tests.shares import one_in
 
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import TRUE, Var, const
-from layoutproof.ir.rule import Domain, Rule
+from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.lowering.rules import ALL_RULES, VALUE_RULES
-from layoutproof.verify.lemmas import prove_rule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.certificate.lemmas import prove_rule
+from layoutproof.verify.verdict.verdict import Status
 
 
 @one_in(4)

@@ -20,7 +20,7 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.interp import run
 from layoutproof.ir.intrinsics import undef
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
@@ -30,7 +30,7 @@ from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.registry import LOWERING, PASSES
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.trace import load_trace
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def test_each_primitive_is_a_method_with_its_arguments() -> None:

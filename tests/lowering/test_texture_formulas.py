@@ -10,10 +10,10 @@ import pytest
 from tests.lowering.texture_formulas import MENDED, OUTSIDE, PADDED, RIGHT, SHARED, Formula
 
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 
 def named(formula: Formula) -> dict[str, int]:

@@ -10,8 +10,8 @@ from tests.verify.programs import program, statuses
 
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.textures import TextureLayout
-from layoutproof.verify.texels import PROFILES, check_texels
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
+from layoutproof.verify.verdict.verdict import Status
 
 SHAPE = (2, 3, 5, 6)
 DOUBLE = """

@@ -15,8 +15,8 @@ from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.textures import ROWS4, VECTOR4, NCHW4c, TextureLayout
-from layoutproof.verify.texels import DeviceLimits, check_texels
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.textures.texture_checks import DeviceLimits, check_texels
+from layoutproof.verify.verdict.verdict import Status
 
 WIDE = DeviceLimits(1 << 20, 1 << 20)
 LAYOUTS: Mapping[int, TextureLayout | str] = {1: VECTOR4, 2: ROWS4, 3: "lambda k, i, j: [k, i, AXIS_SEPARATOR, j // 4, j % 4]", 4: NCHW4c}

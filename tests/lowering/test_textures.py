@@ -21,9 +21,9 @@ from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.textures import NHC4W4, RGBA, TEXTURE_LAYOUTS, TextureLayout
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.texels import PROFILES, check_texels
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
+from layoutproof.verify.verdict.verdict import Status
 
 LAYOUTS = tuple(TEXTURE_LAYOUTS.values())
 each_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)

@@ -16,7 +16,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads

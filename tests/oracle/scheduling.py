@@ -19,8 +19,8 @@ from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.lint import check_upstream
 from layoutproof.ir.script.reader import loads
-from layoutproof.ir.script.upstream_check import check_upstream
 from layoutproof.ir.stmt import Allocate, Block, For, ForKind, Stmt
 from layoutproof.ir.visit import children, walk
 from layoutproof.lowering.conventions import runtime_layouts
@@ -29,7 +29,7 @@ from layoutproof.lowering.registry import LOWERING, PASSES
 from layoutproof.lowering.runtime.layouts import Packer
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
-from layoutproof.verify.values.licences import Licences
+from layoutproof.verify.values.fast_math import Licences
 from tests.lowering.small_operators import CONCRETE, random_map, small_text
 from tests.oracle.comparing import SIMPLIFIED, Difference, failure_kind, without_wraps
 from tests.oracle.messages import Job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from layoutproof.ir.rewrite_text import Litmus, parse_litmus
-from layoutproof.verify.values.licences import ALL, Licence, Licences
+from layoutproof.ir.notations.rewrite_text import Litmus, parse_litmus
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from tests.tree import ROOT
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_litmus, rewrite_text
+from layoutproof.ir.notations.rewrite_text import parse_litmus, rewrite_text
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 from tests.attack.judge import judge
 from tests.proof.litmus import PROVED, allowed, litmus, name_of
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Clause, Status
 from tests.clauses import without
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 

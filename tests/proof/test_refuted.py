@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_litmus, rewrite_text
+from layoutproof.ir.notations.rewrite_text import parse_litmus, rewrite_text
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.clauses import Clause
+from layoutproof.verify.verdict.verdict import Clause
 from tests.attack.judge import illegal, judge
 from tests.proof.litmus import REFUTED, allowed, litmus, name_of
 

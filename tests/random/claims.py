@@ -10,8 +10,8 @@ from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import map_children
-from layoutproof.verify.values.licences import Licence, Licences
-from layoutproof.verify.values.properties import (
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
     Given,
@@ -21,9 +21,10 @@ from layoutproof.verify.values.properties import (
     NotNan,
     NotNegativeZero,
     Property,
+    Question,
+    make_question,
     placeholder,
 )
-from layoutproof.verify.values.question import Question, make_question
 
 F = FLOAT16
 NAMES = tuple(Var(name, F) for name in "xyz")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.maps import check_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.maps.check_map import check_map
 from tests.judging import Complaint, judge, judge_refusal
 from tests.oracle import maps as oracle
 from tests.random.index_maps import RandomMap, draw_map

@@ -13,9 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 from tests.judging import Complaint, is_counterexample, judge
 from tests.oracle import maps as oracle
 from tests.random.index_maps import digits, factor, one_of, shifted

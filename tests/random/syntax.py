@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import BOOL, HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import (
@@ -28,6 +27,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
+    OPAQUE_CALLS,
     Assume,
     Call,
     Limit,
@@ -37,10 +37,10 @@ from layoutproof.ir.intrinsics import (
     StringImm,
     Undef,
 )
-from layoutproof.ir.opaque import OPAQUE_CALLS
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,
+    Attributes,
     AttrStmt,
     Block,
     BufferStore,

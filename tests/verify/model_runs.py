@@ -14,9 +14,9 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.memory import same_value
 from layoutproof.ir.interp.walk_expr import State, evaluate_one
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.cells import element_number
+from layoutproof.verify.faults.bounds import element_number
+from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.statements import Read, Statement
 
 Number = int | float
 

@@ -8,8 +8,8 @@ from textwrap import dedent
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 OPERATORS = sorted((Path(__file__).parent.parent / "data" / "operators").glob("*.py"))
 PAIRS = sorted((Path(__file__).parent.parent / "data" / "pairs").glob("*.after.py"))

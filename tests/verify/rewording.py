@@ -18,15 +18,13 @@ from typing import Any
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.verify.claim import Claim
-from layoutproof.verify.lockstep.refusal import Mismatch
-from layoutproof.verify.search import Search
-from layoutproof.verify.smt.session import Outcome
-from layoutproof.verify.smt.worker import WorkerAnswer
-from layoutproof.verify.spot import Place
-from layoutproof.verify.statement import NotModelled
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.lockstep.domains import Mismatch
+from layoutproof.verify.program.location import Place
+from layoutproof.verify.program.questions import Search
+from layoutproof.verify.program.statement import NotModelled
+from layoutproof.verify.smt.solver import Outcome, WorkerAnswer
+from layoutproof.verify.values.question import ValueAnswer
+from layoutproof.verify.verdict.verdict import Claim, Verdict
 
 SENTENCES: tuple[tuple[type, tuple[str, ...]], ...] = (
     (Claim, ("head", "tail")),

@@ -10,8 +10,8 @@ from layoutproof.ir.expr import Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, For, ForKind
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.accesses import read_program
-from layoutproof.verify.instances import Access, AccessKind, Program
+from layoutproof.verify.program.accesses import read_program
+from layoutproof.verify.program.instances import Access, AccessKind, Program
 
 
 def read(text: str) -> Program:

@@ -12,9 +12,9 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.bits import input_exprs, kernel_points, largest_value, padding_exprs, read_linear
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.bits import input_exprs, kernel_points, largest_value, padding_exprs, read_linear
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 
 def random_linear(rng: Random, names: str, bits: int) -> Expr:

@@ -6,9 +6,9 @@ import pytest
 from tests.verify.programs import facts, first, program, statuses
 
 from layoutproof.ir.expr import Var
-from layoutproof.verify.bounds import prove_in_bounds
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.bounds import prove_in_bounds
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.verdict.verdict import Status
 
 COPY = """
     @T.prim_func

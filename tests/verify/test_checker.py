@@ -13,9 +13,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.visit import stores_in
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.clauses import Clause
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Clause, Status, worst
 
 OLD = """
     @T.prim_func

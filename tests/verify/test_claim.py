@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from tests.tree import ROOT
 
-from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify import codes
-from layoutproof.verify.certificate.expected import allowed_by
+from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.verify.certificate.reading import allowed_by
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.search import Because
-from layoutproof.verify.spot import Place
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.program.location import Place
+from layoutproof.verify.program.questions import Because
+from layoutproof.verify.verdict import codes
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 REWRITES = sorted((ROOT / "proofs" / "refuted").glob("*.py")) + sorted((ROOT / "proofs" / "accepted").glob("*.py"))
 

@@ -8,7 +8,7 @@ import islpy as isl
 import pytest
 from tests.shares import some
 
-from layoutproof.verify.isl.coalesce import coalesced
+from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.space import new_context
 
 # What is left to be explained of a guarded matmul whose loops were fused and split again: isl alone joins these pieces in three ways.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_rewrite
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 TEXT = """
 # theta: none

@@ -17,18 +17,18 @@ from tests.verify.model_oracle import Oracle, Point, differences, fixed, pairs, 
 from tests.verify.model_runs import disagreements
 from tests.verify.programs import program
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.facts import Facts
+from layoutproof.ir.stmt import Attributes
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.statement_reader import NotModelled, Statements, read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
-from layoutproof.verify.isl.extremes import greatest, is_extreme, least
-from layoutproof.verify.isl.moments import Moment, suffixes
+from layoutproof.verify.isl.last_writer import Moment, suffixes
+from layoutproof.verify.isl.operations import greatest, is_extreme, least
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.statements import NotModelled, Statements, read_statements
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,23 @@ import pytest
 import z3
 from tests.shares import one_in
 
-from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
+from layoutproof.ir.dtype import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+    numpy_dtype,
+)
 from layoutproof.ir.expr import (
     Binary,
     BinaryOp,
@@ -30,11 +46,9 @@ from layoutproof.ir.expr import (
     Var,
 )
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.semantics import Trap, max_finite
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import free_variables
-from layoutproof.verify.lemmas import Number, value_of
+from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.verify.certificate.lemmas import Number, value_of
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, same
 
 INTEGERS = (INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64)

@@ -14,16 +14,14 @@ from tests.shares import some
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.answer import Answer
-from layoutproof.verify.box import physical_box
-from layoutproof.verify.component import by_enumeration, by_structure
-from layoutproof.verify.fallback import by_bits, by_isl, by_z3
-from layoutproof.verify.map_report import make_parts
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.part import Part
-from layoutproof.verify.problem import make_problem
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.maps.box import physical_box
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.component import by_bits, by_enumeration, by_isl, by_structure, by_z3
+from layoutproof.verify.maps.map_facts import make_parts
+from layoutproof.verify.maps.map_report import Answer
+from layoutproof.verify.maps.problem import Part, make_problem
+from layoutproof.verify.verdict.verdict import Status
 
 SEEDS = range(700_000, 700_220)
 MOST = 45

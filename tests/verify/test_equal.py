@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.equal import prove_equal_maps
-from layoutproof.verify.questions import read_question
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.maps.check_map import read_question
+from layoutproof.verify.maps.map_facts import prove_equal_maps
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 def prove_same(first: str, second: str, shape: tuple[int | str, ...]) -> Verdict:

@@ -6,8 +6,8 @@ import pytest
 from tests.verify.programs import facts, program, statuses
 
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.fits import call_assumptions, prove_index_fits
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.arithmetic import call_assumptions, prove_index_fits
+from layoutproof.verify.verdict.verdict import Status
 
 BIG = """
     @T.prim_func

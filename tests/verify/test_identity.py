@@ -9,15 +9,14 @@ from random import Random
 import pytest
 
 import layoutproof as lp
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import FloatImm, IntImm, Var
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, For
+from layoutproof.ir.stmt import Attributes, Block, For
 from layoutproof.ir.visit import rewrite_bottom_up, walk
-from layoutproof.verify.identity import is_same_program
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.lockstep.identity import is_same_program
+from layoutproof.verify.verdict.verdict import Status
 
 SIGNATURE = 'A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32"), n: T.int32'
 
@@ -244,7 +243,7 @@ def renamed_attribute(function: PrimFunc, name: str) -> PrimFunc:
 @pytest.mark.parametrize("body", [OPAQUE, THREADS, MATCHED, FAULTY], ids=["opaque", "threads", "matched", "faulty"])
 def test_a_certificate_of_one_program_is_confirmed(body: str) -> None:
     """What is proved since both texts are one is derived again from the certificate's text."""
-    from layoutproof.verify.certificate.obligations import derive, text_of
+    from layoutproof.verify.certificate.certificate import derive, text_of
 
     found = lp.compare(func(body), func(body, name="again"))
     assert found.rewrite is not None

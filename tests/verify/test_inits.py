@@ -6,9 +6,9 @@ from textwrap import indent
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 FIXED = 'A: T.Buffer((6, 4), "int32"), B: T.Buffer((6,), "int32")'
 SYMBOLIC = 'A: T.Buffer((6, "m"), "int32"), B: T.Buffer((6,), "int32")'

@@ -15,11 +15,11 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import BinaryOp, Cast, CompareOp, Expr, Logical, LogicalOp, Not, Select, Var, binary, compare, const, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.stmt import ForKind
-from layoutproof.verify.instances import Dim, Scene
 from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.model import Model
+from layoutproof.verify.isl.instance_search import Model
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited, value
+from layoutproof.verify.program.instances import Dim, Scene
 
 X, Y, N = Var("i"), Var("j"), Var("n")
 

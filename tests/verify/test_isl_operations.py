@@ -9,8 +9,7 @@ import pytest
 from tests.shares import one_in
 from tests.verify.isl_sets import Small, from_rows, points_of, random_small
 
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.extremes import bounds_of, extreme_of, function_of, greatest, is_extreme, least, point_of
+from layoutproof.verify.isl.operations import bounds_of, coalesced, extreme_of, function_of, greatest, is_extreme, least, point_of
 from layoutproof.verify.isl.space import NoAnswer, new_context
 
 _D = isl.dim_type

@@ -7,10 +7,10 @@ import pytest
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, UINT8, DType
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var, const, logical_and
 from layoutproof.ir.intrinsics import Call
-from layoutproof.ir.rule import Domain, Rule
+from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.lemmas import prove_rule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.certificate.lemmas import prove_rule
+from layoutproof.verify.verdict.verdict import Status
 
 a, b, c, r = (Var(name) for name in "abcr")
 TRUE = const(True)

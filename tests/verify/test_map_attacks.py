@@ -11,7 +11,7 @@ from tests.oracle import maps as oracle
 from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 
 LARGEST = 2**31 - 1
 

@@ -15,9 +15,9 @@ from tests.shares import one_in
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Select, Var, const
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.enumerate import TooLarge, over_box
-from layoutproof.verify.maps import check_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.algebra.enumeration import TooLarge, over_box
+from layoutproof.verify.maps.check_map import check_map
 
 
 def refusal(index_map: Any, shape: Any, where: Any = None, **options: Any) -> tuple[str, str]:

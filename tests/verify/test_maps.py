@@ -17,8 +17,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.maps import check_map, prove_bijective, prove_injective
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map, prove_bijective, prove_injective
+from layoutproof.verify.verdict.verdict import Status
 
 DATA = ROOT / "tests" / "data"
 CASES = json.loads((DATA / "maps.json").read_text(encoding="utf-8"))

@@ -12,10 +12,10 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import BinaryOp as Op
 from layoutproof.ir.expr import Expr, Var, binary, const
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.conditions import Condition, Sense, condition_expr
-from layoutproof.verify.lift import Lifter, Renderer
-from layoutproof.verify.polynomial import GiveUp, Poly, add, constant, constant_of, key_of, multiply, plus, scale
-from layoutproof.verify.ring import Ring
+from layoutproof.verify.algebra.lift import Lifter, Renderer
+from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, constant, constant_of, key_of, multiply, plus, scale
+from layoutproof.verify.algebra.ring import Ring
+from layoutproof.verify.maps.inverse import Condition, Sense, condition_expr
 
 EXTENTS = {"i": 9, "j": 6, "k": 4}
 POINTS = [dict(zip(EXTENTS, point, strict=True)) for point in product(*(range(e) for e in EXTENTS.values()))]

@@ -17,8 +17,8 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.interp import Fault, FaultKind, run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.vacuity import check_program
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import check_program
+from layoutproof.verify.verdict.verdict import Status
 
 
 @pytest.mark.parametrize("path", OPERATORS, ids=lambda p: p.stem)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.verify.programs import facts, statuses
 
-from layoutproof.verify.races import prove_race_free
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.races import prove_race_free
+from layoutproof.verify.verdict.verdict import Status
 
 PROGRAM = """
     @T.prim_func

@@ -8,7 +8,7 @@ import pytest
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
-from layoutproof.verify.radix import Polynomial, factors_of, split_digits, stride_radices
+from layoutproof.verify.algebra.radix import Polynomial, factors_of, split_digits, stride_radices
 
 P, Q, R, N, M, C = (Var(name) for name in "pqrnmc")
 SYMBOLS = frozenset((N, M, C))

@@ -15,8 +15,8 @@ from tests.random.map_campaign import DEFAULT_RUN, examine, examine_map
 from tests.shares import some
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.maps import check_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.maps.check_map import check_map
 
 CHUNK = 100
 

@@ -10,8 +10,8 @@ from tests.shares import some
 from tests.verify.programs import program, statuses
 from tests.verify.texel_programs import Events, Place, TexelProgram, Touch, events, random_texel_program
 
-from layoutproof.verify.texels import PROFILES, check_texels
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 LIMITS = PROFILES["4096x4096"]
 SIZES = tuple({"n": n, "m": m} for n in range(4) for m in range(4))

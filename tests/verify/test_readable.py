@@ -6,8 +6,8 @@ import pytest
 from tests.verify.programs import facts, first, program, statuses
 
 from layoutproof.ir.visit import stores_in
-from layoutproof.verify.readable import prove_no_forbidden_write, prove_readable
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.reads import prove_no_forbidden_write, prove_readable
+from layoutproof.verify.verdict.verdict import Status
 
 TEMPORARY = """
     @T.prim_func

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.verify.isl.space import limited
-from layoutproof.verify.maps import check_map
+from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.settings import Settings, scaled, settings, within
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def test_budgets_grow_and_shrink() -> None:

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 
 def extents_at(report: MapReport, known: dict[str, int]) -> list[int]:

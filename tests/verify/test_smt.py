@@ -12,13 +12,12 @@ from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import BinaryOp, Expr, FloatImm, IntImm, Var, binary, const
 from layoutproof.ir.semantics import Trap
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import walk
-from layoutproof.verify.problem import make_problem
-from layoutproof.verify.questions import read_question
-from layoutproof.verify.smt.encode_int import IntEncoder, NotInteger
-from layoutproof.verify.smt.session import Answer, Query, prove_unsatisfiable
-from layoutproof.verify.symbolic import prove_injective_by_z3
+from layoutproof.ir.visit import substitute, walk
+from layoutproof.verify.maps.check_map import read_question
+from layoutproof.verify.maps.problem import make_problem
+from layoutproof.verify.maps.symbolic_shapes import prove_injective_by_z3
+from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
+from layoutproof.verify.smt.solver import Answer, Query, prove_unsatisfiable
 
 
 def test_three_answers() -> None:
@@ -94,7 +93,7 @@ def test_solver_is_loaded_only_when_asked() -> None:
     import subprocess
     import sys
 
-    text = "import sys, layoutproof.verify.smt.session, layoutproof.verify.maps; sys.exit('z3' in sys.modules)"
+    text = "import sys, layoutproof.verify.smt.solver, layoutproof.verify.maps.check_map; sys.exit('z3' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", text], check=False).returncode == 0
 
 

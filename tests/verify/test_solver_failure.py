@@ -12,14 +12,14 @@ import pytest
 from tests.cli.calling import Caller
 from tests.shares import one_in
 
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.verify.checker import prover_at
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.smt import worker
-from layoutproof.verify.smt.worker import Worker, WorkerAnswer
-from layoutproof.verify.values.licences import ALL
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.smt import solver as worker
+from layoutproof.verify.smt.solver import Worker, WorkerAnswer
+from layoutproof.verify.values.fast_math import ALL
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 # No law says that this is so: a solver does, bit for bit.
 DOUBLED = """\

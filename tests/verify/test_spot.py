@@ -13,8 +13,8 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, Evaluate, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.visit import rewrite_bottom_up, walk
-from layoutproof.verify.spot import Spot
-from layoutproof.verify.vacuity import check_program
+from layoutproof.verify.faults.vacuity import check_program
+from layoutproof.verify.program.location import Spot
 
 BLOCKS = """
     @T.prim_func

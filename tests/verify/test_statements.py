@@ -7,8 +7,8 @@ from tests.verify.programs import program
 
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Var
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.accesses import read_program
-from layoutproof.verify.statements import NotModelled, Read, ReadRole, Statement, Statements, read_statements
+from layoutproof.verify.flow.statement_reader import NotModelled, Read, ReadRole, Statement, Statements, read_statements
+from layoutproof.verify.program.accesses import read_program
 
 
 def read(body: str, *, attrs: str = '"tirx.noalias": True', **structures: tuple[Expr, ...]) -> Statements:

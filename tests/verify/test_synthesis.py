@@ -12,8 +12,7 @@ from tests.shares import one_in
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.predicates import TooManyPieces, everything_but, predicate_of
-from layoutproof.verify.synthesis import values_of
+from layoutproof.verify.maps.tables import TooManyPieces, everything_but, predicate_of, values_of
 
 
 def cells_of(box: tuple[int, ...]) -> list[Expr]:

@@ -9,13 +9,13 @@ from tests.verify.programs import first, program, statuses
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.verify.evidence import Gathered
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.smt.claims import queries_of
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.evidence import Gathered
 from layoutproof.verify.smt.engines import ask
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.texels import PROFILES, DeviceLimits, check_texel_facts, check_texels, size_conditions
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.smt.smtlib import queries_of
+from layoutproof.verify.smt.solver import Answer
+from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texel_facts, check_texels, size_conditions
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 LIMITS = PROFILES["16384x16384"]
 COVERS, RACES, SIZE, IMAGE, VALUE, INSIDE = "covers its texel", "is read by another", "is at most", "is an image", "stores a value", "stays"

@@ -9,8 +9,8 @@ from tests.verify.programs import facts, statuses
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.compare import compare
-from layoutproof.verify.traps import prove_no_trap
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.arithmetic import prove_no_trap
+from layoutproof.verify.verdict.verdict import Status
 
 PROGRAM = """
     @T.prim_func

@@ -13,11 +13,11 @@ from tests.shares import one_in
 import layoutproof as lp
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import Fault, run
-from layoutproof.ir.map_text import parse_condition
+from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.scopes import constants_of
-from layoutproof.verify.vacuity import prove_runs
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.faults.vacuity import prove_runs
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 S = 'A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), n: T.int32, m: T.int32'
 COPY, MORE = "for i in range(4):\n    B[i] = A[i]", "for i in range(4):\n    B[i] = A[i] + 1"
@@ -221,7 +221,7 @@ def test_a_certificate_of_nothing_is_not_confirmed() -> None:
     from layoutproof.ir.index_map import IndexMap
     from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
     from layoutproof.ir.visit import loops_of_stores
-    from layoutproof.verify.certificate.obligations import derive, text_of
+    from layoutproof.verify.certificate.certificate import derive, text_of
 
     for pre in (case[0] for case in NEVER.values() if case[1] is None):
         old, new = func(pre + COPY), func(pre + MORE)

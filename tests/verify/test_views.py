@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.verify.programs import facts, first, statuses
 
-from layoutproof.verify.races import prove_race_free
-from layoutproof.verify.readable import prove_readable
-from layoutproof.verify.verdict import Status
-from layoutproof.verify.views import prove_views
+from layoutproof.verify.faults.no_faults import prove_views
+from layoutproof.verify.faults.races import prove_race_free
+from layoutproof.verify.faults.reads import prove_readable
+from layoutproof.verify.verdict.verdict import Status
 
 VIEW = """
     @T.prim_func

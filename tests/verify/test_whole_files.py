@@ -9,7 +9,7 @@ from typing import IO
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.verify.whole_files import write_whole_files, writing_whole
+from layoutproof.verify.certificate.sealed_files import write_whole_files, writing_whole
 
 CODE = "LP502"
 

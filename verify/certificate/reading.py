@@ -1,33 +1,72 @@
-"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers are to be asked.
-
-Four kinds: certificates, files of lemmas (rules, laws, layouts), rewrites with the verdict that they expect, and what is none of
-these.
+"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers are
+to be asked. Certificates, files of lemmas, and rewrites with the verdict that they expect, which are checked again.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.verify import codes
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.certificate import certificate as certificates
 from layoutproof.verify.certificate import lemmas
-from layoutproof.verify.certificate.certificate import Certificate, licences_of, text_of_lines, versions
-from layoutproof.verify.certificate.expected import check_expectation
-from layoutproof.verify.certificate.files import read_whole
+from layoutproof.verify.certificate.certificate import Certificate, Derived, derive, licences_of, query_id, text_of_lines, versions
 from layoutproof.verify.certificate.lemmas import LemmaFile
-from layoutproof.verify.certificate.obligations import Derived, derive, query_id
-from layoutproof.verify.certificate.sealing import Document, from_bytes
+from layoutproof.verify.certificate.sealed_files import Document, from_bytes, read_whole
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
-from layoutproof.verify.replay.search import Budget, find_counterexample
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.values.licences import Licence
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.lockstep.identity import prove_identity
+from layoutproof.verify.program.questions import SmtQuery
+from layoutproof.verify.replay.refute import Budget, check_rewrite, find_counterexample
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.verdict import codes
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+
+
+def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
+    """What is not as the text says, with how bad that is; nothing where all is. Raises LayoutproofError for a text that is no rewrite.
+
+    A wrong program that is proved is as bad as a right one that is refuted.
+    """
+    litmus = parse_litmus(text, name)
+    header = litmus.header
+    verdicts = check_rewrite(litmus.rewrite, header.where, allowed=allowed_by(header.strictness))
+    found = worst(verdict.status for verdict in verdicts)
+    if found is not Status.PROVED and prove_identity(litmus.rewrite) is not None:
+        found = Status.PROVED
+    if header.expect is None:
+        if found is not Status.PROVED:
+            yield found, f"{name} is {found.value}: {_why(verdicts, found)}"
+        return
+    if found.value != header.expect:
+        decided = {Status.PROVED, Status.REFUTED}
+        bad = Status.REFUTED if found in decided and header.expect in {s.value for s in decided} else Status.UNKNOWN
+        yield bad, f"{header.expect} is expected, the checker says {found.value}: {_why(verdicts, found)}"
+        return
+    needed = sorted({licence for verdict in verdicts for licence in verdict.strictness})
+    if found is Status.PROVED and header.strictness is not None and needed != sorted(header.strictness):
+        yield Status.UNKNOWN, f"a proof under {_words(header.strictness)} is expected, the one found needs {_words(needed)}"
+
+
+def allowed_by(strictness: Sequence[str] | None) -> Licences:
+    """The licences that a header allows: all where it says nothing."""
+    return ALL if strictness is None else frozenset(Licence(word) for word in strictness)
+
+
+def _words(licences: Sequence[str]) -> str:
+    return " ".join(licences) if licences else "no licences"
+
+
+def _why(verdicts: Sequence[Verdict], status: Status) -> str:
+    first = next((verdict for verdict in verdicts if verdict.status is status), None)
+    if first is None or status is Status.PROVED:
+        return f"all {len(verdicts)} obligations hold"
+    return first.claim.text if first.reason is None else f"{first.claim}: {first.reason.splitlines()[0]}"
+
 
 CERTIFICATE_ENDING, LEMMAS_ENDING = ".lpcert.json", ".lplemmas.json"
 _TRIES = Budget(instances=200_000, runs=30)

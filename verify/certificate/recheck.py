@@ -1,24 +1,69 @@
-"""Everything that files claim, checked again: derived by the checker, run by the interpreter, and asked of solvers, two to a question.
-
-What a file says of itself is not believed; a process that hangs or dies costs its own file or question, and the others go on.
+"""Everything that files claim, checked again: derived by the checker, run by the interpreter, and asked of solvers, two
+to a question. What a file states of itself is not believed; a process that hangs or dies costs its own file or
+question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
-from layoutproof.verify.certificate.asked import Agreement, Asked
 from layoutproof.verify.certificate.reading import Kind, Reading, broken, read_file
 from layoutproof.verify.certificate.solvers import Task, ask_engine, ask_engines
-from layoutproof.verify.smt.engines import Reply, takes
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.program.questions import SmtQuery
+from layoutproof.verify.smt.engines import Reply, formats_of, takes
+from layoutproof.verify.smt.solver import Answer
+from layoutproof.verify.verdict.verdict import Status, worst
 from layoutproof.verify.workers.pool import all_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
+
+_NONLINEAR = ("NIA", "NRA", "NIRA")
+
+
+class Agreement(StrEnum):
+    """How engines stand to what a query expects, best first."""
+
+    CONFIRMED = "confirmed"  # two engines or more say so, none says otherwise
+    SINGLE = "single"  # one does, the others do not know
+    OPEN = "open"  # none knows
+    WRONG = "wrong"  # those that know say otherwise
+    DISAGREEMENT = "disagreement"  # engines contradict each other
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with what each engine said."""
+
+    query: SmtQuery
+    replies: Mapping[str, Reply]
+
+    @property
+    def agreement(self) -> Agreement:
+        """What the replies come to."""
+        known = [reply.answer for reply in self.replies.values() if reply.answer is not Answer.UNKNOWN]
+        right = sum(answer.value == self.query.expected for answer in known)
+        if right < len(known):
+            return Agreement.DISAGREEMENT if right else Agreement.WRONG
+        return Agreement.OPEN if right == 0 else Agreement.SINGLE if right == 1 else Agreement.CONFIRMED
+
+    @property
+    def excuse(self) -> str | None:
+        """Why one engine is enough for this query, where it is: other solvers are not made for what it asks."""
+        if self.query.logic.endswith(_NONLINEAR):
+            return "products or quotients of variables, which solvers decide only sometimes"
+        formats = formats_of(self.query.text)
+        return f"{' and '.join(sorted(formats))}, which not every solver has" if formats else None
+
+    def said(self) -> str:
+        """`z3 unsat, cvc5 unknown (timeout)`."""
+        return ", ".join(
+            f"{engine} {reply.answer.value}{f' ({reply.reason})' if reply.reason is not None else ''}"
+            for engine, reply in self.replies.items()
+        )
+
 
 SECONDS = 20.0
 # The first try: nearly everything that is decided at all is decided in this time.

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply, ask
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.smt.session import Answer
+from layoutproof.verify.smt.solver import Answer
 from layoutproof.verify.workers.pool import all_in_workers
 from layoutproof.verify.workers.worker import Ending, Limits
 

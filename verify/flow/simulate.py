@@ -14,31 +14,25 @@ from dataclasses import dataclass, field, replace
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.verify.apart import ASKED, is_asked
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.facts import Facts, Stopwatch
-from layoutproof.verify.flow.agree import Agreement
-from layoutproof.verify.flow.assumed import check_assumptions
-from layoutproof.verify.flow.ends import End, compare_ends
-from layoutproof.verify.flow.half import Half
-from layoutproof.verify.flow.knowledge import Knowledge
-from layoutproof.verify.flow.lets import chooses_for_several
-from layoutproof.verify.flow.match import Match, Matcher
-from layoutproof.verify.flow.noops import NoOps, find_no_ops, without_no_ops
-from layoutproof.verify.flow.reductions import Reordered, find_reordered
-from layoutproof.verify.flow.suspects import Suspicion
-from layoutproof.verify.flow.world import NEW, OLD, World
+from layoutproof.verify.faults.facts import Facts, Stopwatch
+from layoutproof.verify.flow.computed import chooses_for_several
+from layoutproof.verify.flow.hints import Suspect, Suspicion
+from layoutproof.verify.flow.known_values import Knowledge
+from layoutproof.verify.flow.matched_instances import Match, Matcher
+from layoutproof.verify.flow.models import NEW, OLD, Half, World
+from layoutproof.verify.flow.no_op_stores import NoOps, find_no_ops, without_no_ops
+from layoutproof.verify.flow.observable import End, check_assumptions, compare_ends
+from layoutproof.verify.flow.sources import Agreement, Reordered, find_reordered
+from layoutproof.verify.flow.statement_reader import NotModelled, Statement
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.pairing import Sources, no_points, only
+from layoutproof.verify.isl.instance_sets import Sources, no_points, only
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.search import Because
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.statements import NotModelled, Statement
-from layoutproof.verify.suspect import Suspect
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.values.licences import Licence, Licences, names_of
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.lockstep.memories import ASKED, is_asked
+from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.values.fast_math import Licence, Licences, names_of
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.question import ValueAnswer
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 ENGINE = "dataflow"
 # What isl may spend on one rewrite: some seconds, ten times what the largest usual step takes.

@@ -13,15 +13,14 @@ from typing import TypeAlias
 
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
-from layoutproof.verify.evidence import Several
-from layoutproof.verify.instances import Dim, Scene
-from layoutproof.verify.isl.coalesce import coalesced
-from layoutproof.verify.isl.flow_evidence import evidence_of
-from layoutproof.verify.isl.last_write import LastWrite, preceding
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.isl.moments import Moment, Time
-from layoutproof.verify.isl.workspace import Instances, Workspace
-from layoutproof.verify.statement import NotModelled, Read, Statement, Statements
+from layoutproof.verify.isl.instance_sets import Instances, Workspace
+from layoutproof.verify.isl.isl_evidence import evidence_of
+from layoutproof.verify.isl.last_writer import LastWrite, Moment, Time, preceding
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.isl.space import isl
+from layoutproof.verify.program.evidence import Several
+from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 
 __all__ = ["Dataflow", "Workspace"]
 

@@ -31,9 +31,8 @@ from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.isl.extremes import bounds_of
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.isl.space import NamedSpace, integer, value
+from layoutproof.verify.isl.operations import bounds_of
+from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
 
 MAX_BITS = 24
 MAX_CASES = 16

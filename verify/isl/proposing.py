@@ -1,20 +1,85 @@
-"""What a search for a witness asks of relations between instances: their parts, what they determine, and how they read.
-
-Nothing rests on it: what comes of it is a claim, which the checker accepts or refuses.
+"""What searches ask of sets and relations: sample points for runs, and for a witness or a layout the parts of a
+relation, what they determine, and how they read. Nothing rests on it: what comes of it is a claim, which the checker
+accepts or refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
-from layoutproof.verify.isl.extremes import function_of
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.isl.pairing import Link, Points, Relation, Sources
-from layoutproof.verify.isl.space import NamedSpace
+from layoutproof.verify.isl.instance_sets import Link, Points, Relation, Sources
+from layoutproof.verify.isl.operations import coalesced, function_of
+from layoutproof.verify.isl.space import NamedSpace, integer, isl, value
+
+_PIECES = 6
+_SMALL = (8, 40)  # what symbols are at most, where they can be
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One point: its coordinates, and the symbols' values by name."""
+
+    coordinates: tuple[int, ...]
+    symbols: dict[str, int]
+
+
+def some_points(points: Points, most: int) -> list[Sampled]:
+    """Different points of a set, at most so many: of its pieces, its first and last ones, and in the middle; symbols small if they can."""
+    for bound in _SMALL if points.dim(isl.dim_type.param) else ():
+        small = points
+        for k in range(points.dim(isl.dim_type.param)):
+            small = small.upper_bound_val(isl.dim_type.param, k, value(points.get_ctx(), bound))
+        if not small.is_empty():
+            points = small
+            break
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Sampled] = {}
+    for part in _parts(points):
+        if not part.is_empty():
+            sampled = _read(part.sample_point())
+            found.setdefault((sampled.coordinates, tuple(sampled.symbols.values())), sampled)
+        if len(found) >= most:
+            break
+    return list(found.values())
+
+
+def only_at(points: Points, sampled: list[Sampled]) -> Points:
+    """The part of a set that consists of some of its points."""
+    result = points.subtract(points)
+    for each in sampled:
+        part = points
+        for k, number in enumerate(each.coordinates):
+            part = part.fix_val(isl.dim_type.set, k, value(points.get_ctx(), number))
+        for k, number in enumerate(each.symbols.values()):
+            part = part.fix_val(isl.dim_type.param, k, value(points.get_ctx(), number))
+        result = result.union(part)
+    return result
+
+
+def _parts(points: Points) -> Iterator[Points]:
+    """Subsets of which each is good for one point."""
+    pieces = [isl.Set.from_basic_set(piece) for piece in points.get_basic_sets()[:_PIECES]]
+    yield from pieces
+    yield points.lexmin()
+    yield points.lexmax()
+    for piece in pieces:
+        yield from (piece.lexmin(), piece.lexmax())
+    for first, last in ((piece.lexmin(), piece.lexmax()) for piece in pieces):
+        ends = _read(first.sample_point()), _read(last.sample_point())
+        for k, (low, high) in enumerate(zip(ends[0].coordinates, ends[1].coordinates, strict=True)):
+            if low + 1 < high:
+                yield points.lower_bound_val(isl.dim_type.set, k, value(points.get_ctx(), (low + high) // 2))
+
+
+def _read(point: isl.Point) -> Sampled:
+    space = point.get_space()
+    names = [str(space.get_dim_name(isl.dim_type.param, k)) for k in range(space.dim(isl.dim_type.param))]
+    symbols = {name: integer(point.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(names)}
+    coordinates = (integer(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(space.dim(isl.dim_type.set)))
+    return Sampled(tuple(coordinates), symbols)
+
 
 # So many pieces of a function are asked for the expression that it is.
 _FIRST = 3
@@ -156,3 +221,67 @@ def read_as_condition(link: Link, among: Link, names: Sequence[str], symbols: Se
     flat = told.wrap().flatten()
     space = NamedSpace(flat.get_ctx(), names, symbols)
     return Decoder(space, {name: Var(name) for name in names}).condition(flat)
+
+
+__all__ = ["at_point", "called", "coordinate", "identity_on", "in_one_run", "is_inside", "none_of", "part_between", "span"]
+
+
+def identity_on(points: Points) -> Relation:
+    """Each point with itself."""
+    return isl.UnionMap.from_map(isl.Map.identity(isl.Space.map_from_set(points.get_space())).intersect_domain(points))
+
+
+def part_between(relation: Relation, first: str, second: str) -> Link | None:
+    """The part of a relation from the tuple `first` to the tuple `second`; None where it has none."""
+    parts = relation.get_map_list()
+    found: Link | None = None
+    for each in (parts.get_at(k) for k in range(parts.n_map())):
+        if each.get_tuple_name(isl.dim_type.in_) == first and each.get_tuple_name(isl.dim_type.out) == second:
+            found = each if found is None else found.union(each)
+    return found if found is not None and not found.is_empty() else None
+
+
+def called(link: Link, first: str, second: str) -> Link:
+    """The link with its tuples called so."""
+    return link.set_tuple_name(isl.dim_type.in_, first).set_tuple_name(isl.dim_type.out, second)
+
+
+def at_point(link: Link, point: Sequence[int], symbols: Sequence[int] = ()) -> Link:
+    """The part of a link that leads from one point, for these values of the symbols."""
+    for kind, numbers in ((isl.dim_type.in_, point), (isl.dim_type.param, symbols)):
+        for position, number in enumerate(numbers):
+            link = link.fix_val(kind, position, value(link.get_ctx(), number))
+    return link
+
+
+def in_one_run(order: Relation, points: Callable[[str], Points]) -> Relation:
+    """A relation that holds, both ways round, between all that `order` relates, and says only what linear equations say of it: what the
+    instances of one run have in common, without their order. `points` gives all points of a tuple.
+    """
+    result = isl.UnionMap.empty(order.get_space())
+    for (first, second), each in by_pair(order.union(order.reverse())).items():
+        common = isl.Map.from_basic_map(each.affine_hull()).intersect_domain(points(first)).intersect_range(points(second))
+        result = result.union(isl.UnionMap.from_map(common))
+    return result
+
+
+def span(link: Link) -> tuple[int, int] | None:
+    """The least and the greatest number that a link to single numbers leads to; None where symbols decide, or there is none."""
+    values = link.range()
+    if values.is_empty() or not values.is_bounded():
+        return None
+    ends = values.lexmin(), values.lexmax()
+    if not all(end.is_singleton() for end in ends):
+        return None
+    low, high = (integer(end.sample_point().get_coordinate_val(isl.dim_type.set, 0)) for end in ends)
+    return low, high
+
+
+def none_of(link: Link) -> Link:
+    """The empty link between the same tuples."""
+    return isl.Map.empty(link.get_space())
+
+
+def is_inside(link: Link, allowed: Link) -> bool:
+    """Whether a link stays within another one at the points from which that one leads somewhere."""
+    return bool(link.intersect_domain(allowed.domain()).is_subset(allowed))

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.isl.coalesce import coalesced
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
-from layoutproof.verify.isl.extremes import extreme_of, function_of, point_of
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, map_from_affs
+from layoutproof.verify.isl.operations import coalesced, extreme_of, function_of, point_of
+from layoutproof.verify.isl.space import NamedSpace, NoAnswer, integer, isl, map_from_affs
 
 
 @contextmanager

@@ -1,18 +1,45 @@
-"""Named isl dimensions. This module alone knows which name stands at which position, and owns contexts and their budgets.
+"""Named isl dimensions, contexts and their budgets, over islpy, which is loaded when it is first used.
 
-isl addresses dimensions by number; everything above speaks of names. A budget is a number of isl operations, not a time, so
-that an answer does not depend on the machine.
+This module alone knows which name stands at which position. A budget is a number of isl operations, not a time, so
+that an answer does not depend on the machine. Part of the trust base.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from layoutproof.verify.isl.library import isl
-from layoutproof.verify.search import Because
+from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import scaled
+
+__all__ = ["Late", "isl"]
+
+
+class Late:
+    """Stands for an object that is had when an attribute of it is first asked for; each attribute is kept from then on."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._load(), name)
+        setattr(self, name, value)
+        return value
+
+
+if not TYPE_CHECKING:
+
+    def _load_islpy() -> object:
+        import islpy
+
+        return islpy
+
+    isl = Late(_load_islpy)
+else:
+    import islpy as isl
+
 
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62

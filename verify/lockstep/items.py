@@ -1,6 +1,5 @@
-"""Statements as the walk meets them: blocks are guards and bindings, lets are what they stand for, declarations are nothing.
-
-Part of the trust base.
+"""Statements as the walk meets them: blocks are guards and bindings, lets are what they stand for, declarations are
+nothing, and a fused loop is the two loops that it was made of. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -9,29 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.desugar import body_of
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Expr, IntImm
+from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import (
-    Allocate,
-    AttrStmt,
-    Block,
-    DeclBuffer,
-    Evaluate,
-    IfThenElse,
-    IterVar,
-    Let,
-    Seq,
-    Stmt,
-)
+from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, IfThenElse, IterVar, Let, Seq, Stmt, body_of
 from layoutproof.ir.visit import walk
-from layoutproof.verify.instances import is_index_like, is_larger
-from layoutproof.verify.integers import at_least, below
-from layoutproof.verify.lockstep.scenes import Env, bind, has_calls, say
-from layoutproof.verify.lockstep.sides import Side
-from layoutproof.verify.spot import Place, Spot
+from layoutproof.verify.algebra.radix import Polynomial
+from layoutproof.verify.lockstep.domains import Asking, Env, bind, has_calls, is_speakable, say
+from layoutproof.verify.lockstep.memories import Side
+from layoutproof.verify.program.instances import Scene, is_index_like, is_larger
+from layoutproof.verify.program.location import Place, Spot
+from layoutproof.verify.program.questions import at_least, below
 
 _LARGEST_LET = 64
 
@@ -151,3 +139,41 @@ def raw_domain(iter_var: IterVar) -> tuple[Expr, Expr]:
 def domain_of(iter_var: IterVar, env: Env) -> tuple[Expr, ...]:
     """The same over the shared names."""
     return tuple(say(condition, env) for condition in raw_domain(iter_var))
+
+
+def try_apart(old: Item, new: Item, scene: Scene, asking: Asking) -> tuple[list[Item], list[Item]] | None:
+    """Two loops, one of which has the other's iterations and more: that one as two. None where they are nothing of the sort."""
+    match old.node, new.node:
+        case (For() as a, For() as b):
+            theirs = _two_of(new, b, old.say(a.extent), scene, asking)
+            if theirs is not None:
+                return [old], [theirs]
+            mine = _two_of(old, a, new.say(b.extent), scene, asking)
+            return None if mine is None else ([mine], [new])
+        case _:
+            return None
+
+
+def _two_of(item: Item, loop: For, outer: Expr, scene: Scene, asking: Asking) -> Item | None:
+    """A loop from 0 over `outer * inner` iterations, with `inner` found here, as two; None where it is no such loop.
+
+    The loop's variable is `v_outer * inner + v_inner` then, which counts up one by one, as the two go through their iterations: as long as
+    one of the two extents is not negative, both ways have none where the other has none.
+    """
+    start, extent, dtype = item.say(loop.start), item.say(loop.extent), loop.var.dtype
+    if loop.kind is ForKind.THREAD_BINDING or not (isinstance(start, IntImm) and start.value == 0):
+        return None
+    if not all(is_speakable(e) and asking.is_of_symbols(e, dtype) for e in (extent, outer)):
+        return None
+    quotient, rest = Polynomial.of(extent).divided(Polynomial.of(outer))
+    if rest.terms or quotient.constant in (0, 1):
+        return None
+    inner = quotient.to_expr() if quotient.constant is None else const(quotient.constant, dtype)
+    if inner.dtype != dtype or not any(asking.always(scene, at_least(e, 0)) for e in (inner, outer)):
+        return None
+    # No program's names have such marks, so nothing in the body is captured.
+    first, second = (Var(f"{loop.var.name}'{mark}", dtype) for mark in ("outer", "inner"))
+    zero = const(0, dtype)
+    body = Let(loop.var, first * inner + second, loop.body, span=loop.span)
+    inside = replace(loop, var=second, start=zero, extent=inner, body=body)
+    return replace(item, node=replace(loop, var=first, start=zero, extent=outer, body=inside))

@@ -17,17 +17,25 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.instances import Scene
-from layoutproof.verify.integers import below
-from layoutproof.verify.lockstep.asking import Asking
-from layoutproof.verify.lockstep.extras import Extras, cells_of, facts_at
-from layoutproof.verify.lockstep.fused import try_apart
-from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
-from layoutproof.verify.lockstep.memory import Cells, Memories
-from layoutproof.verify.lockstep.refusal import Mismatch
-from layoutproof.verify.lockstep.scenes import bind, enter, has_calls, is_speakable, reads_nothing, shared_name, where, with_unknown
-from layoutproof.verify.lockstep.values import Moment, Prover
+from layoutproof.verify.lockstep.domains import (
+    Asking,
+    Mismatch,
+    bind,
+    enter,
+    has_calls,
+    is_speakable,
+    reads_nothing,
+    shared_name,
+    where,
+    with_unknown,
+)
+from layoutproof.verify.lockstep.equal_values import Moment, Prover
+from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart
+from layoutproof.verify.lockstep.memories import Cells, Memories
+from layoutproof.verify.lockstep.unmatched import Extras, cells_of, facts_at
+from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.questions import below
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
 _Opened = tuple[list[Item], list[Item]]
 _WORDS: dict[type, str] = {

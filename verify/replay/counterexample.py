@@ -1,4 +1,6 @@
-"""A counterexample: an input on which two programs were run and seen to differ, as a person reads it and as a file keeps it."""
+"""A counterexample: an input on which two programs were run and seen to differ, as a person reads it and as a file keeps
+it; and what a trial is made on and what may come of it.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,79 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.dtype import numpy_dtype
+from layoutproof.ir.interp import Fault
 from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.verify import codes
-from layoutproof.verify.replay.outcome import Difference, LookedAt, Number, Sample
+from layoutproof.verify.verdict import codes
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One input: numbers by name (symbols and scalar parameters), arrays in logical layout by buffer.
+
+    `other_padding`: the padding of parameters that are written holds something else than its contract before the call.
+    """
+
+    numbers: Mapping[str, Number]
+    arrays: Mapping[str, Array]
+    other_padding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One scalar that ends with another value: its buffer, logical index (None in padding), index in either program's array (None where
+    the old one has no such cell) and lane; what the old program leaves there (or what the padding owes), and what the new one does."""
+
+    buffer: str
+    logical: tuple[int, ...] | None
+    old_index: tuple[int, ...] | None
+    new_index: tuple[int, ...]
+    lane: int
+    old: Any
+    new: Any
+    owed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A cell of a parameter, by its index in either program's array; None in the old one's for padding that only the new one has."""
+
+    buffer: str
+    old_index: tuple[int, ...] | None
+    new_index: tuple[int, ...] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        at = (list(index) if index is not None else None for index in (self.old_index, self.new_index))
+        return {"buffer": self.buffer, **dict(zip(("before_index", "after_index"), at, strict=True))}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the new program does wrong on a sample: a fault, or a difference."""
+
+    sample: Sample
+    fault: Fault | None = None
+    difference: Difference | None = None
+
+    @property
+    def kind(self) -> str:
+        """Failures of one kind are minimised into each other."""
+        return self.fault.kind.value if self.fault is not None else "difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdictless:
+    """A trial that says nothing, and why."""
+
+    reason: str
+
+
+Outcome = Failure | Verdictless | None  # None: both do the same
+
 
 _SHORT = 64  # elements up to which an array is listed in full
 _SHOWN = 12  # elements of an array that a person is shown

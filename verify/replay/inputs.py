@@ -1,7 +1,6 @@
-"""What a replay tries: sizes, small ones first, and data on which wrong programs tend to show.
-
-Ordinary data finds wrong indices; rows of negatives, zeros of both signs, NaN, infinities and extremes find wrong padding and wrong laws.
-Everything is drawn from one seeded generator, so that a search is the same each time.
+"""What a replay tries: sizes, small ones first, and data on which wrong programs tend to show, NaN and infinities in
+cells that the old program never reads included. Everything is drawn from one seeded generator, so that a search is
+the same each time.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ from math import isfinite, ldexp
 
 import numpy as np
 
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.expr import Expr, IntImm, Var
 from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.repair import symbols_and_scalars
-from layoutproof.verify.replay.outcome import Number, Sample
+from layoutproof.verify.faults.satisfying_data import symbols_and_scalars
+from layoutproof.verify.replay.counterexample import Number, Sample
 from layoutproof.verify.replay.placement import Place, Placement
-from layoutproof.verify.replay.trial import holds
+from layoutproof.verify.replay.trial import Pair, holds
 
 SEED = 20_240_229
 _SIZES = (3, 5, 2, 4, 1, 7, 8, 0)
@@ -247,3 +245,42 @@ def _hinted(places: Sequence[Place], palette: Palette, hint: Mapping[str, Number
                 base = np.where(chosen, palette.constant(place, value), base).astype(base.dtype)
             arrays[place.name] = base
         yield arrays
+
+
+_VALUES = (float("inf"), float("nan"), float("-inf"))
+_ATTEMPTS = 4  # samples of which everything is read, after which that is taken to be so always
+_MOST = 30  # such inputs of one search
+
+
+@dataclass(slots=True)
+class Unread:
+    """Makes such inputs for a pair, as long as that looks useful."""
+
+    pair: Pair
+    _useless: int = 0
+    _made: int = 0
+
+    def poisoned(self, sample: Sample, limit: int) -> Sample | None:
+        """The sample with another value in every float that the old program does not load; None where there is none, or no use in it."""
+        if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
+            return None
+        placement = self.pair.placement(sample.numbers)
+        old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
+        read = self.pair.read(sample, old, limit)
+        if read is None:
+            return None
+        value = _VALUES[self._made % len(_VALUES)]
+        arrays, changed = dict(sample.arrays), False
+        for place in placement.places:
+            if place.name not in read:
+                continue
+            free = ~read[place.name].reshape(-1)[place.logical_places].astype(np.bool_)
+            if free.any():
+                array = arrays[place.name].copy()
+                array.reshape(-1)[free] = value
+                arrays[place.name], changed = array, True
+        if not changed:
+            self._useless += 1
+            return None
+        self._made += 1
+        return Sample(sample.numbers, arrays, sample.other_padding)

@@ -23,18 +23,18 @@ from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in, walk
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.program import check_facts
-from layoutproof.verify.repair import assumption_program, has_assumptions_of_data
-from layoutproof.verify.replay.choosing import Chooser, Chosen
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.no_faults import check_facts
+from layoutproof.verify.faults.satisfying_data import assumption_program, has_assumptions_of_data
+from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.replay.chosen_cells import Chooser, Chosen
+from layoutproof.verify.replay.counterexample import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.magnitude import stays_finite
-from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, Positions
 from layoutproof.verify.replay.trial import Pair, element_of, holds, index_of, numbers_of
 from layoutproof.verify.replay.watching import sign_matters, watched
-from layoutproof.verify.suspect import Suspect
-from layoutproof.verify.values.licences import Licence
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import Licence
+from layoutproof.verify.verdict.verdict import Status
 
 MOST_CELLS = 1 << 23  # of all parameters together
 _CELLS_AN_ITERATION = 64  # of an array, that cost as much as one iteration

@@ -1,32 +1,128 @@
-"""Which runs count when float licences are in force, and which differences.
+"""Which runs count when fast-math assumptions are in force or values are undefined, and which differences refute.
 
-A licence leaves executions out, or lets the old program choose. A difference refutes only if no choice explains it. So the old program is
-also run watched, and under `reassoc` the new one too (see `watching`); that leaves out more than the licences do, never less.
-
-* `nnan`, `ninf`: no value that the old program computes is NaN, infinite; nor is an input that it reads. Literals are not computed.
-* `nsz`: results are compared up to a zero's sign; where the sign of a zero can grow into something else (a division, a root, a power),
-  no operation of the old program yields zero.
-* `reassoc`: only cells count whose value rests on no rounding, in either program. They hold what exact real numbers would give, and what
-  exact real numbers tell apart no grouping makes equal. NaN or an infinity that does not come from overflow is no rounding.
+An assumption leaves executions out, or lets the old program choose; a difference refutes only if no choice explains
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir.expr import Expr
-from layoutproof.ir.interp import same_values
+from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import HANDLE, INT8
+from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, Logical, Var, const, logical_and
+from layoutproof.ir.interp import Fault, Fill, Filling, all_fillings, run, same_values
+from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
-from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
+from layoutproof.ir.layout_record import Cell, layout_records
+from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.visit import walk
-from layoutproof.verify.replay.reading import Tracker
-from layoutproof.verify.replay.watching import NotWatched, exposed, is_rounded, watched
-from layoutproof.verify.values.licences import Licence, Licences
+from layoutproof.ir.stmt import NOTHING, Block, BufferStore, Evaluate, For, ForKind, IfThenElse, Seq, Stmt, seq
+from layoutproof.ir.visit import children, loads_in, map_children, walk
+from layoutproof.verify.replay.counterexample import Number
+from layoutproof.verify.replay.watching import NotWatched, evaluated, exposed, is_rounded, own_expressions, watched
+from layoutproof.verify.values.fast_math import Licence, Licences
+
+
+def fillings_of(func: PrimFunc) -> tuple[Filling, ...]:
+    """The fillings that a program runs with: one is enough where nothing is undefined."""
+    declared = any(step.padding is Cell.PAD_UNDEF for record in layout_records(func).values() for step in record.steps)
+    return all_fillings() if declared or any(isinstance(node, Undef) for node in walk(func.body)) else (Filling(),)
+
+
+def more_fillings(func: PrimFunc) -> tuple[Filling, ...]:
+    """Further random fillings for a program whose undefined values are to be seen cancelling out."""
+    return tuple(Filling(Fill.RANDOM, seed) for seed in range(2, 5)) if len(fillings_of(func)) > 1 and is_only_arithmetic(func) else ()
+
+
+def is_only_arithmetic(func: PrimFunc) -> bool:
+    """Whether data only goes through sums, differences and products: then values that agree for several random numbers agree for all."""
+    for node in walk(func.body):
+        plain = isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
+        if isinstance(node, Expr) and not plain and not isinstance(node, BufferLoad | Assume | Logical):
+            below = (part for child in children(node) for part in walk(child))
+            if any(isinstance(part, BufferLoad | Undef) for part in below) and not _is_contract(node):
+                return False
+    return True
+
+
+def _is_contract(node: Expr) -> bool:
+    """Whether a comparison is one that says what a cell holds."""
+    return isinstance(node, Compare) and (assumed_undef(node) is not None or is_identity(node))
+
+
+@dataclass(slots=True)
+class Tracker:
+    """`func` notes in `notes`, a buffer for each float parameter, which elements were loaded, by assumptions apart."""
+
+    func: PrimFunc
+    notes: Mapping[str, Buffer]
+
+    @staticmethod
+    def of(func: PrimFunc) -> Tracker | None:
+        """The tracker of a program; None where it loads parameters through other views, in vectors, or in a block's condition."""
+        parameters = {b.data.name: b for b in func.buffers if b.dtype.is_float}
+        root = find_memories(func).root
+        for load in loads_in(func.body):
+            data = load.buffer.data.name
+            parameter = parameters.get(root.get(data, data))
+            if parameter is not None and (
+                load.buffer != parameter or parameter.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in load.indices)
+            ):
+                return None
+        notes = {b.name: make_buffer(f"read_{b.name}'", b.shape, INT8) for b in parameters.values()}
+        body = _noted(func.body, notes)
+        if body is None:
+            return None
+        handles = tuple(Var(f"{b.name}_handle", HANDLE) for b in notes.values())
+        buffer_map = (*func.buffer_map, *zip(handles, notes.values(), strict=True))
+        return Tracker(replace(func, params=(*func.params, *handles), buffer_map=buffer_map, body=body), notes)
+
+    def read(self, numbers: Mapping[str, Number], arrays: Mapping[str, Array], limit: int) -> dict[str, Array] | None:
+        """By parameter, 1 for each element that a run loads; None where the run fails."""
+        blank = {note.name: np.zeros(arrays[name].shape, dtype=np.int8) for name, note in self.notes.items()}
+        try:
+            after = run(self.func, {**numbers, **arrays, **blank}, limit=limit).arrays
+        except (Fault, LayoutproofError):
+            return None
+        return {name: after[note.name] for name, note in self.notes.items()}
+
+
+def _noted(body: Stmt, notes: Mapping[str, Buffer]) -> Stmt | None:
+    """The statement with notes in front of each that loads; one loop iteration after the other. None for a block whose condition loads."""
+    refused = False
+
+    def visit(node: Node) -> Node:
+        nonlocal refused
+        if not isinstance(node, Stmt):
+            return node
+        if isinstance(node, Seq):
+            return seq(*(s for s in map(visit, node.body) if isinstance(s, Stmt)))
+        if isinstance(node, Evaluate) and isinstance(node.value, Assume):
+            return node
+        if isinstance(node, Block) and any(load.buffer.name in notes for load in loads_in(node.where)):
+            refused = True
+        rebuilt = map_children(node, visit)
+        if isinstance(rebuilt, For):
+            rebuilt = replace(rebuilt, kind=ForKind.SERIAL, thread=None)
+        found: dict[Stmt, None] = {}
+        for expr in own_expressions(node):
+            for part, path in evaluated(expr):
+                if isinstance(part, BufferLoad) and part.buffer.name in notes:
+                    note = BufferStore(notes[part.buffer.name], part.indices, const(1, INT8))
+                    found[IfThenElse(logical_and(*path), note) if path else note] = None
+        return seq(*found, rebuilt) if found else rebuilt
+
+    result = visit(body)
+    assert isinstance(result, Stmt)
+    return None if refused or result == NOTHING else result
+
 
 __all__ = ["CONSTANTS", "NotWatched", "Strictness"]
 

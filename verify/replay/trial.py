@@ -30,11 +30,10 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables, loads_in
-from layoutproof.verify.repair import repair_program, repaired
-from layoutproof.verify.replay.outcome import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
+from layoutproof.verify.faults.satisfying_data import repair_program, repaired
+from layoutproof.verify.replay.counterexample import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.placement import NotComparable, Place, Placement, place_parameters
-from layoutproof.verify.replay.strictness import Strictness
-from layoutproof.verify.replay.undefined import fillings_of, is_only_arithmetic, more_fillings
+from layoutproof.verify.replay.strictness import Strictness, fillings_of, is_only_arithmetic, more_fillings
 from layoutproof.verify.replay.watching import number_of
 
 _WATCHED = 3  # iterations that one of a program that watches itself costs

@@ -17,8 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.assumed import assumed_undef, undef_loads
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.dtype import FLOAT32, INT32, DType
 from layoutproof.ir.expr import (
     FALSE,
@@ -40,15 +38,15 @@ from layoutproof.ir.expr import (
     logical_and,
     logical_or,
 )
-from layoutproof.ir.interp.facts import find_memories
-from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef
+from layoutproof.ir.interp.analysis import find_memories
+from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef, assumed_undef, undef_loads
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.semantics import float_format
-from layoutproof.ir.stmt import NOTHING, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import NOTHING, Attributes, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import children, loads_in, map_children, rewrite_bottom_up, walk
-from layoutproof.verify.values.licences import Licence, Licences
+from layoutproof.verify.values.fast_math import Licence, Licences
 
 # Functions that give the same for a zero of either sign, or zeros.
 _SIGN_IS_LOST = frozenset({"exp", "exp2", "cos", "abs", "sigmoid", "tanh", "erf", "floor", "ceil", "round", "trunc", "sin", "tan", "sinh",

@@ -1,7 +1,5 @@
-"""Other solvers than the one that decided: a query's text to z3, cvc5 or bitwuzla, an answer back.
-
-Runs in a worker process: a solver may hang or crash there. cvc5 and bitwuzla are the extra `recheck`; whoever lacks one hears so.
-Only `verify.smt` imports solvers.
+"""Solvers asked a second time: a query's text to z3, cvc5 or bitwuzla, an answer back, in the worker process `python -m
+layoutproof.verify.smt.engines`, which reads and writes one line of JSON for each. A solver may hang or crash there.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import Any
 
-from layoutproof.verify.smt.session import SEED, Answer, z3_module
+from layoutproof.verify.smt.solver import SEED, Answer, z3_module
 
 Z3, CVC5, BITWUZLA = "z3", "cvc5", "bitwuzla"
 ENGINES = (Z3, CVC5, BITWUZLA)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.verify.smt.session import z3_module
+from layoutproof.verify.smt.solver import z3_module
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,17 +29,25 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED
-from layoutproof.verify.values.axioms import axiom_name, known_value
-from layoutproof.verify.values.canonical import comparable
-from layoutproof.verify.values.classes import INFINITE, NAN, NEG_INF, NEG_ZERO, POS_INF, POS_ZERO, ZERO, Known
-from layoutproof.verify.values.knowledge import Knowledge, always_evaluated, is_widening
-from layoutproof.verify.values.licences import Licence, Licences
+from layoutproof.verify.values.common_parts import Twins
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.knowledge import (
+    INFINITE,
+    NAN,
+    NEG_INF,
+    NEG_ZERO,
+    POS_INF,
+    POS_ZERO,
+    ZERO,
+    Knowledge,
+    Known,
+    always_evaluated,
+    is_widening,
+)
+from layoutproof.verify.values.law_table import KINDS_OF, ONE, Law, axiom_name, known_value, laws_for, match, operation_of
 from layoutproof.verify.values.numbers import NotEvaluated, Points
-from layoutproof.verify.values.patterns import KINDS_OF, ONE, Law, laws_for, match, operation_of
-from layoutproof.verify.values.properties import AtLeast, AtMost, Identical, NotInfinite, NotNan, NotNegativeZero, operand_of
-from layoutproof.verify.values.question import Question
-from layoutproof.verify.values.terms import constant_value, is_identical, literal, trapping_parts
-from layoutproof.verify.values.twins import Twins
+from layoutproof.verify.values.question import AtLeast, AtMost, Identical, NotInfinite, NotNan, NotNegativeZero, Question, operand_of
+from layoutproof.verify.values.terms import comparable, constant_value, is_identical, literal, trapping_parts
 
 FOLDED = "arithmetic on literals"
 ONLY_VALUE = "only one value is possible"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT32, DType
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IntImm, Select, Var, equal, logical_and, logical_or
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
-from layoutproof.verify.values.licences import IEEE, Licence, Licences
-from layoutproof.verify.values.properties import (
+from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
+from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
     Given,
@@ -22,9 +22,10 @@ from layoutproof.verify.values.properties import (
     NotNan,
     NotNegativeZero,
     Property,
+    Question,
+    make_question,
 )
-from layoutproof.verify.values.question import Question, make_question
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGERS = (INT8, INT32, INT64, UINT8, UINT32)

@@ -1,15 +1,20 @@
-"""Small things about scalar expressions that every engine of values needs: constants, value identity, what can trap."""
+"""Small things about scalar expressions that every engine of values needs, and one writing for expressions that differ
+only in the order or the grouping of operations where that changes no value. Part of the trust base.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import max_finite
-from layoutproof.ir.visit import walk
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import map_children, walk
 
 Number = float | int
 
@@ -80,3 +85,152 @@ def chooses_zero_sign(expr: Expr) -> bool:
             return expr.dtype.is_float and function != "abs"
         case _:
             return False
+
+
+_FLOAT_COMMUTES = {BinaryOp.ADD, BinaryOp.MUL}
+_INTEGER_REGROUPS = {
+    BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR,
+}  # fmt: skip
+_FAMILIES = ({BinaryOp.ADD, BinaryOp.SUB}, {BinaryOp.MUL, BinaryOp.DIV})
+_CALL_COMMUTES = {"fmax", "fmin", "maximum", "minimum"}
+
+
+def ordered(expr: Expr) -> Expr:
+    """The same value and the same traps, with the operands of commutative operations in a fixed order."""
+    return _ordered(expr)
+
+
+def comparable(expr: Expr) -> Expr:
+    """`ordered`, where a lazy choice whose sides cannot trap is a plain one, and signs stand outside: for comparing only."""
+    return _ordered(_rewritten(_ordered(expr)))
+
+
+@lru_cache(maxsize=4096)
+def _ordered(expr: Expr) -> Expr:
+    def visit(node: Node) -> Node:
+        return _ordered(node) if isinstance(node, Expr) else node
+
+    return _sorted(map_children(expr, visit))
+
+
+def _sorted(expr: Expr) -> Expr:
+    match expr:
+        case Binary(op=op, lhs=a, rhs=b) if op in _FLOAT_COMMUTES and expr.dtype.is_float:
+            x, y = sorted((a, b), key=key_of)
+            return expr if x is a else Binary(op, x, y)
+        case Binary(op=op) if op in _INTEGER_REGROUPS and not expr.dtype.is_float:
+            return _chain(op, sorted(chain_of(expr, op), key=key_of))
+        case Compare(op=op, lhs=a, rhs=b) if op in (CompareOp.GT, CompareOp.GE):
+            return Compare(op.mirrored, b, a)
+        case Compare(op=CompareOp.EQ | CompareOp.NE as op, lhs=a, rhs=b):
+            return Compare(op, *sorted((a, b), key=key_of))
+        case Call(function=function, arguments=arguments) if function in _CALL_COMMUTES:
+            return Call(function, tuple(sorted(arguments, key=key_of)))
+        case Call(function="fma", arguments=(a, b, c)):
+            return Call("fma", (*sorted((a, b), key=key_of), c))
+        case _:
+            return expr
+
+
+def chain_of(expr: Expr, op: BinaryOp) -> Iterator[Expr]:
+    """The operands of a chain of one operator, left to right."""
+    if isinstance(expr, Binary) and expr.op is op:
+        yield from chain_of(expr.lhs, op)
+        yield from chain_of(expr.rhs, op)
+    else:
+        yield expr
+
+
+def _chain(op: BinaryOp, operands: list[Expr]) -> Expr:
+    result = operands[0]
+    for operand in operands[1:]:
+        result = Binary(op, result, operand)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def key_of(expr: Expr) -> str:
+    """A text that differs for different expressions, the same in every run."""
+    return f"{expr_text(expr, Style.SCRIPT)}: {expr.dtype}"
+
+
+@lru_cache(maxsize=4096)
+def _rewritten(expr: Expr) -> Expr:
+    def visit(node: Node) -> Node:
+        return _rewritten(node) if isinstance(node, Expr) else node
+
+    inner = map_children(expr, visit)
+    match inner:
+        case IfThenElseExpr(condition=c, then=a, otherwise=b) if not can_trap_below(a) and not can_trap_below(b):
+            return Select(c, a, b)
+        case Binary() if inner.dtype.is_float:
+            return _signs_outside(inner)
+        case _:
+            return inner
+
+
+def _signs_outside(expr: Binary) -> Expr:
+    """A float operation with differences as sums and signs in front of products and quotients: exact, whatever the values."""
+    a, b = expr.lhs, expr.rhs
+    match expr.op:
+        case BinaryOp.SUB:
+            return Binary(BinaryOp.ADD, a, _negated(b))
+        case BinaryOp.MUL if _is_minus_one(a) or _is_minus_one(b):
+            return _negated(b if _is_minus_one(a) else a)
+        case BinaryOp.MUL | BinaryOp.DIV as op:
+            (x, minus), (y, other) = _sign_of(a), _sign_of(b)
+            if not minus and not other:
+                return expr
+            result = Binary(op, x, y)
+            return result if minus == other else _negated(result)
+        case _:
+            return expr
+
+
+def _is_minus_one(expr: Expr) -> bool:
+    return isinstance(expr, FloatImm) and expr.value == -1.0
+
+
+def _sign_of(expr: Expr) -> tuple[Expr, bool]:
+    """An expression without the sign in front of it, and whether there was one."""
+    if isinstance(expr, Binary) and expr.op is BinaryOp.MUL:
+        if _is_minus_one(expr.rhs):
+            return expr.lhs, True
+        if _is_minus_one(expr.lhs):
+            return expr.rhs, True
+    return expr, False
+
+
+def _negated(expr: Expr) -> Expr:
+    """The opposite: a literal, what stood behind a sign, or a product with -1.0."""
+    if isinstance(expr, FloatImm):
+        return FloatImm(-expr.value, expr.dtype)
+    inner, minus = _sign_of(expr)
+    return inner if minus else Binary(BinaryOp.MUL, expr, FloatImm(-1.0, expr.dtype))
+
+
+@lru_cache(maxsize=4096)
+def regrouped(expr: Expr) -> Expr:
+    """A form that is equal for expressions that differ in the grouping and order of float sums, and of float products: `reassoc`."""
+
+    def visit(node: Node) -> Node:
+        return regrouped(node) if isinstance(node, Expr) else node
+
+    inner = map_children(expr, visit)
+    if isinstance(inner, Binary) and inner.op in _FLOAT_COMMUTES and inner.dtype.is_float:
+        return _chain(inner.op, sorted(chain_of(inner, inner.op), key=key_of))
+    return inner
+
+
+def regroups(expr: Expr) -> bool:
+    """Whether `reassoc` might allow anything for this expression: a float chain of three operands or more, differences and quotients
+    included.
+    """
+    return any(
+        isinstance(side, Binary) and side.op in family
+        for node in walk(expr)
+        if isinstance(node, Binary) and node.dtype.is_float
+        for family in _FAMILIES
+        if node.op in family
+        for side in (node.lhs, node.rhs)
+    )

@@ -12,15 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.ir.visit import walk
-from layoutproof.verify.values.numbers import Values, array_of
-from layoutproof.verify.values.properties import operand_of
-from layoutproof.verify.values.question import Question
-from layoutproof.verify.values.rounding import round_array
+from layoutproof.verify.values.numbers import Values, array_of, round_array
+from layoutproof.verify.values.question import Question, operand_of
 from layoutproof.verify.values.terms import Number, constant_value
 
 SEED = 20

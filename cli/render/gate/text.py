@@ -116,7 +116,7 @@ def _step(step: Mapping[str, Any], styled: Styled) -> Iterator[str]:
 def _claims(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The claims of a rewrite, those of one kind together; those that were not proved stand among the findings."""
     from layoutproof.cli.render.run_report import summary_lines
-    from layoutproof.verify.verdict import Verdict
+    from layoutproof.verify.verdict.verdict import Verdict
 
     yield from summary_lines([Verdict.of_entry(entry) for entry in obligations if entry["status"] == "proved"], False)
     yield from remarks(obligations)

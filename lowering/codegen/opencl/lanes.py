@@ -31,8 +31,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.node import Node
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
-from layoutproof.ir.subst import substitute
-from layoutproof.ir.visit import bound_variables, free_variables, loads_in, rewrite_bottom_up, stores_in, walk
+from layoutproof.ir.visit import bound_variables, free_variables, loads_in, rewrite_bottom_up, stores_in, substitute, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.images import TEXEL, joined_terms, split_row, terms_of, unwidened
 from layoutproof.lowering.codegen.opencl.source import Image

@@ -11,8 +11,8 @@ import pyopencl as cl
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.source import Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.codegen.signature import Parameter

@@ -19,7 +19,7 @@ from layoutproof.lowering.runtime.opencl.licences import DIVISION_ULPS, Taken, c
 from layoutproof.lowering.runtime.opencl.limits import Profile, check_capabilities, check_images, textures_of
 from layoutproof.lowering.runtime.opencl.program import FAST, UNOPTIMISED, BuiltProgram, arithmetic_options, compile_program, version_for
 from layoutproof.lowering.runtime.selfcheck import self_check
-from layoutproof.verify.verdict import Verdict
+from layoutproof.verify.verdict.verdict import Verdict
 
 
 class OpenCLKernel(Kernel):

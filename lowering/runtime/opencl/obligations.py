@@ -13,8 +13,8 @@ from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
 from layoutproof.lowering.runtime.assumptions import Assumption
 from layoutproof.lowering.runtime.opencl.devices import Device
 from layoutproof.lowering.runtime.opencl.limits import Profile
-from layoutproof.verify.texels import PROFILES, DeviceLimits, check_texels
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texels
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
 

@@ -17,7 +17,7 @@ from layoutproof.ir.script.reader import load
 from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.trace import passes_of
-from layoutproof.verify.verdict import worst
+from layoutproof.verify.verdict.verdict import worst
 
 EXAMPLES = ROOT / "examples"
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> & \"'\u2028\ud800 \x00"

@@ -22,8 +22,7 @@ from layoutproof.cli.render.gate.text import finding_lines
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
 from layoutproof.lowering.pairing.question import Furthest
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 CACHE = "cache.sqlite"
 GATES = """\

@@ -8,10 +8,9 @@ from tests.tree import ROOT
 
 import layoutproof as lp
 from layoutproof.cli.gate.drawing import drawn, number
-from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 
 def refuted(name: str) -> Verdict:

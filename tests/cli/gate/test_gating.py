@@ -160,8 +160,8 @@ def test_a_baseline(folder: Path, call: Caller) -> None:
 def test_a_gate_that_allows_unknowns(folder: Path, call: Caller) -> None:
     """An unknown fails a run, unless the run or the gate says that it need not."""
     text = (
-        "import layoutproof as lp\nfrom layoutproof.verify.claim import Claim, ClaimKind\n"
-        "from layoutproof.verify.verdict import Status, Verdict\n"
+        "import layoutproof as lp\nfrom layoutproof.verify.verdict.verdict import Claim, ClaimKind\n"
+        "from layoutproof.verify.verdict.verdict import Status, Verdict\n"
         "@lp.gate{}\ndef g():\n    return Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, 'a claim'), 'z3', reason='the budget is spent')\n"
     )
     (folder / "gates.py").write_text(text.format(""))

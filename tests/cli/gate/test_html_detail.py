@@ -21,12 +21,12 @@ from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refu
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep
-from layoutproof.ir.map_text import parse_condition, parse_index_map
-from layoutproof.ir.rewrite_text import parse_litmus
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.story import program_text
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.report import MapReport
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
 
 ROW, CONV = "row_sum", "conv2d"
 

@@ -36,7 +36,7 @@ from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import interpret
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.layout_strings import layout_map
+from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.primfunc import PrimFunc
 
 Array = NDArray[Any]

@@ -14,10 +14,10 @@ from layoutproof.graph.operators import indexing, linear, moving, reduction, sta
 from layoutproof.graph.relaid import relaid
 from layoutproof.graph.run import interpret
 from layoutproof.graph.signature import shape_of, signature_of
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import numpy_dtype
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 LIBRARY: dict[str, tuple[PrimFunc, tuple[str, int], str]] = {
     "matmul of many": (linear.matmul((2, 3, 4, 8), (2, 3, 8, 16)), ("A", 3), "A B"),

@@ -17,7 +17,7 @@ from layoutproof.graph.flow import NoFlow, flow
 from layoutproof.graph.model import Call, Graph, Shape
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.index_map import index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 
 Image = tuple[Shape, tuple[int, ...]]

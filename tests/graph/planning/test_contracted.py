@@ -13,7 +13,7 @@ from layoutproof.graph.planning.candidates import variant_of
 from layoutproof.graph.planning.contracted import contracted
 from layoutproof.graph.planning.layouts import PadNumber, pad_of
 from layoutproof.graph.planning.numbers import possible
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 

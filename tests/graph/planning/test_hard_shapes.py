@@ -18,8 +18,8 @@ from layoutproof.graph.planning.plan import Frozen, plan
 from layoutproof.graph.planning.problem import cost_of
 from layoutproof.graph.run import run_graph, run_values
 from layoutproof.graph.scalars import number_of
-from layoutproof.ir.interp.filling import Fill, Filling
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.interp.memory import Fill, Filling
+from layoutproof.verify.verdict.verdict import Status
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 BACK = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"

@@ -21,8 +21,8 @@ from layoutproof.graph.proving import prove_graph_rewrite
 from layoutproof.graph.run import run_graph, transformed
 from layoutproof.graph.witness import Interface
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.verdict.verdict import Status
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 ANOTHER = "lambda n, c, h, w: [n, c//4, w, h, c%4]"

@@ -22,7 +22,7 @@ from layoutproof.graph.planning.exact import asked
 from layoutproof.graph.planning.plan import Frozen, Plan, plan
 from layoutproof.graph.planning.problem import cost_of
 from layoutproof.graph.run import run_graph
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 NHWC = "lambda n, c, h, w: [n, h, w, c]"
 

@@ -23,9 +23,9 @@ from layoutproof.graph.scalars import number_of
 from layoutproof.graph.witness import GraphRewrite, Place
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
-from layoutproof.ir.interp.filling import Filling
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.interp.memory import Filling
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.verify.verdict.verdict import Status
 
 ZEROS: Frozen = {"conv2d": {"X": (NCHW4C, 0.0), "Y": NCHW4C}}
 BOTH: Frozen = {"conv2d": {"X": (NCHW4C, 0.0), "Y": (NCHW4C, 0.0)}}

@@ -28,11 +28,11 @@ from layoutproof.graph.run import run_graph
 from layoutproof.graph.signature import frozen
 from layoutproof.graph.witness import Chain, GraphRewrite, Place
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 

@@ -15,7 +15,7 @@ from layoutproof.graph.planning.candidates import operator_name
 from layoutproof.graph.planning.ends import FREE
 from layoutproof.graph.planning.plan import plan
 from layoutproof.graph.run import run_graph
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 NHWC = "lambda n, c, h, w: [n, h, w, c]"
 IN_TILES = "lambda o, i, h, w: [o//4, i//4, h, w, i%4, o%4]"

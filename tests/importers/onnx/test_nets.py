@@ -20,7 +20,7 @@ from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 Array = NDArray[Any]
 LEFT = {"one-dimensional": 512}

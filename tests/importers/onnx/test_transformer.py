@@ -17,7 +17,7 @@ from layoutproof.graph.model import Array, Graph
 from layoutproof.graph.planning.plan import Plan, plan
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx import load_model
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 BLOCKS = "lambda b, t, d: [b, d//8, t, d%8]"
 X = filled(2, 4, 16)

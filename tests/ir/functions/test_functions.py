@@ -12,17 +12,13 @@ import pytest
 from tests.ir.functions import exhaustive
 from tests.shares import one_in
 
-from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, DType
-from layoutproof.ir.functions.definitions import DEFINITIONS
-from layoutproof.ir.functions.evaluate import array_function, function
-from layoutproof.ir.functions.hard import HARD
-from layoutproof.ir.functions.sequence import Sequence
-from layoutproof.ir.functions.text import PYTHON, C, statements
-from layoutproof.ir.interp.number import LIBRARY, call_math, round_scaled
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, DType, numpy_dtype
+from layoutproof.ir.functions.definitions import DEFINITIONS, HARD, array_function, function
+from layoutproof.ir.functions.sequence import PYTHON, C, Sequence, statements
+from layoutproof.ir.interp.runtime import LIBRARY, call_math, round_scaled
 from layoutproof.ir.semantics import round_float
-from layoutproof.verify.values.axioms import POINTS
-from layoutproof.verify.values.rounding import round_array
+from layoutproof.verify.values.law_table import POINTS
+from layoutproof.verify.values.numbers import round_array
 
 mp = mpmath.MPContext()
 mp.prec = 160

@@ -10,12 +10,11 @@ import pytest
 from tests.running import fault, result
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
-from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType
+from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType, numpy_dtype
 from layoutproof.ir.expr import Expr, IntImm, Ramp, Var
 from layoutproof.ir.interp import FaultKind
 from layoutproof.ir.interp.memory import Storage
 from layoutproof.ir.intrinsics import PointerCast
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Let, Stmt, seq
 

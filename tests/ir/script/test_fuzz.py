@@ -12,7 +12,7 @@ from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.map_text import parse_condition, parse_index_map, parse_shape
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, parse_shape
 from layoutproof.ir.script.printer import print_func, print_module
 from layoutproof.ir.script.reader import loads, loads_module
 

@@ -24,7 +24,7 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, StringImm, Undef
-from layoutproof.ir.script.init_check import check_init
+from layoutproof.ir.script.lint import check_init
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads, loads_module
 from layoutproof.ir.stmt import (

@@ -12,9 +12,9 @@ from tests.tree import ROOT
 from layoutproof.ir import buffer, expr, intrinsics, stmt
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.script.operands import extent_between, stop_of
 from layoutproof.ir.script.print_statements import STATEMENT_TYPES
 from layoutproof.ir.script.printer import print_func, print_module
-from layoutproof.ir.script.ranges import extent_between, stop_of
 from layoutproof.ir.script.reader import load, load_module, loads, loads_module
 from layoutproof.ir.stmt import Stmt
 from layoutproof.ir.text import EXPRESSION_TYPES

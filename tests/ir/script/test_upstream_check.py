@@ -2,8 +2,8 @@
 
 import pytest
 
+from layoutproof.ir.script.lint import check_upstream
 from layoutproof.ir.script.reader import loads
-from layoutproof.ir.script.upstream_check import check_upstream
 
 HEAD = (
     '@T.prim_func\ndef f(A: T.Buffer((8,), "float32"), H: T.Buffer((8,), "bfloat16"),'

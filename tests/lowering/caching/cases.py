@@ -17,7 +17,7 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.effects import data_read, data_written
 from layoutproof.lowering.find import find_buffer
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 Named = tuple[str, str, str]
 """An operator, a block of it, a buffer."""

@@ -21,7 +21,7 @@ from layoutproof.lowering.caching.cache import CacheRead, CacheWrite
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.passes import Pass
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @pytest.mark.parametrize("access", chosen(buffers_read(), lambda number: number % 2 == 0, "-".join))

@@ -15,7 +15,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.caching.einsum import PadEinsum
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def product(rows: str, columns: str, depth: str, declared: str = "") -> PrimFunc:

@@ -17,7 +17,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.caching.reindex import Reindex
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @one_in(4)

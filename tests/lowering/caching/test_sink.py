@@ -15,7 +15,7 @@ from layoutproof.lowering import codes
 from layoutproof.lowering.caching.sink import SinkAllocation
 from layoutproof.lowering.registry import PASSES
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify import codes as claims
+from layoutproof.verify.verdict import codes as claims
 
 ROWS = """def main(A: T.Buffer((6, 8), "float32"), C: T.Buffer((6,), "float32")):
     T.func_attr({"tirx.noalias": True})

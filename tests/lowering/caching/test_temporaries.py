@@ -16,7 +16,7 @@ from layoutproof.lowering.caching.compact import CompactBuffer
 from layoutproof.lowering.caching.double_buffer import InjectDoubleBuffer
 from layoutproof.lowering.find import find_buffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def rows() -> PrimFunc:

@@ -17,9 +17,9 @@ from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.simplify import Simplify
 from layoutproof.lowering.witness import count_stores
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.vacuity import is_idle
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import is_idle
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 MERGED = {
     "the same condition": (

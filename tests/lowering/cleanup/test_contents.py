@@ -12,8 +12,8 @@ from layoutproof.lowering.cleanup.full import first_proved
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.simplify import Simplify, simplified
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 USED = {
     "a value that depends on where it was stored": (

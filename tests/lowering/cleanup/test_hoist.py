@@ -19,9 +19,9 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.hoist import ALL_BUT_THREADS, HoistExpression
 from layoutproof.lowering.cleanup.hoist_sources import Flag
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.vacuity import is_idle
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import is_idle
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 CONDITIONS = ("if_else_stmt", "if_else_expr", "boolean_expression")
 

@@ -15,8 +15,8 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.cleanup.no_op import RemoveNoOp, without_stores
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 REMOVED = {
     "overwritten in the same iteration": (

@@ -9,13 +9,12 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import HANDLE, DType
 from layoutproof.ir.expr import Expr, ExprLike, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite, round_float
-from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt, seq
+from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt, seq
 from layoutproof.lowering.runtime.build import build_c
 
 Array = npt.NDArray[Any]

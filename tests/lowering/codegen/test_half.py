@@ -10,7 +10,7 @@ from tests.shares import one_in
 from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import Cast
-from layoutproof.ir.interp.number import call_math
+from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import Call
 from layoutproof.lowering.runtime.build import build_c
 from layoutproof.lowering.runtime.kernel import Kernel

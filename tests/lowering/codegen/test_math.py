@@ -11,7 +11,7 @@ from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Expr
-from layoutproof.ir.interp.number import call_math
+from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call
 from layoutproof.ir.semantics import float_format, round_float
 from layoutproof.lowering.codegen.c_math import MATH_NAMES

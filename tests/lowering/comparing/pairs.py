@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load, load_module
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.comparing.comparison import Comparison
 from layoutproof.lowering.find import find_block
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 COMPARE, UPSTREAM = DATA / "compare", DATA / "pairs"

@@ -18,10 +18,10 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering import codes
 from layoutproof.lowering.gates import Gate
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.verify import codes as claims
-from layoutproof.verify.replay.search import replays
+from layoutproof.verify.replay.refute import replays
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import Status
 
 TWO = 'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")'
 TILED = 'A: T.Buffer((14,), "float32"), B: T.Buffer((4, 4), "float32")'

@@ -17,9 +17,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choice, Choosing, LastStored, options_of
-from layoutproof.verify.claim import Claim, ClaimKind
 from layoutproof.verify.settings import Settings, within
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 BLOCKS = {"A": "lambda i, k: [i, k//4, k%4]"}
 ROWS = 'A: T.Buffer((3, 14), "float32"), B: T.Buffer((3,), "float32")'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.lowering.comparing.pairs import Pair, case_name, cases, check, named, pairs
 
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @pytest.mark.parametrize(("pair", "given"), cases("defects"), ids=case_name)

@@ -13,7 +13,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.certificate.recheck import recheck
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @one_in(3)

@@ -10,7 +10,6 @@ from tests.lowering.programs import program
 from tests.records import read_record
 
 import layoutproof as lp
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var
 from layoutproof.ir.interp import run
@@ -18,10 +17,11 @@ from layoutproof.ir.layout_record import layout_records, with_record
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
+from layoutproof.ir.stmt import Attributes
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
 from layoutproof.lowering.comparing.interface import aligned
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def copying(signature: str, body: str, attributes: str = "") -> PrimFunc:

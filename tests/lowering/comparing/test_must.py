@@ -9,7 +9,7 @@ from tests.lowering.comparing.pairs import Pair, case_name, cases, check, named,
 from tests.shares import one_in
 
 from layoutproof.verify.certificate.recheck import recheck
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 @one_in(3)

@@ -9,15 +9,15 @@ import pytest
 from tests.lowering.comparing.pairs import UPSTREAM, Pair, case_name, check, named, told, upstream
 from tests.shares import chosen, one_in
 
-from layoutproof.ir.attributes import Attributes
 from layoutproof.ir.primfunc import LAYOUT
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import load, loads
+from layoutproof.ir.stmt import Attributes
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pad_value import read_pad_value
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.verify.certificate.recheck import recheck
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 BY_NAME = {pair.name: pair for pair in upstream()}
 

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from layoutproof.ir.desugar import body_of
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Seq, Stmt
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Seq, Stmt, body_of
 from layoutproof.ir.visit import loops_of_stores, stores_in
 
 Instance = tuple[int, ...]

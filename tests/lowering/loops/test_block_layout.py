@@ -20,8 +20,8 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 HEAD = "# from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'

@@ -11,7 +11,7 @@ from layoutproof.lowering.loops.reorder import Reorder
 from layoutproof.lowering.loops.sequential import SequentialBufferAccess
 from layoutproof.lowering.loops.split import Split
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 BLOCKS = """def main(A: T.Buffer((16,), "float32"), F: T.Buffer((3,), "float32"), B: T.Buffer((15,), "float32")):
     T.func_attr({"tirx.noalias": True})

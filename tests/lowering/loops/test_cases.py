@@ -13,7 +13,7 @@ from layoutproof.lowering.registry import LOWERING
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.step import prove_step
 from layoutproof.lowering.trace import passes_of, trace_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 # Whole numbers in floats stay exact in any order; these cases keep the order of every sum, and are compared bit for bit.
 ROWS = [{"n": n, "m": m} for n in (0, 1, 3, 4, 14) for m in (0, 1, 4, 5, 8)]

@@ -22,8 +22,8 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'
 HEAD = "# from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"

@@ -19,7 +19,7 @@ from layoutproof.lowering.loops.kinds import Parallel, Vectorize
 from layoutproof.lowering.loops.nest import loops_of_block
 from layoutproof.lowering.loops.unroll import Unroll
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'
 HEAD = "# from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"

@@ -23,8 +23,8 @@ from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.broken import broken_order
 from layoutproof.lowering.loops.merge import MergeAdjacentLoops
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 SIGNATURE = """def main(A: T.Buffer((20,), "int32"), B: T.Buffer((20,), "int32"), C: T.Buffer((20,), "int32")):
     T.func_attr({"tirx.noalias": True})

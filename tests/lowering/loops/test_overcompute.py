@@ -21,7 +21,7 @@ from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
 from layoutproof.lowering.loops.sites import guard_sites
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 MANY = """def main(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32"), C: T.Buffer((16,), "int32")):
     for i in range(4):

@@ -14,7 +14,7 @@ from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.loops.partition import Partition
 from layoutproof.lowering.loops.stream import STREAM, Stream, is_streamed
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 COPY = """def main(A: T.Buffer((5, 9), "float32"), B: T.Buffer((5, 9), "float32")):
     T.func_attr({"tirx.noalias": True})

@@ -26,8 +26,8 @@ from layoutproof.lowering.padding.elements import Elements
 from layoutproof.lowering.padding.places import places_of
 from layoutproof.lowering.proving import check_step
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, worst
 
 QUARTERS = (
     '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], '

@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from layoutproof.ir.interp import run
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.story import program_text
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, worst
 
 Floats = NDArray[np.float32]
 

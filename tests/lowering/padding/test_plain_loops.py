@@ -8,7 +8,7 @@ from tests.lowering.small_operators import assert_same_results
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import Schedule
 from layoutproof.lowering.story import program_text
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 ROW_SUM = """@T.prim_func(s_tir=True)
 def row_summation(A: T.Buffer((16, 14), "float32"), B: T.Buffer((16,), "float32")):

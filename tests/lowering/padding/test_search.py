@@ -16,7 +16,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.padding.report import PadValueReport
 from layoutproof.lowering.padding.values import candidate_values
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 ROWS = "lambda i, j: [i, j//4, j%4]"
 

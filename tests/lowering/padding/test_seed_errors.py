@@ -7,10 +7,10 @@ from itertools import product
 import pytest
 from tests.proof.litmus import ROWS, litmus
 
-from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.values.licences import IEEE
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.verdict.verdict import Status, worst
 
 MAP = "lambda i: [(i + 2)//8, (i + 2)%8]"
 # The guards of the first and of the last row of eight, as they are, and as the document simplifies them "for readability".

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, Verdict, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 RECORD = (
     '"layoutproof.layout": {"B_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], '

@@ -14,12 +14,12 @@ from tests.shares import one_in
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Var
 from layoutproof.ir.layout_record import Cell, padding_cells
-from layoutproof.ir.map_text import parse_condition, parse_index_map
+from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.story import program_text
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 Index = tuple[int, ...]
 NAMES = ("i", "j", "k", "l")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import load_module, loads_module
@@ -13,7 +13,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.comparing.interface import aligned
 from layoutproof.lowering.pairing.question import Found, Question
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.verdict.verdict import Status, worst
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "pairing"
 

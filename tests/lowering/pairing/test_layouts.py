@@ -13,14 +13,14 @@ from tests.shares import one_in
 
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_record import layout_records
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
-from layoutproof.ir.rewrite_text import parse_litmus
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.comparing.compare import compare
 from layoutproof.lowering.pairing.layouts import find_witnesses, index_names
 from layoutproof.lowering.pairing.question import Found, Question
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 ROOT = Path(__file__).resolve().parents[3]
 PAIRS = ROOT / "tests" / "data" / "pairs"

@@ -13,7 +13,7 @@ from layoutproof.ir.expr import equal
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.pairing.question import NoWitness
 from layoutproof.lowering.pairing.search import find_witness, search_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 A_TO_B = 'A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")'
 A_TO_4 = 'A: T.Buffer((16,), "float32"), B: T.Buffer((4, 4), "float32")'

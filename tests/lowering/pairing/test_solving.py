@@ -9,14 +9,14 @@ from tests.lowering.pairing.questions import from_text
 
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.lowering.pairing.formulas import Guess, bounded, layout_of, simplified, with_ones, written_out
 from layoutproof.lowering.pairing.meetings import Meetings
 from layoutproof.lowering.pairing.question import Question
 from layoutproof.lowering.pairing.search import search_of
 from layoutproof.lowering.pairing.solving import Solving
-from layoutproof.verify.isl.pairing import Link, function_between
-from layoutproof.verify.isl.proposing_layouts import is_inside, span
+from layoutproof.verify.isl.instance_sets import Link, function_between
+from layoutproof.verify.isl.proposing import is_inside, span
 
 A_TO_B = 'A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")'
 SUM_BEFORE = """

@@ -21,12 +21,12 @@ from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certificate_of, is_storable, proof_key
 from layoutproof.lowering.proof_cache.verifying import Checked, Found, verify_entries
 from layoutproof.lowering.schedule import Schedule
+from layoutproof.verify.program.location import Place
 from layoutproof.verify.settings import Settings, settings, within
-from layoutproof.verify.smt import worker
+from layoutproof.verify.smt import solver as worker
 from layoutproof.verify.smt.engines import installed
-from layoutproof.verify.smt.worker import Worker
-from layoutproof.verify.spot import Place
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.smt.solver import Worker
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 class Kept(dict[str, dict[str, Any]]):
@@ -229,7 +229,7 @@ def refuted_entry() -> dict[str, Any]:
     head, middle, tail = text.rpartition(" + A[")
     assert middle
     value["rewrite"] = f"{head} - A[{tail}"
-    from layoutproof.verify.certificate.obligations import derive
+    from layoutproof.verify.certificate.certificate import derive
 
     derived = derive(value["rewrite"], "a test").obligations
     assert Status.REFUTED in {obligation.status for obligation in derived}

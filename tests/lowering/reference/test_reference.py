@@ -24,7 +24,7 @@ from layoutproof.lowering.reference.matmul import matmul
 from layoutproof.lowering.reference.rows import row_max, row_sum
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 Array = npt.NDArray[np.float32]
 

@@ -11,14 +11,13 @@ from tests.random.index_maps import draw_map
 from tests.shares import one_in, some
 
 from layoutproof import relayout
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.layout_strings import layout_map
-from layoutproof.ir.map_text import parse_index_map
-from layoutproof.ir.numpy_types import numpy_dtype
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.lowering.relayout.relayout import RelayoutKernel
-from layoutproof.verify.maps import check_map
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
 
 TILES = "lambda i, j: [i//16, j//16, i%16, j%16]"
 CASES: list[tuple[str, tuple[int, ...]]] = [

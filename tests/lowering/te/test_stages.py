@@ -16,7 +16,7 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.script.printer import print_func
 from layoutproof.lowering.illegal import IllegalTransform
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 SEP = te.AXIS_SEPARATOR
 

@@ -23,8 +23,8 @@ from tests.attack.judge import judge
 from tests.lowering.small_operators import NAMES, small
 from tests.lowering.traces.traces import Attempt, Tried, proposal, random_schedule, replayed
 
-from layoutproof.ir.rewrite_text import LitmusHeader, rewrite_text
-from layoutproof.verify.verdict import Status
+from layoutproof.ir.notations.rewrite_text import LitmusHeader, rewrite_text
+from layoutproof.verify.verdict.verdict import Status
 
 KEPT = 4
 """Gaps of one kind that are written."""

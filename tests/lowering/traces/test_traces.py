@@ -10,7 +10,7 @@ from tests.shares import one_in, some
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.registry import PASSES
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 SLICE, SHORT, BATCH = 30, 4, 5
 CAMPAIGN, CAMPAIGN_BATCH = 1_000, 10

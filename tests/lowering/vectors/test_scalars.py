@@ -20,8 +20,8 @@ from layoutproof.lowering.flatten import FlattenBuffer
 from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 SCALARS = VectorTypeRewrite("vulkan", scalarize=True)
 

@@ -13,8 +13,8 @@ from tests.shares import one_in, some
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.node import Node
+from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt
@@ -24,9 +24,9 @@ from layoutproof.lowering.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors import lanes
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.vacuity import CLAIM as RUNS
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import CLAIM as RUNS
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 # name -> a function's body over A, B [4, 8] float32 and n, and what it becomes.
 ACCEPTED = {

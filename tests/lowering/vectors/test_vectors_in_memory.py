@@ -10,8 +10,8 @@ from tests.lowering.small_operators import assert_same_results
 from tests.random.vector_loops import RandomLoops
 from tests.shares import one_in
 
+from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
@@ -25,9 +25,9 @@ from layoutproof.lowering.vectors.targets import TARGETS
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.vacuity import CLAIM as RUNS
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.faults.vacuity import CLAIM as RUNS
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status
 
 CAST, TYPE = RewriteRampAsPointerCast("opencl"), VectorTypeRewrite("opencl")
 COPY = "for i in range(4):\n    B[T.Ramp(i*4, 1, 4)] = A[T.Ramp(i*4, 1, 4)]"

@@ -9,11 +9,11 @@ from tests.tree import ROOT
 
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.evidence import Gathered, Several
-from layoutproof.verify.isl.agreement_evidence import note_agreement, note_contributions, note_function
-from layoutproof.verify.smt.claims import queries_of
+from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions, note_function
+from layoutproof.verify.program.evidence import Gathered, Several
 from layoutproof.verify.smt.engines import ask
-from layoutproof.verify.smt.session import Answer
+from layoutproof.verify.smt.smtlib import queries_of
+from layoutproof.verify.smt.solver import Answer
 
 CONTEXT = isl.Context()
 POINTS = "[n] -> { n0[i, j] : 0 <= i < n and 0 <= j < 8 }"

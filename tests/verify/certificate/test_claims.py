@@ -11,20 +11,17 @@ from tests.verify.programs import OPERATORS, program
 from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, Var, const, equal
 from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import ForKind
-from layoutproof.verify.certificate.layouts import Layout, layout_lemmas
-from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
-from layoutproof.verify.claim import Claim, ClaimKind
-from layoutproof.verify.evidence import Covered, Digits, Gathered, NoInstance, OneToOne, Setting, Unsaid, Unwritten
-from layoutproof.verify.facts import Facts
-from layoutproof.verify.instances import Dim, Guard, Scene
-from layoutproof.verify.isl.model import Model
-from layoutproof.verify.program import check_facts
-from layoutproof.verify.search import Cover
-from layoutproof.verify.smt.claims import Writer, legal, queries_of
+from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layout_lemmas
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.no_faults import check_facts
+from layoutproof.verify.isl.instance_search import Model
+from layoutproof.verify.program.evidence import Covered, Digits, Gathered, NoInstance, OneToOne, Setting, Unsaid, Unwritten
+from layoutproof.verify.program.instances import Dim, Guard, Scene
+from layoutproof.verify.program.questions import Cover, SmtQuery
 from layoutproof.verify.smt.engines import ask
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.smt.session import Answer, Query
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.smt.smtlib import Writer, legal, queries_of
+from layoutproof.verify.smt.solver import Answer, Query
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 i, j, k, n, m = (Var(name) for name in "ijknm")
 

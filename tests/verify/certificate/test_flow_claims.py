@@ -9,14 +9,14 @@ import islpy as isl
 import pytest
 from tests.verify.programs import facts
 
-from layoutproof.verify.evidence import Evidence, Gathered, Several
+from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
-from layoutproof.verify.isl.flow_evidence import evidence_of
-from layoutproof.verify.isl.last_write import LastWrite
-from layoutproof.verify.smt.claims import queries_of
+from layoutproof.verify.isl.isl_evidence import evidence_of
+from layoutproof.verify.isl.last_writer import LastWrite
+from layoutproof.verify.program.evidence import Evidence, Gathered, Several
 from layoutproof.verify.smt.engines import ask
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.statements import read_statements
+from layoutproof.verify.smt.smtlib import queries_of
+from layoutproof.verify.smt.solver import Answer
 
 HEADER = """
 from tvm.script import tirx as T

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from tests.verify.certificate.samples import certificate
 
-from layoutproof.verify.certificate.asked import Agreement, Asked
 from layoutproof.verify.certificate.lemmas import Lemma, LemmaFile
 from layoutproof.verify.certificate.reading import Kind, find_files, read_file
-from layoutproof.verify.certificate.recheck import Report, recheck
+from layoutproof.verify.certificate.recheck import Agreement, Asked, Report, recheck
 from layoutproof.verify.certificate.solvers import Task
+from layoutproof.verify.program.questions import SAT, SmtQuery
 from layoutproof.verify.smt.engines import Reply
-from layoutproof.verify.smt.query import SAT, SmtQuery
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.smt.solver import Answer
+from layoutproof.verify.verdict.verdict import Status
 
 ENGINES = {"z3": "1", "cvc5": "2"}
 LINEAR = SmtQuery("(set-logic QF_LIA)\n(assert false)\n(check-sat)\n", "QF_LIA")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from layoutproof.verify.certificate.solvers import Task, ask_engines
+from layoutproof.verify.program.questions import SmtQuery
 from layoutproof.verify.smt.engines import Reply
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.smt.session import Answer
+from layoutproof.verify.smt.solver import Answer
 
 FALSE = SmtQuery("(set-logic QF_LIA)\n(declare-fun x () Int)\n(assert (< x x))\n(check-sat)\n", "QF_LIA")
 TRUE = SmtQuery("(set-logic QF_LIA)\n(declare-fun x () Int)\n(assert (<= x x))\n(check-sat)\n", "QF_LIA")

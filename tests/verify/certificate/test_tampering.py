@@ -23,13 +23,12 @@ from tests.verify.certificate.samples import certificate
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.certificate.certificate import Certificate
-from layoutproof.verify.certificate.obligations import query_dict, query_id
+from layoutproof.verify.certificate.certificate import Certificate, query_dict, query_id
 from layoutproof.verify.certificate.reading import Kind, read_file
-from layoutproof.verify.certificate.sealing import Document, chained, sealed, to_bytes
+from layoutproof.verify.certificate.sealed_files import Document, chained, sealed, to_bytes
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.program.questions import SmtQuery
+from layoutproof.verify.verdict.verdict import Status
 
 SCHEMA = json.loads((ROOT / "proofs" / "certificate.schema.json").read_text())
 
@@ -270,7 +269,7 @@ def test_killed_while_saving(tmp_path: Path) -> None:
     certificate().save(path)
     before = path.read_bytes()
     script = (
-        "from pathlib import Path\nfrom layoutproof.verify.certificate.files import write_whole\n"
+        "from pathlib import Path\nfrom layoutproof.verify.certificate.sealed_files import write_whole\n"
         f"data = Path({str(path)!r}).read_bytes() * 50\nprint('ready', flush=True)\nwhile True: write_whole(Path({str(path)!r}), data)\n"
     )
     for wait in (0.0, 0.01, 0.03):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.apart import ASKED
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.lockstep.memories import ASKED
+from layoutproof.verify.verdict.verdict import Status, worst
 
 
 def program(attrs: str, loops: str, index: str, value: str = "A[{0}] + T.float32(1)") -> str:

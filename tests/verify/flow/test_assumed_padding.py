@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_rewrite
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 TEXT = """\
 # theta: 0 -> 0

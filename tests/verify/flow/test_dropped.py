@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.values.licences import ALL, Licence, Licences
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences
+from layoutproof.verify.verdict.verdict import Status
 
 IEEE: Licences = frozenset()
 FINITE: Licences = frozenset({Licence.NNAN, Licence.NINF})

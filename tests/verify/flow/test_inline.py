@@ -18,18 +18,18 @@ from tests.verify.test_dataflow import modelled, random_function, sizes
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.interp.memory import same_value
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.flow.agree import representatives
-from layoutproof.verify.flow.inline import Form, Looking, unfolded
+from layoutproof.verify.flow.sources import representatives
+from layoutproof.verify.flow.statement_reader import NotModelled, Statement
+from layoutproof.verify.flow.stored_values import Form, Looking, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.pairing import no_points
+from layoutproof.verify.isl.instance_sets import no_points
 from layoutproof.verify.isl.space import BudgetExceeded
-from layoutproof.verify.statements import NotModelled, Statement
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.verdict.verdict import Status, worst
 
 
 def forms_of(flow: Dataflow, statement: Statement, *, updates: bool = True) -> list[Form]:

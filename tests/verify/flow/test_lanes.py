@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.shares import one_in
 
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.notations.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.rewrite_text import parse_rewrite, rewrite_text
 from layoutproof.ir.script.reader import loads
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, worst
 
 _HEAD = """@T.prim_func(s_tir=True)
 def main(A: T.Buffer((16, 4), "float32"), B: T.Buffer((16, 4), "float32")):

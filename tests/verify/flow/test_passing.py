@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, worst
 
 KEPT = """\
 # functions: main, main

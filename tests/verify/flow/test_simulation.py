@@ -7,12 +7,12 @@ from textwrap import dedent
 import pytest
 from tests.shares import one_in
 
-from layoutproof.ir.rewrite_text import parse_litmus
-from layoutproof.verify.facts import Facts
+from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.values.licences import ALL, IEEE, Licences
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status, Verdict
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licences
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.verdict.verdict import Status, Verdict
 
 
 def simulated(header: str, before: str, after: str, params: str, allowed: Licences = ALL) -> tuple[Verdict, ...]:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from textwrap import dedent, indent
 
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import buffers_in, stores_in
-from layoutproof.verify.facts import Facts
+from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.verdict.verdict import Status
 
 PROVER = ValueProver()
 SPLIT = "lambda i: [i//4, i%4]"

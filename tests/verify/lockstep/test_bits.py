@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from layoutproof.ir.rewrite_text import parse_rewrite
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.verdict.verdict import Status, worst
 
 TEXT = """
 # from tvm.script import tirx as T

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.shares import one_in
 
-from layoutproof.ir.map_text import parse_index_map
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.checker import prove_rewrite
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.verdict import Status, worst
+from layoutproof.verify.replay.refute import check_rewrite
+from layoutproof.verify.verdict.verdict import Status, worst
 
 
 def program(loops: str, indices: str) -> str:

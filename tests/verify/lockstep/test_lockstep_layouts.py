@@ -7,8 +7,8 @@ from tests.clauses import without
 from tests.verify.lockstep.rewrites import SPLIT, accepted, buffer, function, lockstep, record, refused
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.verify.clauses import Clause
 from layoutproof.verify.lockstep.prove import Lockstep
+from layoutproof.verify.verdict.verdict import Clause
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ZERO = '"T.float32(0.0)"'

@@ -19,10 +19,10 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering.layout import TransformLayout
 from layoutproof.lowering.registry import LOWERING
-from layoutproof.verify.facts import Facts
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep
-from layoutproof.verify.program import check_facts
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 
 def walked(rewrite: Rewrite) -> Lockstep:

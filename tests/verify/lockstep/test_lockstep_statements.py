@@ -6,7 +6,7 @@ import pytest
 from tests.clauses import without
 from tests.verify.lockstep.rewrites import accepted, buffer, function, lockstep, refused
 
-from layoutproof.verify.clauses import Clause
+from layoutproof.verify.verdict.verdict import Clause
 
 AB = f"{buffer('A', '14')}, {buffer('B', '14')}"
 ABI = f"{buffer('A', '14', 'int32')}, {buffer('B', '14', 'int32')}"

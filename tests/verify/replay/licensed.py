@@ -17,7 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.visit import map_children, stores_in, walk
-from layoutproof.verify.values.licences import ALL, Licence, Licences
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 
 NNAN, NINF, NSZ, REASSOC = Licence.NNAN, Licence.NINF, Licence.NSZ, Licence.REASSOC
 

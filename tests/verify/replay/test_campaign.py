@@ -14,8 +14,8 @@ from layoutproof.ir.buffer import Buffer, BufferRegion
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Assume
-from layoutproof.ir.map_text import parse_index_map
 from layoutproof.ir.node import Node
+from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, IfThenElse, Seq, Stmt, seq
@@ -25,7 +25,7 @@ from layoutproof.lowering.find import all_buffers
 from layoutproof.lowering.layout import relay
 from layoutproof.lowering.loops.split import Split
 from layoutproof.lowering.registry import LOWERING
-from layoutproof.verify.replay.search import Budget, find_counterexample
+from layoutproof.verify.replay.refute import Budget, find_counterexample
 
 QUICK = Budget(instances=400_000, runs=25)
 

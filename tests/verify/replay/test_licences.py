@@ -16,8 +16,8 @@ from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.verify.replay.search import Budget, find_counterexample, replays
-from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences
+from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences
 
 NNAN, NINF, NSZ, REASSOC = (frozenset({licence}) for licence in Licence)
 QUICK = Budget(instances=300_000, runs=40, minimising_runs=40)

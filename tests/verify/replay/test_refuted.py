@@ -10,8 +10,8 @@ from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.replay.counterexample import Counterexample
-from layoutproof.verify.replay.search import Budget, find_counterexample, replays
-from layoutproof.verify.values.licences import ALL, Licence, Licences
+from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
+from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 
 SPLIT = "lambda i, j: [i, j//4, j%4]"
 GUARDED = """

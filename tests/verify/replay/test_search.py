@@ -13,10 +13,10 @@ from tests.verify.replay.rewrites import func, pair, relaid
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var
 from layoutproof.ir.index_map import IndexMap
-from layoutproof.ir.map_text import parse_condition
+from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.rewrite import CellMap, Rewrite, Witness
-from layoutproof.verify.replay.search import Budget, find_counterexample, replays
-from layoutproof.verify.values.licences import ALL, Licence
+from layoutproof.verify.replay.refute import Budget, find_counterexample, replays
+from layoutproof.verify.values.fast_math import ALL, Licence
 
 
 def two(parameters: str, before: str, after: str) -> Rewrite:

@@ -12,22 +12,20 @@ from tests.verify.replay.rewrites import func, pair, relaid
 
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run_slice, slice_inputs
+from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.rewrite_text import parse_rewrite
 from layoutproof.ir.visit import loops_of_stores
-from layoutproof.verify.facts import Facts
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.hints import Suspect
 from layoutproof.verify.flow.simulate import simulate
-from layoutproof.verify.replay.checked import check_rewrite
-from layoutproof.verify.replay.choosing import Chooser
-from layoutproof.verify.replay.edges import edge_cells
+from layoutproof.verify.replay.chosen_cells import Chooser, edge_cells
 from layoutproof.verify.replay.magnitude import stays_finite
 from layoutproof.verify.replay.placement import place_parameters
-from layoutproof.verify.replay.search import find_counterexample, replays
-from layoutproof.verify.suspect import Suspect
-from layoutproof.verify.values.licences import ALL, IEEE
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.replay.refute import check_rewrite, find_counterexample, replays
+from layoutproof.verify.values.fast_math import ALL, IEEE
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.verdict.verdict import Status
 
 RELU = """# theta: 0 -> 0: lambda n, a, h, w, b: [n, h, w, 4*a + b] where 4*a + b < 30
 # cells: B_data -> B_data: lambda n, h, w, c: [n, c//4, h, w, c%4]

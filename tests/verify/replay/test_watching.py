@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from tests.verify.replay.rewrites import func
 
-from layoutproof.ir.dtype import DType
+from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.interp import Fault, FaultKind, run, same_values
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.interp.memory import DEFINED
-from layoutproof.ir.numpy_types import numpy_dtype
 from layoutproof.ir.semantics import float_format, max_finite, round_float
-from layoutproof.verify.replay.reading import Tracker
+from layoutproof.verify.replay.strictness import Tracker
 from layoutproof.verify.replay.watching import exposed, watched
-from layoutproof.verify.values.licences import ALL, Licence
+from layoutproof.verify.values.fast_math import ALL, Licence
 
 COUNT = 4_000
 KINDS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}

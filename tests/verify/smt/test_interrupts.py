@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from layoutproof.verify.smt.interrupts import outside_finalisers
+from layoutproof.verify.smt.solver import outside_finalisers
 
 
 class Freed:

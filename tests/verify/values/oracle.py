@@ -28,13 +28,13 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
-from layoutproof.ir.interp.number import call_math
+from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.interp.walk_expr import binary_value
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.values.licences import Licence, Licences
-from layoutproof.verify.values.properties import (
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.question import (
     AtLeast,
     AtMost,
     Holds,
@@ -43,9 +43,9 @@ from layoutproof.verify.values.properties import (
     NotNan,
     NotNegativeZero,
     Property,
+    Question,
     condition_on,
 )
-from layoutproof.verify.values.question import Question
 
 Number = float | int
 Env = Mapping[str, Number]

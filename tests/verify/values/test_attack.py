@@ -16,15 +16,13 @@ from tests.verify.values.typed_claims import FLOATS, INTEGERS, Claims
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Var
 from layoutproof.ir.semantics import round_float
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.values.budget import ValueBudget
-from layoutproof.verify.values.licences import Licence, Licences
-from layoutproof.verify.values.properties import Identical
-from layoutproof.verify.values.question import Question
-from layoutproof.verify.values.search import search_licences
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.fast_math_search import search_licences
+from layoutproof.verify.values.question import Identical, Question, ValueAnswer
+from layoutproof.verify.values.solving import ValueBudget
 from layoutproof.verify.values.terms import Number, constant_value
 from layoutproof.verify.values.trials import pool_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 # What is attacked is what is answered; that a hard one stays open is no matter here.
 QUICK = ValueBudget(rlimit=200_000, polls=1_000, question=400_000)

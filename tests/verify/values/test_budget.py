@@ -8,16 +8,13 @@ import pytest
 
 from layoutproof.ir.dtype import FLOAT32, INT64
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.smt.worker import Worker, WorkerAnswer, shared_worker
-from layoutproof.verify.values import prove
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.values.budget import DEFAULT, QUICK, ValueBudget
-from layoutproof.verify.values.invariants import StoredValue
-from layoutproof.verify.values.licences import ALL
-from layoutproof.verify.values.properties import AtLeast, NotNan
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.smt.solver import Answer, Worker, WorkerAnswer, shared_worker
+from layoutproof.verify.values import prover as prove
+from layoutproof.verify.values.fast_math import ALL
+from layoutproof.verify.values.prover import StoredValue, ValueProver
+from layoutproof.verify.values.question import AtLeast, NotNan, ValueAnswer
+from layoutproof.verify.values.solving import DEFAULT, QUICK, ValueBudget
+from layoutproof.verify.verdict.verdict import Status
 
 F = FLOAT32
 x, y, z = (Var(name, F) for name in "xyz")
@@ -142,7 +139,7 @@ class Mute(Worker):
 def test_an_engine_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one check, its parts included; the next check tries again, and nothing of it is remembered."""
     mute = Mute()
-    monkeypatch.setattr("layoutproof.verify.smt.worker._shared", mute)
+    monkeypatch.setattr("layoutproof.verify.smt.solver._shared", mute)
     prover = ValueProver()
     check = prover.for_check(QUICK)
     answers: list[ValueAnswer] = [check.prove_same(*claim) for claim in (CLAIMS[3], CLAIMS[8], CLAIMS[3])]

@@ -10,17 +10,26 @@ import pytest
 from layoutproof.ir.dtype import BOOL, FLOAT16, FLOAT32, INT8, UINT8
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IntImm, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
+from layoutproof.verify.certificate.lawbook import FILES, Unexpected, ask_z3, lemma_file, rule_lemmas, without_each
 from layoutproof.verify.certificate.lemmas import LemmaFile
-from layoutproof.verify.lawbook import FILES, Unexpected, ask_z3, lemma_file, rule_lemmas, without_each
-from layoutproof.verify.smt.query import SmtQuery
-from layoutproof.verify.values.classes import ANY, INFINITE, NAN, NEG_ZERO, POS, POS_INF, POS_ZERO, ZERO
-from layoutproof.verify.values.knowledge import Knowledge
+from layoutproof.verify.program.questions import SmtQuery
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.knowledge import ANY, INFINITE, NAN, NEG_ZERO, POS, POS_INF, POS_ZERO, ZERO, Knowledge
+from layoutproof.verify.values.law_table import laws, match
 from layoutproof.verify.values.laws import satisfies_by_laws, simplified
-from layoutproof.verify.values.licences import ALL, IEEE, Licence
-from layoutproof.verify.values.patterns import laws, match
-from layoutproof.verify.values.properties import AtLeast, AtMost, Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, placeholder
-from layoutproof.verify.values.question import make_question
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.question import (
+    AtLeast,
+    AtMost,
+    Given,
+    Holds,
+    Identical,
+    NotInfinite,
+    NotNan,
+    NotNegativeZero,
+    make_question,
+    placeholder,
+)
+from layoutproof.verify.verdict.verdict import Status
 
 FOLDER = Path(__file__).parents[3] / "proofs" / "laws"
 F = FLOAT32

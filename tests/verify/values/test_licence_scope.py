@@ -9,9 +9,9 @@ import pytest
 from layoutproof.ir.dtype import BOOL, FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
-from layoutproof.verify.values.licences import ALL, Licence
-from layoutproof.verify.values.properties import Given, Identical
-from layoutproof.verify.values.prove import prove_same
+from layoutproof.verify.values.fast_math import ALL, Licence
+from layoutproof.verify.values.prover import prove_same
+from layoutproof.verify.values.question import Given, Identical
 
 F = FLOAT32
 c = Var("c", BOOL)

@@ -29,20 +29,17 @@ from layoutproof.ir.expr import (
     Select,
     Var,
 )
-from layoutproof.ir.interp.number import call_math
+from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, Limit, LimitKind, Undef
 from layoutproof.ir.semantics import float_format, round_float
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.lemmas import value_of
+from layoutproof.verify.certificate.lemmas import value_of
 from layoutproof.verify.smt.encode_values import INTERPRETED
-from layoutproof.verify.values import classes
-from layoutproof.verify.values.axioms import POINTS, known_value
-from layoutproof.verify.values.classes import KINDS, kind_of, kinds_after, tabled_operations
-from layoutproof.verify.values.functions import exact_function
-from layoutproof.verify.values.kind_claims import OPERATIONS
-from layoutproof.verify.values.make_tables import tables
-from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of
-from layoutproof.verify.values.rounding import round_array, round_to_format
+from layoutproof.verify.values import knowledge as classes
+from layoutproof.verify.values.kind_tables import OPERATIONS, tables
+from layoutproof.verify.values.knowledge import KINDS, kind_of, kinds_after, tabled_operations
+from layoutproof.verify.values.law_table import POINTS, known_value
+from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function, round_array, round_to_format
 from layoutproof.verify.values.trials import every_value, pool_of
 
 COUNT = 120

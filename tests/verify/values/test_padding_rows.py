@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from layoutproof.verify.values.budget import DEFAULT, ValueBudget
-from layoutproof.verify.values.licences import names_of
+from layoutproof.verify.values.fast_math import names_of
+from layoutproof.verify.values.fast_math_search import search_licences
 from layoutproof.verify.values.padding_rows import FLOATS, INTEGERS, Row, rows
-from layoutproof.verify.values.search import search_licences
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.solving import DEFAULT, ValueBudget
+from layoutproof.verify.verdict.verdict import Status
 
 ROWS = list(rows())
 

@@ -26,22 +26,11 @@ from layoutproof.ir.expr import (
     equal,
 )
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, Undef
-from layoutproof.verify.values.budget import DEFAULT
-from layoutproof.verify.values.invariants import StoredValue, candidates, prove_invariant
-from layoutproof.verify.values.licences import ALL, IEEE, Licence, Licences, names_of, smallest_first
-from layoutproof.verify.values.properties import (
-    AtLeast,
-    AtMost,
-    Given,
-    Holds,
-    Identical,
-    NotInfinite,
-    NotNan,
-    NotNegativeZero,
-    placeholder,
-)
-from layoutproof.verify.values.prove import ValueProver, prove_no_op, prove_same
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
+from layoutproof.verify.values.prover import StoredValue, ValueProver, candidates, prove_invariant, prove_no_op, prove_same
+from layoutproof.verify.values.question import AtLeast, AtMost, Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, placeholder
+from layoutproof.verify.values.solving import DEFAULT
+from layoutproof.verify.verdict.verdict import Status
 
 F = FLOAT32
 acc, a, v, w, x, y, z = (Var(name, F) for name in ("acc", "a", "v", "w", "x", "y", "z"))

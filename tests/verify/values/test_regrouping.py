@@ -17,13 +17,13 @@ from tests.verify.values.oracle import Number, alike, behaviours, has, identical
 from layoutproof.ir.dtype import FLOAT16, FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, Select, Var
 from layoutproof.ir.intrinsics import Call
-from layoutproof.verify.values.budget import ValueBudget
-from layoutproof.verify.values.canonical import chain_of, comparable, ordered, regrouped, regroups
-from layoutproof.verify.values.licences import ALL, Licence
-from layoutproof.verify.values.properties import Given, Identical
-from layoutproof.verify.values.prove import prove_same
+from layoutproof.verify.values.fast_math import ALL, Licence
+from layoutproof.verify.values.prover import prove_same
+from layoutproof.verify.values.question import Given, Identical
+from layoutproof.verify.values.solving import ValueBudget
+from layoutproof.verify.values.terms import chain_of, comparable, ordered, regrouped, regroups
 from layoutproof.verify.values.trials import pool_of
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 QUICK = ValueBudget(rlimit=200_000, polls=1_000, question=400_000)
 x, y, z = NAMES

@@ -6,12 +6,12 @@ import pytest
 
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, Select, Var, equal
-from layoutproof.verify.values.budget import ValueBudget
-from layoutproof.verify.values.licences import ALL, IEEE, Licence
-from layoutproof.verify.values.prove import prove_same
+from layoutproof.verify.values.common_parts import without_shared_parts
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import make_question
-from layoutproof.verify.values.shared import without_shared_parts
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.solving import ValueBudget
+from layoutproof.verify.verdict.verdict import Status
 
 F = FLOAT32
 LITTLE = ValueBudget(rlimit=150_000, polls=600)

@@ -7,11 +7,11 @@ import pytest
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var, const
 from layoutproof.ir.intrinsics import Call
-from layoutproof.verify.values.budget import ValueBudget
-from layoutproof.verify.values.licences import ALL, IEEE, Licence
-from layoutproof.verify.values.properties import AtLeast, Given, NotNegativeZero
-from layoutproof.verify.values.prove import prove_same
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence
+from layoutproof.verify.values.prover import prove_same
+from layoutproof.verify.values.question import AtLeast, Given, NotNegativeZero
+from layoutproof.verify.values.solving import ValueBudget
+from layoutproof.verify.verdict.verdict import Status
 
 F = FLOAT32
 NSZ = frozenset({Licence.NSZ})

@@ -12,17 +12,14 @@ import pytest
 
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import FloatImm, Var
-from layoutproof.verify.smt.session import Answer
-from layoutproof.verify.smt.worker import COMMAND, Worker, WorkerAnswer, shared_worker
-from layoutproof.verify.values import prove
-from layoutproof.verify.values.answer import ValueAnswer
-from layoutproof.verify.values.budget import ValueBudget
-from layoutproof.verify.values.licences import IEEE, Licences
-from layoutproof.verify.values.prove import ValueProver
-from layoutproof.verify.values.question import Question, make_question
-from layoutproof.verify.values.search import Search, search_with
-from layoutproof.verify.values.solving import Solving
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.smt.solver import COMMAND, Answer, Worker, WorkerAnswer, shared_worker
+from layoutproof.verify.values import prover as prove
+from layoutproof.verify.values.fast_math import IEEE, Licences
+from layoutproof.verify.values.fast_math_search import Search, search_with
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.question import Question, ValueAnswer, make_question
+from layoutproof.verify.values.solving import Solving, ValueBudget
+from layoutproof.verify.verdict.verdict import Status
 
 UNSAT = "(set-logic QF_BV)\n(declare-const v_x (_ BitVec 8))\n(assert (not (= (bvadd v_x #x00) v_x)))\n(check-sat)\n"
 SAT = "(set-logic QF_BV)\n(declare-const v_x (_ BitVec 8))\n(assert (= (bvadd v_x #x01) #x00))\n(check-sat)\n"
@@ -86,7 +83,7 @@ def test_a_solver_that_is_not_installed() -> None:
 )
 def test_misbehaviour_gives_unknown_in_bounded_time(tmp_path: Path, body: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that hangs, dies, or says something else is killed; the answer is unknown, with the reason `wall`."""
-    monkeypatch.setattr("layoutproof.verify.smt.worker.START_SECONDS", 0.5)
+    monkeypatch.setattr("layoutproof.verify.smt.solver.START_SECONDS", 0.5)
     worker = Worker(double(tmp_path, body))
     start = time.monotonic()
     said = ask(worker, seconds=0.5)
@@ -159,7 +156,7 @@ def test_a_forked_child_starts_its_own() -> None:
 
 def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof that needs a solver is unknown while it hangs, and is found once it answers."""
-    monkeypatch.setattr("layoutproof.verify.smt.worker.START_SECONDS", 0.2)
+    monkeypatch.setattr("layoutproof.verify.smt.solver.START_SECONDS", 0.2)
     x = Var("x", FLOAT32)
     question = make_question(x * FloatImm(2.0, FLOAT32), x + x)
     solving = Solving(ValueBudget(seconds=0.3), Worker(double(tmp_path, "time.sleep(60)")))

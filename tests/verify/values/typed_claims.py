@@ -27,9 +27,19 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.semantics import max_finite, round_float
 from layoutproof.ir.visit import map_children
-from layoutproof.verify.values.licences import Licence, Licences
-from layoutproof.verify.values.properties import AtLeast, AtMost, Given, Identical, NotInfinite, NotNan, NotNegativeZero, Property
-from layoutproof.verify.values.question import Question, make_question
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.values.question import (
+    AtLeast,
+    AtMost,
+    Given,
+    Identical,
+    NotInfinite,
+    NotNan,
+    NotNegativeZero,
+    Property,
+    Question,
+    make_question,
+)
 
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGERS = (INT8, UINT8, INT32)

@@ -10,7 +10,7 @@ from tests.lowering.codegen.programs import FLOATS
 from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.interp.number import LIBRARY
+from layoutproof.ir.interp.runtime import LIBRARY
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.runtime.kernel import Kernel

@@ -12,9 +12,9 @@ from tests.lowering.small_operators import inputs_of, small
 from tests.shares import chosen, one_in
 
 from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays
-from layoutproof.ir.distance import ulps_apart
+from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 SIZES: Mapping[str, list[dict[str, int]]] = {
     "sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)],

@@ -21,7 +21,7 @@ from layoutproof.lowering.runtime.opencl.build import build_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
 from layoutproof.lowering.runtime.opencl.load import OpenCLKernel
 from layoutproof.lowering.schedule import Schedule
-from layoutproof.verify.verdict import Status
+from layoutproof.verify.verdict.verdict import Status
 
 TYPES = ("float32", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 

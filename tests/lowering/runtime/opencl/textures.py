@@ -11,9 +11,9 @@ from tests.end_to_end.operators import block_of
 from tests.lowering.codegen.programs import Array
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.distance import ulps_apart
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.interp import run
+from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import rewrite_bottom_up

@@ -1,0 +1,1 @@
+"""Texts for layouts, index maps, records of layouts, and rewrites."""

@@ -1,0 +1,42 @@
+"""Index maps, shapes and conditions as people write them: on a command line, in a trace, in a report.
+
+Maps and single integers stand in programs too (`script/index_maps.py`); shapes and conditions only here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+
+from layoutproof.ir.diagnostic import Source
+from layoutproof.ir.expr import Expr, IntImm, Var
+from layoutproof.ir.script import codes
+from layoutproof.ir.script.index_maps import IntegerReader, PlainNames, by_name, parse_index_map, parse_integer
+from layoutproof.ir.script.parsing import limited_depth, parse_expression
+
+__all__ = ["parse_condition", "parse_index_map", "parse_integer", "parse_shape"]
+
+
+def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
+    """The extents of `16,64,n` or `(4*n, m)`; every name is a new variable. Raises LayoutproofError, also for constants below 1."""
+    tree, source = parse_expression(Source(name, text), "a shape such as 16,64,n")
+    nodes = list(tree.elts) if isinstance(tree, ast.Tuple | ast.List) else [tree]
+    reader = IntegerReader(source, PlainNames({}, open_ended=True), "a shape")
+    extents: list[Expr] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            raise source.fail(codes.UNSUPPORTED, "a starred extent", node)
+        with limited_depth(source):
+            extent = reader.integer(node, "an extent")
+        if isinstance(extent, IntImm) and extent.value < 1:
+            raise source.fail(codes.EXTENT, f"an extent must be at least 1, this is {extent.value}", node)
+        extents.append(extent)
+    return tuple(extents)
+
+
+def parse_condition(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True) -> Expr:
+    """A truth value over the given variables: `n >= 1 and 0 <= i < n`; `folded` as in `parse_index_map`. Raises LayoutproofError."""
+    known = by_name(variables)
+    tree, source = parse_expression(Source(name, text), "a condition such as n >= 1")
+    with limited_depth(source):
+        return IntegerReader(source, PlainNames(known), "a condition", folded).condition(tree)

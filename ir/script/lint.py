@@ -1,0 +1,237 @@
+"""Warnings about programs that mean something else than is usually wanted: a block's init that does not run or runs
+late, and forms where TVM 0.27 computes something else (the table in `docs/reference/programs.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.diagnostic import Diagnostic, Severity
+from layoutproof.ir.dtype import BFLOAT16
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    FloatImm,
+    IntImm,
+    Logical,
+    LogicalOp,
+    Not,
+    Var,
+    const,
+    equal,
+)
+from layoutproof.ir.intrinsics import Call, Limit
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script import codes
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.stmt import Block, For, IterKind
+from layoutproof.ir.visit import children, free_variables, loads_in, substitute, walk
+
+_GUARD_HELP = "put the condition around the update in the block's body, and the init runs all the same"
+_LATE_HELP = "let the binding begin at the start of its domain, or initialise in loops of their own"
+
+
+def check_init(f: PrimFunc) -> tuple[Diagnostic, ...]:
+    """One diagnostic for each block whose init may not run, or not first: a warning for guards (at the first condition that may fail),
+    empty reductions and bindings that begin elsewhere; a note for reductions of symbolic extent, which may be empty."""
+    loops = {node.var: node for node in walk(f.body) if isinstance(node, For)}
+    blocks = (node for node in walk(f.body) if isinstance(node, Block))
+    return tuple(d for block in blocks if block.init is not None for d in _check(block, loops))
+
+
+def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
+    reduced = [v for v in block.iter_vars if v.kind is IterKind.REDUCE]
+    over = {u for v in reduced for u in free_variables(v.binding)}
+    kept = {u for v in block.iter_vars if v.kind is not IterKind.REDUCE for u in free_variables(v.binding)}
+    starts: dict[Var, Expr] = {u: loops[u].start for u in over - kept if u in loops}
+    for v in reduced:
+        name, extent = v.var.name, v.domain.extent
+        if isinstance(extent, IntImm) and extent.value <= 0:
+            message = f"the reduction over {name} is empty: block {block.name} never initialises its result"
+            yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.WARNING)
+            continue
+        if not isinstance(extent, IntImm):
+            message = f"where the reduction over {name} is empty, block {block.name} does not initialise its result"
+            yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.NOTE)
+        first = substitute(v.binding, starts)
+        if first != v.domain.start and not _holds(equal(first, v.domain.start)):
+            message = f"{name} may not begin at the start of its domain: the init of block {block.name} may come after other steps"
+            yield Diagnostic(codes.INIT_GUARDED, message, v.span, Severity.WARNING, help=_LATE_HELP)
+    bindings: dict[Var, Expr] = {v.var: v.binding for v in block.iter_vars}
+    for term in _conjuncts(block.where):
+        bound = substitute(term, bindings)
+        if set(free_variables(bound)) & over and not _holds(substitute(bound, starts)):
+            message = f"the guard of block {block.name} may exclude its first reduction step, and then its result is not initialised"
+            yield Diagnostic(
+                codes.INIT_GUARDED, message, term.span if term.span is not None else block.span, Severity.WARNING, help=_GUARD_HELP
+            )
+            return
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
+        yield from _conjuncts(condition.lhs)
+        yield from _conjuncts(condition.rhs)
+    else:
+        yield condition
+
+
+def _holds(condition: Expr) -> bool:
+    """Whether a condition without variables is true; one with variables or loads may be false."""
+    if free_variables(condition) or any(True for _ in loads_in(condition)):
+        return False
+    from layoutproof.ir.evaluate import evaluate  # it loads numpy, which reading a program seldom needs
+
+    try:
+        return bool(evaluate(condition, {}))
+    except Trap:
+        return False
+
+
+_SUMS = (BinaryOp.ADD, BinaryOp.SUB)
+_EXACT = (BinaryOp.MIN, BinaryOp.MAX)
+
+
+def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
+    """One diagnostic for each kind of difference, at the first place that has it: warnings, and notes of what only TVM's code for LLVM
+    does otherwise.
+    """
+    nodes = list(walk(f.body))
+    expressions = [node for node in nodes if isinstance(node, Expr)]
+    found = (*(check(expressions) for check in _CHECKS), _loops([node for node in nodes if isinstance(node, For)]))
+    return tuple(each for each in found if each is not None)
+
+
+def _warning(e: Expr | For, message: str, help: str | None = None, severity: Severity = Severity.WARNING) -> Diagnostic:
+    return Diagnostic(codes.UPSTREAM_DIFFERS, message, e.span, severity, help=help)
+
+
+def _narrow_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A value that is rounded to bfloat16 and computed with again."""
+    for e in expressions:
+        wide = isinstance(e, Cast) and e.dtype.is_float and e.value.dtype.element == BFLOAT16
+        if not wide and e.dtype.element != BFLOAT16:
+            continue
+        parts = (part for part in children(e) if isinstance(part, Expr) and part.dtype.element == BFLOAT16)
+        if (wide or _rounds(e)) and any(map(_rounds, parts)):
+            return _warning(e, "every operation on bfloat16 rounds; TVM computes in float32, and rounds what is stored")
+    return None
+
+
+def _rounds(e: Expr) -> bool:
+    """Whether a bfloat16 is the result of a rounding."""
+    return isinstance(e, Call | Cast) or (isinstance(e, Binary) and e.op not in _EXACT)
+
+
+def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """Floats that TVM simplifies as if they were exact."""
+    for e in expressions:
+        if isinstance(e, Compare) and e.lhs.dtype.is_float and e.lhs == e.rhs:
+            return _warning(e, "a float compared with itself differs where it is NaN; TVM assumes that no float is NaN")
+        if not isinstance(e, Binary) or not e.dtype.is_float:
+            continue
+        if e.op in _SUMS:
+            terms = list(_terms(e, True))
+            if any((term, not positive) in terms for term, positive in terms if not isinstance(term, FloatImm)):
+                return _warning(e, "a term with both signs is added and taken away, with roundings between; TVM leaves both out")
+        if e.op is BinaryOp.MUL and any(isinstance(side, FloatImm) and side.value == 0 for side in (e.lhs, e.rhs)):
+            return _warning(e, "a product with zero may be NaN or a zero of either sign; TVM takes it for 0")
+    return None
+
+
+def _ordered(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A comparison of floats that is True where one of them is NaN."""
+    for e in expressions:
+        if isinstance(e, Compare) and e.op is CompareOp.NE and e.lhs.dtype.is_float and e.lhs != e.rhs:
+            return _warning(e, "`!=` is True where a side is NaN; TVM's code for LLVM has False there", severity=Severity.NOTE)
+        if isinstance(e, Not) and any(part.lhs.dtype.is_float and part.op is not CompareOp.NE for part in _compared(e.operand)):
+            return _warning(e, "True where a side is NaN; TVM turns the comparison around, and has False there", severity=Severity.NOTE)
+    return None
+
+
+def _compared(e: Expr) -> Iterator[Compare]:
+    """The comparisons that a condition is made of."""
+    match e:
+        case Compare():
+            yield e
+        case Logical():
+            yield from _compared(e.lhs)
+            yield from _compared(e.rhs)
+        case Not():
+            yield from _compared(e.operand)
+        case _:
+            pass
+
+
+def _terms(e: Expr, positive: bool) -> Iterator[tuple[Expr, bool]]:
+    """The terms of a sum, with their signs."""
+    if isinstance(e, Binary) and e.op in _SUMS:
+        yield from _terms(e.lhs, positive)
+        yield from _terms(e.rhs, positive == (e.op is BinaryOp.ADD))
+    else:
+        yield e, positive
+
+
+def _loops(loops: Sequence[For]) -> Diagnostic | None:
+    """A loop that begins elsewhere than at 0, with an end or a start over a loop around it that does so too."""
+    for outer in loops:
+        if outer.start == const(0, outer.start.dtype):
+            continue
+        for inner in walk(outer.body):
+            if not isinstance(inner, For) or inner.start == const(0, inner.start.dtype):
+                continue
+            if outer.var in free_variables(inner.start) or outer.var in free_variables(inner.extent):
+                names = f"{inner.var.name} is over {outer.var.name}"
+                message = f"the range of {names}, and neither begins at 0; TVM takes it to begin at 0 there"
+                return _warning(inner, message, "begin one of the loops at 0")
+    return None
+
+
+def _truth_of_constant(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A constant between -1 and 1 that becomes a truth value."""
+    for e in expressions:
+        if isinstance(e, Cast) and e.dtype.is_bool and isinstance(e.value, FloatImm) and 0 < abs(e.value.value) < 1:
+            return _warning(e, f"{e.value.value} is not zero, so this is True; TVM makes it an integer first, and has False")
+    return None
+
+
+def _limit_of_bfloat16(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """The largest finite bfloat16, which TVM has not."""
+    for e in expressions:
+        if isinstance(e, Limit) and e.dtype.element == BFLOAT16 and e.kind.value != "infinity":
+            return _warning(e, f"T.{e.kind.value} of bfloat16 is finite; in TVM it becomes an infinity where it is stored")
+    return None
+
+
+def _behind_a_guard(expressions: Sequence[Expr]) -> Diagnostic | None:
+    """A load on the right of `and` or `or` at an index that is not constant: TVM reads it whatever the left side says."""
+    for e in expressions:
+        if not isinstance(e, Logical):
+            continue
+        for load in loads_in(e.rhs):
+            if not all(isinstance(index, IntImm) for index in load.indices) and not _is_loaded(load, e.lhs):
+                message = f"{load.buffer.name} is read where the left side leaves the answer open; TVM's code for LLVM reads it always"
+                help = "a branch inside a branch, or T.if_then_else, is lazy everywhere"
+                return _warning(load, message, help, Severity.NOTE)
+    return None
+
+
+def _is_loaded(load: BufferLoad, left: Node) -> bool:
+    """Whether the left side has the same load, which is then read in any case."""
+    return load in loads_in(left)
+
+
+_CHECKS: Sequence[Callable[[Sequence[Expr]], Diagnostic | None]] = (
+    _narrow_floats,
+    _folded_floats,
+    _ordered,
+    _truth_of_constant,
+    _limit_of_bfloat16,
+    _behind_a_guard,
+)

@@ -1,0 +1,1 @@
+"""Index arithmetic as polynomials over atoms, mixed-radix digits, and exact enumeration."""

@@ -1,0 +1,237 @@
+"""Files that are written whole or not at all, and documents that show when they were changed: every part has a SHA-256
+over itself and the part before it, the whole one over all. A hash shows that a file was not altered, not that it is
+true.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TextIO
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.verify.verdict import codes
+
+Content = bytes | Callable[[IO[bytes]], object]
+"""What a file is to hold, or what writes it into a file: nothing large needs to be in memory twice."""
+
+_STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
+
+
+def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
+    """Write files that belong together: all of them are there beside their places before the first takes its own, in their order.
+
+    Raises LayoutproofError with `code` where one cannot be written; existing files are then as they were.
+    """
+    for path in contents:
+        check_place(path, code)
+    parts: list[tuple[Path, Path]] = []
+    path = Path()
+    try:
+        for path, content in contents.items():
+            if is_stream(path):
+                with open(_into(path), "wb") as stream:
+                    _fill(stream, content)
+                continue
+            path = behind_links(path)
+            parts.append((_part_of(path, path.parent), path))
+            with open(parts[-1][0], "xb") as file:
+                _fill(file, content)
+                _settle(file)
+        for part, path in parts:
+            os.replace(part, path)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise _cannot_write(path, problem, code) from problem
+    finally:
+        # After a failure, or Ctrl-C, nothing half-written stays behind; after success the names are gone already.
+        for part, _ in parts:
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
+    """A text file that takes its place, whole, when the block ends; after an exception nothing is there but what was.
+
+    For what is too long to be made in memory. Raises LayoutproofError with `code` where it cannot be written.
+    """
+    check_place(path, code)
+    try:
+        if is_stream(path):
+            with open(_into(path), "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                yield file
+            return
+        path = behind_links(path)
+        with replacing(path) as part, open(part, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            yield file
+            _settle(file)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise _cannot_write(path, problem, code) from problem
+
+
+@contextmanager
+def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block ends; after an
+    exception nothing is there but what was. Raises OSError.
+    """
+    part = _part_of(path, path.parent if folder is None else folder)
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        # After success the name is gone already.
+        with suppress(OSError):
+            part.unlink()
+
+
+def _part_of(path: Path, folder: Path) -> Path:
+    """A new name. A module for temporary files would make one with the permissions of a secret, not of any new file."""
+    return folder / f".{path.name[:40]}.{secrets.token_hex(8)}.part"
+
+
+def check_place(path: Path, code: str) -> None:
+    """Raise LayoutproofError now where a file could not be written later, so that no work is done for nothing."""
+    if path.is_dir():
+        raise error(code, f"cannot write {path}: it is a directory")
+    if not path.parent.is_dir():
+        what = "is no directory" if path.parent.exists() else "does not exist"
+        raise error(code, f"cannot write {path}: {path.parent} {what}")
+    if path.exists() and _is_protected(path):
+        raise error(code, f"cannot write {path}: the file is write-protected")
+    if is_stream(path):
+        return
+    if _is_protected(path.parent):
+        raise error(code, f"cannot write {path}: the directory {path.parent} is write-protected")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is written into and never replaced: a device, a pipe, or whatever `/dev/stdout` stands for.
+
+    A superuser could rename a file over `/dev/null`, and would have none from then on.
+    """
+    return path.exists() and (not path.is_file() or path.parent in _STREAMS)
+
+
+def behind_links(path: Path) -> Path:
+    """The file that a link leads to: that one is replaced, and the link stays."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _fill(file: IO[bytes], content: Content) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    else:
+        content(file)
+
+
+def _settle(file: IO[bytes] | TextIO) -> None:
+    """On the disk, before it gets its name."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _is_protected(path: Path) -> bool:
+    """No permission, or no write bit for anybody: a superuser could write there, but was told not to."""
+    return not os.access(path, os.W_OK) or path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) == 0
+
+
+def _into(path: Path) -> int:
+    """A stream opened to write behind what is there. Raises OSError."""
+    sys.stdout.flush()
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
+
+
+def _cannot_write(path: Path, problem: OSError, code: str) -> LayoutproofError:
+    return error(code, f"cannot write {path}: {problem.strerror or problem}")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: killed half way, nothing half stays.
+
+    Raises LayoutproofError where that cannot be done; an existing file is then as it was.
+    """
+    write_whole_files({path: data}, codes.CERTIFICATE_WRITE)
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file. Raises LayoutproofError where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise error(codes.CERTIFICATE_FORM, f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+HASH = "sha256"
+_START = "0" * 64
+
+Document = dict[str, Any]
+
+
+def digest(value: Any) -> str:
+    """The SHA-256, in hexadecimal, of plain data in its one text."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def chained(items: Sequence[Document], start: str = _START) -> list[Document]:
+    """The items, each with the hash of itself and of the hash before it."""
+    found, before = [], start
+    for item in items:
+        bare = {key: value for key, value in item.items() if key != HASH}
+        before = digest([before, bare])
+        found.append({**bare, HASH: before})
+    return found
+
+
+def sealed(document: Document) -> Document:
+    """The document with the hash of all of it."""
+    bare = {key: value for key, value in document.items() if key != HASH}
+    return {**bare, HASH: digest(bare)}
+
+
+def to_bytes(document: Document) -> bytes:
+    """The one text of a document."""
+    return (json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def from_bytes(data: bytes, name: str) -> Document:
+    """A sealed document from its text; the root hash and the text itself are checked, chains are the reader's to check.
+
+    Raises LayoutproofError for a file that is cut off, is no such document, or was changed.
+    """
+    try:
+        document = json.loads(data.decode("ascii"), parse_constant=_no_constant)
+    except UnicodeDecodeError as problem:
+        raise error(codes.CERTIFICATE_CHANGED, f"{name}: byte {problem.start} is none that was written") from problem
+    except (ValueError, RecursionError) as problem:
+        raise error(codes.CERTIFICATE_CHANGED, f"{name} is cut off or was changed: {problem}") from problem
+    if not isinstance(document, dict) or HASH not in document:
+        raise error(codes.CERTIFICATE_FORM, f"{name} is JSON, but nothing that layoutproof sealed")
+    if sealed(document) != document:
+        raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: the hash over all of it is another one")
+    if to_bytes(document) != data:
+        raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: it says what was sealed, but not as it was written")
+    return document
+
+
+def check_chain(items: Any, where: str, start: str = _START) -> None:
+    """Raise LayoutproofError, naming the place, unless the items' hashes form a chain."""
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise error(codes.CERTIFICATE_FORM, f"{where} is no list of objects")
+    for number, (item, fresh) in enumerate(zip(items, chained(items, start), strict=True), start=1):
+        if item.get(HASH) != fresh[HASH]:
+            raise error(codes.CERTIFICATE_CHANGED, f"{where}, number {number}: changed, or one before it was added, taken out or moved")
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")

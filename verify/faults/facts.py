@@ -1,0 +1,276 @@
+"""What is known of one program while its obligations are proved, and the one way to ask about it: cheap engine first, exact ones
+next.
+
+A search looks for an instance where something bad holds. Intervals answer most of them, integer sets nearly all, z3 those with
+products of variables. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Expr, Var, const
+from layoutproof.ir.interval import Interval, interval_of, of_type
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.visit import substitute
+from layoutproof.verify.isl.encode import try_constant
+from layoutproof.verify.isl.instance_search import Model
+from layoutproof.verify.isl.space import DEFAULT_OPERATIONS
+from layoutproof.verify.program.accesses import read_program
+from layoutproof.verify.program.evidence import UNRECORDED, Gathered, NoInstance, Setting
+from layoutproof.verify.program.instances import Dim, Guard, Program, Scene, scene_ranges
+from layoutproof.verify.program.questions import Because, Search, above, below, nothing
+from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
+from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
+
+INTERVALS = "intervals"
+# Sizes that symbols take in turn when a small instance is tried.
+_SMALL_SIZES = ((2, 3, 4), (3, 2), (1,), (4,))
+
+
+class Facts:
+    """A program with its symbols' ranges and the engines' state.
+
+    `operations` bounds each question to isl, `rlimit` each question to z3. `more` are further conditions on symbols, assumed for what
+    is proved with these facts only. What engines answer is `gathered` for the verdicts.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        operations: int = DEFAULT_OPERATIONS,
+        rlimit: int = RLIMIT,
+        more: tuple[Expr, ...] = (),
+        gathered: Gathered = UNRECORDED,
+    ) -> None:
+        self.program, self.gathered = program, gathered
+        self._operations, self._rlimit, self._more = operations, rlimit, more
+        self.ranges = _symbol_ranges(program)
+        self.assumed = (*program.assumed, *_extents_not_negative(program.function), *more)
+        bounds: dict[Var, tuple[int | None, int | None]] = {v: (r.low, r.high) for v, r in self.ranges.items()}
+        self._bounds = bounds
+        self.model = Model(program.symbols, self.assumed, bounds, operations, gathered)
+        self._scene_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
+
+    @property
+    def setting(self) -> Setting:
+        """What is taken for granted of the symbols, as evidence has it."""
+        return Setting.of(self.assumed, self._bounds)
+
+    @staticmethod
+    def of(function: PrimFunc, where: Expr | None = None, called_as: PrimFunc | None = None, *, gathered: Gathered = UNRECORDED) -> Facts:
+        """The facts of a function; `where` is a condition on its symbols that callers vouch for. `called_as` is the function whose callers
+        they are, itself unless given: a size of what these pass is not negative, also where a layout hides it.
+        """
+        program = read_program(function, where)
+        sizes = sizes_of(function if called_as is None else called_as)
+        return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes), gathered=gathered)
+
+    def of_program(self, program: Program) -> Facts:
+        """The same facts of a program that says more of its instances."""
+        return Facts(program, self._operations, self._rlimit, self._more, self.gathered)
+
+    def with_assumptions(self, *more: Expr) -> Facts:
+        """The same program with more assumed of its symbols."""
+        return Facts(self.program, self._operations, self._rlimit, more, self.gathered)
+
+    def interval(self, expr: Expr, scene: Scene) -> Interval:
+        """An interval around an expression at a scene, guards not looked at."""
+        key = (scene.dims, scene.unknowns)
+        ranges = self._scene_ranges.get(key)
+        if ranges is None:
+            ranges = self._scene_ranges[key] = scene_ranges(scene, self.ranges)
+        return interval_of(expr, ranges)
+
+    def search(self, scene: Scene, *conditions: Expr) -> Search:
+        """An instance of the scene where every condition holds."""
+        found = self._confirmed(self.model.search(scene, *conditions), scene, (conditions,))
+        return found if _certain(found) else self._z3(found, scene, conditions)
+
+    def search_outside(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+        """An instance where `expr` is below `low` or above `high`; both bounds fit 64 bits."""
+        interval = self.interval(expr, scene)
+        if low <= interval.low and interval.high <= high:
+            return self.by_intervals(scene, expr, low, high)
+        found = self.model.outside(scene, expr, low, high)
+        return found if _certain(found) else self.decide(found, scene, below(expr, low), above(expr, high))
+
+    def by_intervals(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+        """The certainty, which intervals gave, that `expr` is never below `low` nor above `high`."""
+        if self.gathered.is_recording:
+            self._record(scene, ((below(expr, low),), (above(expr, high),)), INTERVALS)
+        return nothing(INTERVALS)
+
+    def excluded(self, scene: Scene, *conditions: Expr) -> None:
+        """Note that intervals, looked at elsewhere, allow no instance where all conditions hold."""
+        self._record(scene, (conditions,), INTERVALS)
+
+    def _record(self, scene: Scene, either: tuple[tuple[Expr, ...], ...], engine: str) -> None:
+        if self.gathered.is_recording:
+            self.gathered.record(NoInstance(self.setting, scene, either, engine))
+
+    def decide(self, found: Search, scene: Scene, *either: Expr) -> Search:
+        """What z3 says where `found` is uncertain: an instance where one of the conditions holds."""
+        found = self._confirmed(found, scene, [(condition,) for condition in either])
+        if _certain(found):
+            return found
+        for condition in either:
+            second = self._z3(found, scene, (condition,))
+            if not second.is_empty:
+                return second
+        return nothing("z3")
+
+    def _confirmed(self, found: Search, scene: Scene, either: Sequence[Sequence[Expr]]) -> Search:
+        """`found`, certain where its point turns out to satisfy everything when it is evaluated."""
+        if found.point is None or found.exact or not self.happens(scene, found.point):
+            return found
+        point = found.point
+        holds = any(all(self.holds(condition, point) is True for condition in conditions) for conditions in either)
+        return replace(found, exact=True, reason=None) if holds else found
+
+    def _z3(self, found: Search, scene: Scene, conditions: tuple[Expr, ...]) -> Search:
+        """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
+        small = self._small(scene, conditions)
+        if small is not None:
+            return small
+        second = search_instances(scene, self.assumed, self._bounds, conditions, self._rlimit)
+        if second.is_empty:
+            self._record(scene, (conditions,), second.engine)
+        if second.is_empty or second.point is not None:
+            return second
+        return found if found.point is not None else second
+
+    def _small(self, scene: Scene, conditions: Sequence[Expr]) -> Search | None:
+        """A point found with the symbols at a few small values, where products of symbols are plain numbers; None when there is none."""
+        symbols = self.program.symbols
+        for sizes in _SMALL_SIZES if symbols else ():
+            numbers = {v: sizes[k % len(sizes)] for k, v in enumerate(symbols)}
+            values: dict[Var, Expr] = {v: const(number, v.dtype) for v, number in numbers.items()}
+            dims = tuple(Dim(d.var, substitute(d.start, values), substitute(d.extent, values), d.kind, d.lane) for d in scene.dims)
+            guards = tuple(Guard(substitute(g.condition, values), g.holds, g.group) for g in scene.guards)
+            model = Model((), [substitute(a, values) for a in self.assumed], {}, self._operations)
+            found = model.search(Scene(dims, guards, unknowns=scene.unknowns), *(substitute(c, values) for c in conditions))
+            if found.point is not None:
+                point = {**found.point, **{v.name: number for v, number in numbers.items()}}
+                confirmed = self._confirmed(Search(point, False, found.reason, found.engine), scene, (conditions,))
+                if confirmed.exact:
+                    return confirmed
+        return None
+
+    def watch(self) -> Stopwatch:
+        """For a verdict that is reached from these facts: it takes what was gathered for it."""
+        return Stopwatch(self.gathered)
+
+    # Replay
+
+    def happens(self, scene: Scene, point: Mapping[str, int]) -> bool:
+        """Whether the instance at `point` exists: loops, guards and assumptions evaluated one by one. Unknowns are given values by
+        `point`.
+        """
+        try:
+            return all(self._checks(scene, point))
+        except (Trap, KeyError, TypeError):
+            return False
+
+    def holds(self, condition: Expr, point: Mapping[str, int]) -> bool | None:
+        """The truth of a condition at a point; None where evaluating it traps."""
+        try:
+            return bool(evaluate(condition, point))
+        except (Trap, KeyError, TypeError):
+            return None
+
+    def _checks(self, scene: Scene, point: Mapping[str, int]) -> Iterator[bool]:
+        for variable, interval in self.ranges.items():
+            yield point[variable.name] in interval
+        for dim in scene.dims:
+            start, extent = int(evaluate(dim.start, point)), int(evaluate(dim.extent, point))
+            yield start <= point[dim.var.name] < start + extent
+        for condition in (*self.assumed, *(g.as_expr for g in scene.guards)):
+            yield bool(evaluate(condition, point))
+
+
+def _symbol_ranges(program: Program) -> dict[Var, Interval]:
+    extents = {extent for buffer in program.function.buffers for extent in buffer.shape if isinstance(extent, Var)}
+    return {v: Interval(0, v.dtype.max_int) if v in extents else of_type(v.dtype) for v in program.symbols}
+
+
+def sizes_of(function: PrimFunc) -> frozenset[str]:
+    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout record states."""
+    parameters = {buffer.data.name for buffer in function.buffers}
+    stated = (extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape)
+    shown = (extent.name for buffer in function.buffers for extent in buffer.shape if isinstance(extent, Var))
+    # A scalar that is passed may be negative, whatever a record says; only an extent is told by what is there.
+    scalars = {param.name for param in function.params}
+    return frozenset((*shown, *(extent.name for extent in stated if isinstance(extent, Var) and extent.name not in scalars)))
+
+
+def _extents_not_negative(function: PrimFunc) -> tuple[Expr, ...]:
+    """What holds of every buffer that a caller can pass: no extent is negative."""
+    found: dict[Expr, None] = {}
+    for buffer in function.buffers:
+        for extent in buffer.shape:
+            if not isinstance(extent, Var) and try_constant(extent) is None:
+                found[extent >= 0] = None
+    return tuple(found)
+
+
+def _certain(found: Search) -> bool:
+    return found.is_empty or (found.point is not None and found.exact)
+
+
+class Stopwatch:
+    """Seconds since it was made, and evidence that was `gathered`, for a verdict's record."""
+
+    def __init__(self, gathered: Gathered = UNRECORDED) -> None:
+        self.gathered = gathered
+        self._start = time.perf_counter()
+
+    def seconds(self) -> float:
+        """Elapsed wall-clock time."""
+        return time.perf_counter() - self._start
+
+
+def proved(claim: Claim, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
+    """The verdict that a claim holds; `reason` says what it rests on, where there is something to say."""
+    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=watch.gathered.taken())
+
+
+def unknown(claim: Claim, engine: str, reason: str, watch: Stopwatch, *because: Because) -> Verdict:
+    """The verdict that nothing is known, and why."""
+    watch.gathered.taken()
+    return Verdict(Status.UNKNOWN, claim, engine, reason=reason, seconds=watch.seconds(), because=frozenset(because))
+
+
+def left_open(claim: Claim, found: Search, watch: Stopwatch, said: str = "") -> Verdict:
+    """The verdict that a search left open, for the reason that it gave; `said` stands before it."""
+    reason = found.reason or ("no answer" if found.point is None else "the point that was found does not replay")
+    return unknown(claim, found.engine, f"{said}{reason}", watch, *found.because)
+
+
+def refuted(claim: Claim, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch, related: Related = ()) -> Verdict:
+    """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
+    watch.gathered.taken()
+    return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds(), related=related)
+
+
+def values_text(point: Mapping[str, int]) -> str:
+    """`i = 3, n = 4`."""
+    return ", ".join(f"{name} = {number}" for name, number in point.items())
+
+
+def visible(scene: Scene, point: Mapping[str, int], program: Program) -> dict[str, int]:
+    """The values of a point that a reader of the program knows: loops outermost first, then symbols."""
+    names = [dim.var.name for dim in scene.dims] + [v.name for v in program.symbols]
+    return {name: point[name] for name in names if name in point}
+
+
+def obstacle_reason(program: Program) -> str | None:
+    """Why nothing can be said about accesses of this program, or None: the first thing in it that nobody looks into."""
+    first = next(iter(program.obstacles), None)
+    return None if first is None else f"{first.what} may touch anything ({first.spot.place_of(first.node)})"

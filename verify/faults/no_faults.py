@@ -1,0 +1,304 @@
+"""All obligations of one program, at any stage of lowering: condition 3 ("no fault") of the checker, with views that
+stay inside their memory and what a run tells of its inputs by not faulting. What is proved holds for every input and
+every extent that the assumptions allow. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import TRUE, Expr, Not, Select, Var, equal
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.stmt import Stmt
+from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.verify.algebra.radix import Polynomial
+from layoutproof.verify.faults.arithmetic import prove_index_fits, prove_no_trap
+from layoutproof.verify.faults.bounds import element_number, prove_in_bounds
+from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.races import prove_race_free
+from layoutproof.verify.faults.reads import prove_no_forbidden_write, prove_readable
+from layoutproof.verify.program.abstraction import survey_of
+from layoutproof.verify.program.instances import Access, AccessKind, Binding, Dim, Guard, Obstacle, Program, Scene, Unknown, keeps_range
+from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
+
+
+def prove_views(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict a view that is not the buffer with which its memory came into being, in the order of the text."""
+    verdicts: dict[tuple[Buffer, Var], Verdict] = {}
+    for access in facts.program.accesses:
+        owner = facts.program.allocation(access.data)
+        key = (access.buffer, access.data)
+        if owner is not None and key not in verdicts and _box(owner) != _box(access.buffer):
+            verdicts[key] = _prove_view(facts, access.buffer, access.data, owner)
+    return tuple(verdicts.values())
+
+
+def _box(buffer: Buffer) -> tuple[object, ...]:
+    return (buffer.shape, buffer.strides, buffer.elem_offset, buffer.dtype.bytes)
+
+
+def _size(buffer: Buffer) -> Polynomial:
+    """How many bytes from the start of the memory the buffer reaches, where no extent is 0."""
+    count = Polynomial.of(buffer.elem_offset)
+    if buffer.strides:
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            count = count.plus(Polynomial.of(extent).plus(Polynomial({(): 1}), -1).times(Polynomial.of(stride)))
+        count = count.plus(Polynomial({(): 1}))
+    else:
+        product = Polynomial({(): 1})
+        for extent in buffer.shape:
+            product = product.times(Polynomial.of(extent))
+        count = count.plus(product)
+    return count.times(Polynomial({(): buffer.dtype.bytes}))
+
+
+def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict:
+    watch = facts.watch()
+    claim = Claim(ClaimKind.WITHIN_MEMORY, f"the view {view.name} stays inside the memory of {owner.name}")
+    spare = _size(owner).plus(_size(view), -1)
+    number = spare.constant
+    if number is not None and number >= 0:
+        return proved(claim, "structure", watch)
+    if number is None and facts.search(Scene(), below(spare.to_expr(), 0)).is_empty:
+        return proved(claim, "isl", watch)
+    end = _size(owner).to_expr()
+    undecided: Verdict | None = None
+    for access in facts.program.touching(data):
+        if access.buffer != view:
+            continue
+        verdict = _prove_access(facts, access, end, claim, watch)
+        if verdict is not None and verdict.counterexample is not None:
+            return verdict
+        undecided = undecided if undecided is not None else verdict
+    return undecided if undecided is not None else proved(claim, "isl", watch)
+
+
+def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Verdict | None:
+    """None when the access stays inside the memory."""
+    first = Polynomial.of(element_number(access.buffer, access.indices)).times(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
+    last = Polynomial.of(first).plus(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
+    for condition in (below(first, 0), above(last, end)):
+        found = facts.search(access.scene, condition)
+        if found.is_empty:
+            continue
+        if found.point is None or not _replays(facts, access, condition, found.point):
+            return left_open(claim, found, watch)
+        values = visible(access.scene, found.point, facts.program)
+        text = f"{access.text} ({access.place}) lies outside the memory at {values_text(values)}"
+        if access.data_dependent:
+            return unknown(claim, found.engine, f"{text}, depending on data", watch)
+        index = [int(evaluate(i, found.point)) for i in access.indices]
+        counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
+        return refuted(claim, found.engine, counterexample, text, watch)
+    return None
+
+
+def _replays(facts: Facts, access: Access, condition: Expr, point: Mapping[str, int]) -> bool:
+    try:
+        return facts.happens(access.scene, point) and bool(evaluate(condition, point))
+    except (Trap, KeyError, TypeError):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Wherever an instance of `scene` is, the element at `indices` of the parameter `buffer`, called `value`, satisfies `condition`: it is
+    so from before the run until after it. Nothing in the scene depends on data.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    scene: Scene
+    value: Var
+    condition: Expr
+
+
+def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
+    """What every run of the old program that does not fault tells of parameters that neither program writes, and that keep their cells."""
+    moved = {cells.old_data for cells in rewrite.witness.cells}
+    kept = {_place(after) for after in rewrite.new.buffers}
+    same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
+    return tuple(_contents(old, set(_unwritten(old, same))))
+
+
+def _place(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.data, buffer.dtype, buffer.shape, buffer.strides, buffer.elem_offset
+
+
+def _unwritten(facts: Facts, parameters: Sequence[Buffer]) -> Iterator[Buffer]:
+    """Those that nothing writes, by any name."""
+    survey = survey_of(facts.program.function)
+    if not survey.all_change:
+        yield from (buffer for buffer in parameters if buffer.data not in survey.changing)
+
+
+def _contents(facts: Facts, steady: set[Buffer]) -> Iterator[Content]:
+    chosen = set(_chosen(facts.program.function.body))
+    for access in facts.program.accesses:
+        if access.kind is AccessKind.ASSUME or id(access.node) in chosen:
+            continue
+        for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+            unknown = _decides(index, access.scene)
+            load = _load(unknown, access.scene, facts, steady) if unknown is not None else None
+            if unknown is None or load is None:
+                continue
+            dims = {dim.var for dim in access.scene.dims}
+            if dims & set(free_variables(extent)):
+                continue
+            scene = replace(access.scene, unknowns=())
+            if not _certainly_happens(access.scene):
+                continue
+            for condition in (at_least(index, 0), below(index, extent)):
+                yield Content(load.buffer, load.indices, scene, unknown.var, condition)
+
+
+def _chosen(body: Stmt) -> Iterator[int]:
+    """What stands on a side of a choice that evaluates both: compilers load there or not, as they like."""
+    for node in walk(body):
+        if isinstance(node, Select):
+            yield from (id(inner) for side in (node.then, node.otherwise) for inner in walk(side))
+
+
+def _decides(index: Expr, scene: Scene) -> Unknown | None:
+    """The one value from data that decides an index: no loop does, and nothing on the way wraps."""
+    variables, dims = set(free_variables(index)), {dim.var for dim in scene.dims}
+    found = [unknown for unknown in scene.unknowns if unknown.var in variables]
+    plain = all(keeps_range(node) for node in walk(index) if isinstance(node, Expr) and node.dtype.is_integer)
+    return found[0] if len(found) == 1 and plain and not variables & dims else None
+
+
+def _load(unknown: Unknown, scene: Scene, facts: Facts, steady: set[Buffer]) -> BufferLoad | None:
+    """The element of a parameter that nobody writes which an unknown is, at an index that no data decides."""
+    match unknown.source:
+        case BufferLoad(buffer=buffer, indices=indices) as load if buffer in steady:
+            plain = {*(dim.var for dim in scene.dims), *facts.program.symbols}
+            return load if all(v in plain for index in indices for v in free_variables(index)) else None
+        case _:
+            return None
+
+
+def _certainly_happens(scene: Scene) -> bool:
+    """Whether data decides nothing of which instances of a scene there are."""
+    return not scene.depends_on_data()
+
+
+def told(facts: Facts, contents: Sequence[Content]) -> Facts:
+    """The facts of the new program with what is known of values from data said in every scene where such a value is used."""
+    if not contents:
+        return facts
+    program = facts.program
+    steady = set(_unwritten(facts, program.function.buffers))
+    scenes: dict[tuple[object, ...], Scene] = {}
+
+    def said(scene: Scene) -> Scene:
+        key = (scene.dims, scene.guards, scene.unknowns)
+        if key not in scenes:
+            scenes[key] = replace(scene, guards=(*scene.guards, *_guards(facts, scene, steady, contents)))
+        return replace(scene, guards=scenes[key].guards)
+
+    accesses = tuple(replace(each, scene=said(each.scene)) for each in program.accesses)
+    arithmetic = tuple(replace(each, scene=said(each.scene)) for each in program.arithmetic)
+    return facts.of_program(replace(program, accesses=accesses, arithmetic=arithmetic))
+
+
+def _guards(facts: Facts, scene: Scene, steady: set[Buffer], contents: Sequence[Content]) -> Iterator[Guard]:
+    names = {dim.var.name for dim in scene.dims}
+    for source in scene.unknowns:
+        load = _load(source, scene, facts, steady)
+        for content in contents if load is not None else ():
+            # Symbols have one meaning in both programs, unless a loop has the name.
+            if load is not None and content.buffer.data == load.buffer.data and names.isdisjoint(_symbols(content)):
+                if _is_told(facts, scene, load, content):
+                    yield Guard(substitute(content.condition, {content.value: source.var}))
+
+
+def _symbols(content: Content) -> set[str]:
+    """What a content speaks of besides its instances."""
+    dims = content.scene.dims
+    said = [content.condition, *content.indices, *(guard.condition for guard in content.scene.guards)]
+    said += [bound for dim in dims for bound in (dim.start, dim.extent)]
+    return {v.name for expr in said for v in free_variables(expr)} - {dim.var.name for dim in dims} - {content.value.name}
+
+
+def _is_told(facts: Facts, scene: Scene, load: BufferLoad, content: Content) -> bool:
+    """Whether each element that is loaded in a scene is one of those of which something is known."""
+    taken = {dim.var.name for dim in scene.dims} | {each.var.name for each in scene.unknowns}
+    names: dict[Var, Expr] = {}
+    dims: list[Dim] = []
+    for number, dim in enumerate(content.scene.dims):
+        var = Var(_apart(f"{dim.var.name}'{number}", taken), dim.var.dtype)
+        dims.append(Dim(var, substitute(dim.start, names), substitute(dim.extent, names), dim.kind, dim.lane))
+        names[dim.var] = var
+    there = tuple(substitute(guard.as_expr, names) for guard in content.scene.guards)
+    same = tuple(equal(mine, substitute(theirs, names)) for mine, theirs in zip(load.indices, content.indices, strict=True))
+    cover = Cover(replace(scene, dims=(*scene.dims, *dims)), (*there, *same))
+    return facts.model.uncovered(scene, [cover]).is_empty
+
+
+def _apart(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def check_facts(
+    facts: Facts, *, calls: bool = True, contents: Sequence[Content] = (), before: Program | None = None
+) -> tuple[Verdict, ...]:
+    """The obligations of a program that was read already.
+
+    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
+    is known of inputs; `before` is the program of which this one is to do the same.
+    """
+    return (*_prove_no_fault(facts, contents, before), *prove_race_free(facts), *(_obstacles(facts) if calls else ()))
+
+
+def _prove_no_fault(facts: Facts, contents: Sequence[Content], before: Program | None) -> Iterator[Verdict]:
+    more = told(facts, contents)
+    yield from prove_in_bounds(more)
+    yield from prove_views(facts)
+    yield from prove_bindings(facts)
+    yield from prove_readable(more)
+    yield from prove_no_forbidden_write(more)
+    yield from prove_index_fits(more)
+    yield from prove_no_trap(facts, before)
+
+
+def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict a block variable that is not plainly inside its domain: it is, wherever its block runs."""
+    verdicts = []
+    for binding in facts.program.bindings:
+        watch = facts.watch()
+        what = f"block variable {binding.iter_var.var.name} stays in its domain"
+        claim = Claim(ClaimKind.WITHIN_DOMAIN, what, binding.spot.place_of(binding.node))
+        if binding.domain != TRUE:
+            found = facts.search(binding.scene, Not(binding.domain))
+            verdicts.append(proved(claim, found.engine, watch) if found.is_empty else _outside(facts, binding, found, claim, watch))
+    return tuple(verdicts)
+
+
+def _outside(facts: Facts, binding: Binding, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
+    point = found.point
+    if point is None or not facts.happens(binding.scene, point) or facts.holds(binding.domain, point) is not False:
+        return left_open(claim, found, watch)
+    values = visible(binding.scene, point, facts.program)
+    text = f"{binding.iter_var.var.name} leaves its domain at {values_text(values)}"
+    if binding.scene.depends_on_data(binding.domain):
+        return unknown(claim, found.engine, f"{text}, depending on data", watch)
+    return refuted(claim, found.engine, {"variable": binding.iter_var.var.name, "values": values}, text, watch)
+
+
+def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
+    watch = facts.watch()
+    return tuple(
+        unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch) for obstacle in facts.program.obstacles
+    )
+
+
+def _no_fault(obstacle: Obstacle) -> Claim:
+    return Claim(ClaimKind.OTHER, "no fault", obstacle.spot.place_of(obstacle.node))

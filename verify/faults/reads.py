@@ -1,0 +1,283 @@
+"""No uninitialised reads: every cell that is read may be read, and no padding without a contract is read or written.
+
+A parameter's cells may be read from the start, a temporary's once they were written in the same allocation. A write
+counts only where it certainly happens. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
+
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Expr, Var, const, equal
+from layoutproof.ir.index_map import IndexMap, retype
+from layoutproof.ir.layout_record import Cell, LayoutRecord, cells_of, layout_records
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.stmt import ForKind
+from layoutproof.ir.visit import free_variables
+from layoutproof.verify.faults.bounds import Place, in_box, places_of
+from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
+from layoutproof.verify.faults.races import pairs_before
+from layoutproof.verify.maps.map_facts import report_on
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, Scene
+from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
+from layoutproof.verify.smt.index_arithmetic import search_instances
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+
+
+def has_forbidden(record: LayoutRecord) -> bool:
+    """Whether some step introduced padding without a contract (if it introduced any)."""
+    return any(step.padding is Cell.PAD_FORBIDDEN for step in record.steps)
+
+
+def record_shape(record: LayoutRecord, symbols: Sequence[Var]) -> tuple[Expr, ...]:
+    """The last box, as expressions over the symbols."""
+    return _shape(record.shape, symbols)
+
+
+def padding_covers(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell) -> Iterator[Cover]:
+    """The instances whose `cell` is padding of one kind, one cover for each step that introduced such padding."""
+    for _, inside, conditions, cover in _steps(facts, scene, cell, record, padding):
+        yield Cover(inside, tuple(conditions), (cover,))
+
+
+def find_forbidden(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord) -> Search:
+    """An instance of the scene whose `cell`, an index of the record's last box, is padding without a contract."""
+    engine = "structure"
+    for number, inside, conditions, cover in _steps(facts, scene, cell, record, Cell.PAD_FORBIDDEN):
+        found = facts.model.uncovered(inside, [cover], *conditions)
+        if not found.is_empty and found.point is None and _is_onto(record, number):
+            found = nothing("structure")
+        if not found.is_empty:
+            return found
+        engine = found.engine
+    return nothing(engine)
+
+
+def _is_onto(record: LayoutRecord, number: int) -> bool:
+    """Whether a step's map certainly reaches every cell of its box, so that the step introduced no padding: a swizzle, say, of which
+    integer sets make heavy weather.
+    """
+    step = record.steps[number]
+    before = record.steps[number - 1].shape if number > 0 else record.logical_shape
+    return _reaches_all(step.index_map, before, step.shape)
+
+
+@lru_cache(maxsize=64)
+def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, ...]) -> bool:
+    names = {v.name for v in (*index_map.inputs, *(v for extent in shape for v in free_variables(extent)))}
+    if any(v.name not in names for output in index_map.outputs for v in free_variables(output)):
+        return False  # a symbol that is no extent may be negative
+    try:
+        return report_on(index_map, shape, physical_shape=box).bijective.status is Status.PROVED
+    except LayoutproofError:
+        # What is wrong with the record is said where records are checked.
+        return False
+
+
+def _steps(
+    facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell
+) -> Iterator[tuple[int, Scene, Sequence[Expr], Cover]]:
+    """For each step that introduced this kind of padding: its number, the instances with the cell of its box, how that comes to be
+    `cell`, and which it reaches.
+    """
+    symbols = facts.program.symbols
+    record.check_names(v.name for v in symbols)
+    maps = [step.index_map for step in record.steps]
+    boxes = [_shape(record.logical_shape, symbols), *(_shape(step.shape, symbols) for step in record.steps)]
+    for number, step in enumerate(record.steps):
+        if step.padding is not padding:
+            continue
+        inside, target = scene, list(cell)
+        # What lies outside the box is no padding; that nothing does is an obligation of its own.
+        conditions = [c for part, extent in zip(cell, boxes[-1], strict=True) for c in (at_least(part, 0), below(part, extent))]
+        last = number + 1 == len(record.steps)
+        if not last or padding is not Cell.PAD_FORBIDDEN:
+            # The cell of this step's box from which later steps made the one that is touched.
+            inside, target = _with_index(scene, boxes[number + 1], f"box{number}'")
+            conditions += [same(a, b) for a, b in zip(cell, _through(maps[number + 1 :], target), strict=True)]
+        reached, source = _with_index(inside, boxes[number], "from'")
+        cover = [same(a, b) for a, b in zip(target, _through(maps[number : number + 1], source), strict=True)]
+        yield number, inside, conditions, Cover(reached, tuple(cover))
+
+
+def _through(maps: Sequence[IndexMap], index: Sequence[Expr]) -> Sequence[Expr]:
+    for index_map in maps:
+        index = index_map.map_indices(index)
+    return index
+
+
+def _with_index(scene: Scene, shape: Sequence[Expr], name: str) -> tuple[Scene, list[Expr]]:
+    """The scene with one more coordinate for each axis of a box."""
+    dims = [Dim(Var(f"{name}{axis}", extent.dtype), const(0, extent.dtype), extent, ForKind.SERIAL) for axis, extent in enumerate(shape)]
+    return replace(scene, dims=(*scene.dims, *dims)), [dim.var for dim in dims]
+
+
+def _shape(shape: Sequence[Expr], symbols: Sequence[Var]) -> tuple[Expr, ...]:
+    types = {v.name: v.dtype for v in symbols}
+    return tuple(retype(extent, types) for extent in shape)
+
+
+STRUCTURE = "structure"
+_MAX_CELLS = 1 << 22
+# An assumption that loads is no statement about nothing: what it looks at must be there.
+_LOOKS = (AccessKind.READ, AccessKind.ASSUME)
+
+
+def prove_readable(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict a load: what it reads is a parameter's cell, padding with a contract, or was written before."""
+    verdicts: list[Verdict] = []
+    for data in _memories(facts):
+        reads = [access for access in facts.program.touching(data) if access.kind in _LOOKS]
+        if not reads:
+            continue
+        if data in facts.program.temporaries:
+            places = _places(facts, data)
+            writes = [place for place in places if place.access.kind is AccessKind.WRITE]
+            verdicts += [_prove_read(facts, place, writes) for place in places if place.access.kind in _LOOKS]
+        else:
+            verdicts += [_prove_read(facts, Place(access, access.indices), ()) for access in reads]
+    return tuple(verdicts)
+
+
+def prove_no_forbidden_write(facts: Facts) -> tuple[Verdict, ...]:
+    """One verdict a store to a buffer that has padding without a contract: it stays off that padding."""
+    records = layout_records(facts.program.function)
+    verdicts = []
+    for access in facts.program.accesses:
+        record = records.get(access.data.name)
+        if access.kind is AccessKind.WRITE and record is not None and has_forbidden(record):
+            claim = Claim(
+                ClaimKind.OFF_PADDING, f"write {access.text} stays off padding that has no contract", access.place, buffers=_names(access)
+            )
+            verdicts.append(_prove_off_padding(facts, access, record, claim, facts.watch()))
+    return tuple(verdicts)
+
+
+def _names(access: Access) -> tuple[str, ...]:
+    return access.buffer.name, access.data.name
+
+
+def _memories(facts: Facts) -> list[Var]:
+    return list(dict.fromkeys(access.data for access in facts.program.accesses))
+
+
+def _places(facts: Facts, data: Var) -> list[Place]:
+    record = layout_records(facts.program.function).get(data.name)
+    return places_of(facts, data, record_shape(record, facts.program.symbols) if record is not None else None)
+
+
+def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
+    access, watch = place.access, facts.watch()
+    claim = Claim(ClaimKind.DEFINED_READ, f"read {access.text} finds a value", access.place, buffers=_names(access))
+    program = facts.program
+    record = layout_records(program.function).get(access.data.name)
+    if record is not None and has_forbidden(record):
+        verdict = _prove_off_padding(facts, access, record, claim, watch)
+        if verdict.status.value != "proved":
+            return verdict
+    if program.allocation(access.data) is None:
+        return unknown(claim, STRUCTURE, f"the memory of {access.buffer.name} is neither a parameter nor allocated here", watch)
+    if access.data not in program.temporaries:
+        return proved(claim, STRUCTURE, watch, "a parameter")
+    if sum(buffer.data == access.data for buffer in program.buffers) > 1:
+        return unknown(claim, STRUCTURE, f"{access.buffer.name} is allocated in two places", watch)
+    certain = [write for write in writes if not write.access.data_dependent]
+    arbitrary: Iterable[Cover] = ()
+    if record is not None and any(step.padding is Cell.PAD_UNDEF for step in record.steps):
+        boxed = in_box(facts, access, record_shape(record, program.symbols))
+        if boxed is None:
+            return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
+        # Padding whose contract is `undef` holds something from the start.
+        arbitrary = padding_covers(facts, boxed.access.scene, boxed.coordinates, record, Cell.PAD_UNDEF)
+        # Of a vector each scalar is asked for.
+        place = replace(place, access=replace(access, scene=boxed.access.scene))
+    found = facts.model.uncovered(place.access.scene, chain(_covers(place, certain), arbitrary))
+    if found.is_empty:
+        return proved(claim, found.engine, watch)
+    return _unwritten(facts, place, writes, found, record, claim, watch)
+
+
+def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
+    """The earlier writes of the cell that is read, those of the same iteration first: they are cheap and mostly enough."""
+    cases = [list(pairs_before(place, write)) for write in writes]
+    for depth in range(max((len(c) for c in cases), default=0)):
+        for case in cases:
+            if depth < len(case):
+                yield case[depth]
+
+
+def _unwritten(
+    facts: Facts, place: Place, writes: Sequence[Place], found: Search, record: LayoutRecord | None, claim: Claim, watch: Stopwatch
+) -> Verdict:
+    access = place.access
+    if found.point is None:
+        return left_open(claim, found, watch)
+    values = visible(access.scene, found.point, facts.program)
+    index = _index_at(facts, access, found.point)
+    if index is None:
+        return left_open(claim, found, watch)
+    text = f"{access.buffer.name}{index} is read at {values_text(values)} before it is written"
+    doubtful = next((w.access for w in writes if w.access.data_dependent), None)
+    if facts.program.obstacles or access.data_dependent or doubtful is not None:
+        why = f"the write at {doubtful.place} depends on data" if doubtful is not None else "that depends on data"
+        return unknown(claim, found.engine, f"{text}; {why}", watch)
+    if not found.exact and record is not None:
+        return left_open(claim, found, watch, f"{text}, or so it seems: ")
+    if not all(_never(facts, pairs, found.point) for write in writes for pairs in pairs_before(place, write)):
+        return unknown(claim, found.engine, f"{text}, or so it seems: an earlier write could not be excluded", watch)
+    counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
+    return refuted(claim, found.engine, counterexample, text, watch)
+
+
+def _never(facts: Facts, pairs: Cover, point: Mapping[str, int]) -> bool:
+    """Whether no earlier write reaches the cell read at `point`: the other engine's word."""
+    fixed = [equal(v, const(point[v.name], v.dtype)) for v in _variables(facts, pairs) if v.name in point]
+    return search_instances(pairs.scene, (), {}, (*pairs.conditions, *fixed)).is_empty
+
+
+def _variables(facts: Facts, pairs: Cover) -> list[Var]:
+    return [*facts.program.symbols, *(dim.var for dim in pairs.scene.dims)]
+
+
+def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[int] | None:
+    if not facts.happens(access.scene, point):
+        return None
+    try:
+        return [int(evaluate(index, point)) for index in access.indices]
+    except (Trap, KeyError, TypeError):
+        return None
+
+
+def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim: Claim, watch: Stopwatch) -> Verdict:
+    boxed = in_box(facts, access, record_shape(record, facts.program.symbols))
+    if boxed is None:
+        return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
+    found = find_forbidden(facts, boxed.access.scene, boxed.coordinates, record)
+    if found.is_empty:
+        return proved(claim, found.engine, watch)
+    index = _index_at(facts, access, found.point) if found.point is not None else None
+    if found.point is None or index is None or not _is_forbidden(facts, boxed.coordinates, record, found.point):
+        return left_open(claim, found, watch)
+    values = visible(access.scene, found.point, facts.program)
+    text = f"{access.buffer.name}{index} is padding without a contract, at {values_text(values)}"
+    if access.data_dependent:
+        return unknown(claim, found.engine, f"{text}, depending on data", watch)
+    counterexample = {"buffer": access.buffer.name, "place": str(access.place), "indices": index, "values": values}
+    return refuted(claim, found.engine, counterexample, text, watch)
+
+
+def _is_forbidden(facts: Facts, cell: Sequence[Expr], record: LayoutRecord, point: Mapping[str, int]) -> bool:
+    """Whether the cell at `point` is forbidden padding, by laying out every cell; boxes too large for that are not refuted."""
+    symbols = {v.name: point[v.name] for v in facts.program.symbols}
+    size = 1
+    for extent in record_shape(record, facts.program.symbols):
+        size *= int(evaluate(extent, symbols))
+    if size > _MAX_CELLS:
+        return False
+    index = tuple(int(evaluate(part, point)) for part in cell)
+    return bool(cells_of(record, symbols)[index] == Cell.PAD_FORBIDDEN)

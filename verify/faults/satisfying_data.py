@@ -1,0 +1,178 @@
+"""What a program is called with, and data that satisfies its assumptions: a small program writes what the assumptions ask for.
+
+Most random inputs break an assumption about data, and a run on them says nothing. Each `assume(...)` over parameters becomes a repair:
+`assume(not pad or A[p] == v)` becomes `if pad: A[p] = v`. Whether the inputs then satisfy everything is for the run itself to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import LayoutproofError
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import BinaryOp, Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, binary, const
+from layoutproof.ir.interp import Fault, run
+from layoutproof.ir.interp.arguments import Array
+from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
+from layoutproof.ir.visit import free_variables, loads_in, stores_in, walk
+
+_ATTEMPTS = (0, 1, -1, 2)  # what is tried where a comparison does not say what would do
+_STEPS = (0, 1, -1)
+
+
+def symbols_and_scalars(func: PrimFunc) -> tuple[Var, ...]:
+    """The names in the shapes of parameters, and the scalar parameters, in order."""
+    found: dict[Var, None] = {}
+    for buffer in func.buffers:
+        for expr in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            found.update(dict.fromkeys(free_variables(expr)))
+    mapped = {param for param, _ in func.buffer_map}
+    found.update(dict.fromkeys(p for p in func.params if p not in mapped and p.dtype != HANDLE))
+    return tuple(found)
+
+
+def has_assumptions_of_data(func: PrimFunc) -> bool:
+    """Whether some assumption loads."""
+    return any(isinstance(node, Assume) and any(True for _ in loads_in(node)) for node in walk(func.body))
+
+
+def repair_program(func: PrimFunc) -> PrimFunc | None:
+    """The program that writes what `func`'s assumptions about its parameters ask for; None where there are none."""
+    if not has_assumptions_of_data(func):
+        return None
+    body = _Repair({buffer.data for buffer in func.buffers}).statement(func.body)
+    return None if body == NOTHING else func.with_body(body)
+
+
+def assumption_program(func: PrimFunc) -> PrimFunc | None:
+    """The program that does nothing but assume what `func` assumes; None where that depends on something which `func` writes."""
+    conditions = [node.condition for node in walk(func.body) if isinstance(node, Assume)]
+    read = {load.buffer.data for condition in conditions for load in loads_in(condition)}
+    if not read <= {buffer.data for buffer in func.buffers} or read & {store.buffer.data for store in stores_in(func.body)}:
+        return None
+    return func.with_body(_Keep({buffer.data for buffer in func.buffers}).statement(func.body))
+
+
+def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> dict[str, Array] | None:
+    """The arrays of `arguments` after the repairs, by buffer; None where they cannot be made. At most `limit` iterations."""
+    try:
+        return dict(run(program, arguments, limit=limit).arrays)
+    except (Fault, LayoutproofError):
+        return None
+
+
+class _Repair:
+    """Keeps the loops, branches and lets around assumptions, and nothing else. `parameters` are the data variables of parameters."""
+
+    def __init__(self, parameters: set[Var]) -> None:
+        self.parameters = parameters
+
+    def readable(self, expr: Expr) -> bool:
+        """Whether an expression loads nothing but parameters."""
+        known = all(load.buffer.data in self.parameters for load in loads_in(expr))
+        return known and not any(isinstance(node, Undef) for node in walk(expr))
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Evaluate(value=Assume(condition=condition)):
+                return self.repair(condition)
+            case BufferStore() | Evaluate():
+                return NOTHING
+            case Seq(body=body):
+                return seq(*(self.statement(s) for s in body))
+            case For(body=body, extent=extent, start=start) if self.readable(extent) and self.readable(start):
+                inner = self.statement(body)
+                return NOTHING if inner == NOTHING else replace(stmt, body=inner, kind=ForKind.SERIAL, thread=None)
+            case IfThenElse(condition=condition) if self.readable(condition):
+                return self.branch(stmt)
+            case Let(value=value, body=body) if self.readable(value):
+                return self.around(stmt, self.statement(body))
+            case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
+                return self.around(stmt, self.statement(body))
+            case Block(body=body, where=where) if self.readable(where):
+                inner = self.statement(body)
+                return NOTHING if inner == NOTHING else replace(stmt, body=inner, init=None, reads=None, writes=None)
+            case _:
+                return NOTHING
+
+    def around(self, stmt: Let | Allocate | DeclBuffer | AttrStmt, inner: Stmt) -> Stmt:
+        return NOTHING if inner == NOTHING else replace(stmt, body=inner)
+
+    def branch(self, stmt: IfThenElse) -> Stmt:
+        then = self.statement(stmt.then)
+        otherwise = self.statement(stmt.otherwise) if stmt.otherwise is not None else NOTHING
+        if then == NOTHING and otherwise == NOTHING:
+            return NOTHING
+        return replace(stmt, then=then, otherwise=None if otherwise == NOTHING else otherwise)
+
+    def repair(self, condition: Expr) -> Stmt:
+        """Statements after which a condition holds, where that can be seen."""
+        if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
+            return seq(self.repair(condition.lhs), self.repair(condition.rhs))
+        if isinstance(condition, Logical):
+            inner = self.repair(condition.rhs)
+            if inner != NOTHING and self.readable(condition.lhs):
+                return IfThenElse(Not(condition.lhs), inner)
+            inner = self.repair(condition.lhs)
+            return IfThenElse(Not(condition.rhs), inner) if inner != NOTHING and self.readable(condition.rhs) else NOTHING
+        if assumed_undef(condition) is not None or not self.readable(condition) or condition.dtype.lanes > 1:
+            return NOTHING
+        if is_identity(condition) and isinstance(condition, Compare):
+            load, value = (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
+            assert isinstance(load, BufferLoad)
+            return BufferStore(load.buffer, load.indices, value)
+        return seq(*(IfThenElse(Not(condition), store) for store in _candidates(condition)))
+
+
+class _Keep(_Repair):
+    """Keeps the assumptions themselves."""
+
+    def repair(self, condition: Expr) -> Stmt:
+        return Evaluate(Assume(condition, span=condition.span), span=condition.span)
+
+
+def _candidates(condition: Expr) -> Iterator[Stmt]:
+    """Stores that may make a condition hold, likely ones first."""
+    if isinstance(condition, Compare):
+        for one, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+            if isinstance(one, BufferLoad) and one.dtype.lanes == 1:
+                yield from (_store(one, _plus(other, step)) for step in _near(one.buffer, condition.op))
+    for load in dict.fromkeys(loads_in(condition)):
+        if load.dtype.lanes == 1:
+            low = 0 if load.dtype.is_float or load.dtype.is_bool else load.dtype.min_int
+            values = (a for a in _ATTEMPTS if load.dtype.is_float or low <= a) if not load.dtype.is_bool else (0, 1)
+            yield from (_store(load, const(bool(v) if load.dtype.is_bool else v, load.dtype)) for v in values)
+
+
+def _near(buffer: Buffer, op: CompareOp) -> tuple[int, ...]:
+    """How far from the other side of a comparison a value is tried."""
+    if buffer.dtype.is_bool:
+        return (0,) if op is CompareOp.EQ else ()
+    return _STEPS
+
+
+def _plus(expr: Expr, step: int) -> Expr:
+    return expr if step == 0 else binary(BinaryOp.ADD if step > 0 else BinaryOp.SUB, expr, const(abs(step), expr.dtype))
+
+
+def _store(load: BufferLoad, value: Expr) -> Stmt:
+    return BufferStore(load.buffer, load.indices, value)

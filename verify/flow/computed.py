@@ -1,0 +1,131 @@
+"""Which values fast-math assumptions speak of: those that the old program computes, not literals or copies that pass
+through; and values that are computed once and used in several places, where an operation may not choose anew. Part of
+the trust base.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var
+from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import For, Let
+from layoutproof.ir.visit import walk
+from layoutproof.verify.flow.models import Half
+from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement, Statements
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.values.terms import constant_value
+
+
+def chooses_for_several(function: PrimFunc) -> bool:
+    """Whether a value that operations on floats take part in has a name, and is used more than once: where its name stands twice, or in a
+    loop that it was computed outside of.
+    """
+    computed: set[Var] = set()
+    for node in walk(function.body):  # outer names come before inner ones, which may stand for what is made of them
+        if isinstance(node, Let) and _computes(node.value, computed):
+            computed.add(node.var)
+            if _is_shared(node):
+                return True
+    return False
+
+
+def _computes(value: Expr, computed: Set[Var]) -> bool:
+    """Whether an operation on floats stands in a value, by itself or under a name."""
+    for part in walk(value):
+        if isinstance(part, Var):
+            if part in computed:
+                return True
+        elif isinstance(part, Expr) and part.dtype.is_float and not isinstance(part, BufferLoad | FloatImm):
+            return True
+    return False
+
+
+def _is_shared(let: Let) -> bool:
+    inside = (loop for loop in walk(let.body) if isinstance(loop, For))
+    return sum(part == let.var for part in walk(let.body)) > 1 or any(part == let.var for loop in inside for part in walk(loop.body))
+
+
+def passing_on(statements: Statements) -> frozenset[int]:
+    """The numbers of the statements that may store an infinity or a NaN that no float operation, and no input, brought about."""
+    found: set[int] = set()
+    while True:
+        memories = {s.data for s in statements.statements if s.number in found}
+        more = {s.number for s in statements.statements if s.value.dtype.is_float and any(_passes(s, e, memories) for e in _ends(s.value))}
+        if more == found:
+            return frozenset(found)
+        found = more
+
+
+def _ends(value: Expr) -> Iterator[Expr]:
+    """What a value may be, its choices apart."""
+    match value:
+        case Select(then=a, otherwise=b) | IfThenElseExpr(then=a, otherwise=b):
+            yield from _ends(a)
+            yield from _ends(b)
+        case Broadcast(value=inner):
+            yield from _ends(inner)
+        case _:
+            yield value
+
+
+def _passes(statement: Statement, end: Expr, memories: set[Var]) -> bool:
+    match end:
+        case Binary() | Call() | Cast():
+            return False
+        case Var():
+            return any(read.var == end and read.data in memories for read in statement.reads)
+        case _:
+            number = constant_value(end)
+            return number is None or not math.isfinite(number)
+
+
+@dataclass(slots=True)
+class Computed:
+    """The values that reads of one program find, as values of the old one: what a store that theta takes to one of the old
+    program wrote (as long as matched stores store what their counterparts do, which is proved apart), and what the old program loads,
+    whatever the data. Not what it may leave in place without looking, nor a literal infinity that is passed on, nor the results of
+    updates of a reduction that is `regrouped`.
+    """
+
+    half: Half
+    flow: Dataflow
+    regrouped: Sources | None = None
+    _values: Sources | None = None
+
+    def is_computed(self, statement: Statement, read: Read, region: Region) -> bool:
+        """Whether all values that a read finds on a region are values of the old program."""
+        return region.outside(self.where(statement, read, region)).is_empty
+
+    def where(self, statement: Statement, read: Read, region: Region) -> Points:
+        """The part of a region on which what a read finds is a value of the old program."""
+        if read.anywhere:
+            return region.points.subtract(region.points)
+        name = self.half.name(statement)
+        flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
+        known = self.half.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
+        return part_of(known, name, region.points)
+
+    def _of_the_old_program(self) -> Sources:
+        """The old instances that compute a value, and the places, initial cells too, where the old program surely looks."""
+        if self._values is None:
+            world = self.half.world
+            values = written_down = no_points(world.encoder(()).space.universe())
+            numbers = passing_on(world.old)
+            for statement in world.old.statements:
+                if statement.number in numbers:
+                    written_down = written_down.union(only(world.before.domain(statement)))
+                if all(read.role is not ReadRole.CURRENT for read in statement.reads):
+                    values = values.union(only(world.before.domain(statement)))
+                for read in statement.reads:
+                    if read.sure and not read.anywhere:
+                        values = values.union(world.before.sources(statement, read).range())
+            values = values.subtract(written_down)
+            self._values = coalesced(values if self.regrouped is None else values.subtract(self.regrouped))
+        return self._values

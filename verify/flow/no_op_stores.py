@@ -1,0 +1,312 @@
+"""Instances without a counterpart that store the value that is there, proved in the full program, and then deleted.
+
+All are present while this is proved: a store that is deleted changed nothing, so deleting all such stores at once leaves every other
+value what it was. In the new program they are what it does besides, in the old one what the new one drops. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.ir.intrinsics import OpaqueCall, Undef
+from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.verify.flow.computed import Computed
+from layoutproof.verify.flow.known_values import Invariants, Knowledge, Known
+from layoutproof.verify.flow.models import Half
+from layoutproof.verify.flow.observable import ends_that_matter, observable_ends
+from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement
+from layoutproof.verify.flow.stored_values import Leaves, decided
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
+from layoutproof.verify.values.prover import ValueProver
+from layoutproof.verify.values.question import Given, ValueAnswer, together
+from layoutproof.verify.verdict.verdict import Status
+
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Extra instances that were found to be no-ops, with the answer that says so and the invariants that it rests on."""
+
+    region: Region
+    answer: ValueAnswer
+    invariants: Mapping[str, ValueAnswer]
+
+
+@dataclass(slots=True)
+class NoOps:
+    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which nobody looks
+    (`dead`), those that are deleted, with the answers that say why, and the first answer that did not suffice.
+    """
+
+    statement: Statement
+    extra: Region
+    dead: Region | None = None
+    deleted: Region | None = None
+    answers: list[ValueAnswer] = field(default_factory=list)
+    invariants: dict[str, ValueAnswer] = field(default_factory=dict)
+    failed: ValueAnswer | None = None
+
+    @property
+    def left(self) -> Region:
+        """The extra instances that are not gone."""
+        left = self.extra
+        for gone in (self.dead, self.deleted):
+            left = left if gone is None else left.outside(gone.points)
+        return left
+
+    def delete(self, candidates: Sequence[Candidate]) -> None:
+        """Take answers over into what is known."""
+        for candidate in candidates:
+            self.answers.append(candidate.answer)
+            self.invariants.update(candidate.invariants)
+        gone = [candidate.region for candidate in candidates]
+        self.deleted = joined(gone if self.deleted is None else [self.deleted, *gone])
+
+
+def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values: ValueProver) -> list[NoOps]:
+    """The extra instances of each statement that has any, with those that are no-ops.
+
+    Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the others find.
+    Only instances are tried that write a cell in which something that matters would find an extra instance's value.
+    """
+    found = [NoOps(statement, extra) for statement in half.statements.statements if not (extra := half.unmatched(statement)).is_empty]
+    _find_dead(half, found)
+    spent: Licences = IEEE
+    for _ in range(_ROUNDS):
+        if all(record.left.is_empty for record in found):
+            break
+        flow = without_no_ops(half, found)
+        knowledge = facts.with_flow(flow)
+        computed = Computed(half, flow, regrouped)
+        cells = _cells_that_matter(half, flow, found)
+        asking = _Asking(computed, Invariants(half, knowledge, computed, values, cells), values)
+        candidates = [
+            (record, candidate)
+            for record in found
+            for read in _current_reads(record.statement)
+            for candidate in _try(half, record, read, cells, knowledge, asking)
+        ]
+        if not candidates:
+            break
+        if not any(candidate.answer.licences <= spent for _, candidate in candidates):
+            spent |= min((candidate.answer.licences for _, candidate in candidates), key=lambda each: (len(each - spent), names_of(each)))
+        for record in found:
+            chosen = [candidate for owner, candidate in candidates if owner is record and candidate.answer.licences <= spent]
+            if chosen:
+                record.delete(chosen)
+        if Licence.NSZ in spent:
+            # What is left finds zeros of another sign than the program as it stands: no more may be concluded from what it finds.
+            break
+    return found
+
+
+def _find_dead(half: Half, found: Sequence[NoOps]) -> None:
+    """Note the extra instances that write cells at which no matched instance, no end that matters and no other extra instance ever
+    looks: without them, all that these find is what it was.
+    """
+    if not found:
+        return
+    seen = _cells_looked_at(half)
+    for _ in range(_ROUNDS):
+        more = seen
+        for record in found:
+            alive = _writing(half, record, seen).named(half.name(record.statement))
+            for read in record.statement.reads:
+                more = more.union(_looked_at(half, record.statement, read, alive))
+        if more.is_subset(seen):
+            break
+        seen = coalesced(more)
+    else:
+        return
+    for record in found:
+        dead = record.extra.outside(_writing(half, record, seen).points)
+        record.dead = None if dead.is_empty else dead
+
+
+def _writing(half: Half, record: NoOps, cells: Sources) -> Region:
+    """The extra instances that write some of the cells."""
+    access = Relation.from_map(half.flow.access(record.statement)).intersect_range(cells)
+    return record.extra.within(part_of(access.domain(), half.name(record.statement), record.extra.points))
+
+
+def _cells_looked_at(half: Half) -> Sources:
+    """The cells that matched instances load from, and those that matter at the end."""
+    seen = ends_that_matter(half)
+    for statement in half.statements.statements:
+        for points in half.kept.get(statement.number, ()):
+            for read in statement.reads:
+                seen = seen.union(_looked_at(half, statement, read, points))
+    return coalesced(seen)
+
+
+def _looked_at(half: Half, statement: Statement, read: Read, points: Points) -> Sources:
+    """The cells at which a read looks in some instances of its statement."""
+    if read.anywhere:
+        return only(half.flow.cell_set(read.data))
+    return Relation.from_map(half.flow.access(read, statement)).intersect_domain(only(points)).range()
+
+
+def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
+    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a value was made
+    from by extra instances.
+    """
+    universe = half.world.encoder(()).space.universe()
+    extra = no_points(universe)
+    for record in found:
+        extra = extra.union(only(record.left.named(half.name(record.statement))))
+    written = {record.statement.data for record in found}
+    read = extra.subtract(extra)
+    for statement in half.statements.statements:
+        kept = half.kept.get(statement.number, ())
+        for each in statement.reads if kept else ():
+            if each.data in written:
+                source = flow.sources(statement, each)
+                for points in kept:
+                    read = read.union(source.intersect_domain(only(points)).range())
+    for data, seen in observable_ends(half):
+        if data in written:
+            read = read.union(flow.final(data).intersect_domain(seen).range())
+    read = read.intersect(extra)
+    for _ in range(_ROUNDS):
+        more = read
+        for record in found:
+            for each in record.statement.reads:
+                if each.data in written:
+                    more = more.union(flow.sources(record.statement, each).intersect_domain(read).range().intersect(extra))
+        if more.is_subset(read):
+            break
+        read = coalesced(more)
+    accesses = relations([half.flow.access(record.statement) for record in found], universe)
+    return coalesced(read.apply(accesses))
+
+
+def without_no_ops(half: Half, found: Sequence[NoOps]) -> Dataflow:
+    """The flow of the program without what is dead or changes nothing."""
+    removed: dict[int, Points] = {}
+    for each in found:
+        for gone in (each.dead, each.deleted):
+            if gone is not None and not gone.is_empty:
+                points = gone.named(half.name(each.statement))
+                removed[each.statement.number] = (
+                    removed[each.statement.number].union(points) if each.statement.number in removed else points
+                )
+    return half.flow.without(removed) if removed else half.flow
+
+
+def _current_reads(statement: Statement) -> Iterator[Read]:
+    """The loads that happen with the store itself, of the memory that it writes."""
+    moment = statement.scene.time[:-1]
+    for read in statement.reads:
+        if read.access.data != statement.data or read.anywhere:
+            continue
+        if read.role is ReadRole.CURRENT or read.access.scene.time[: len(moment)] == moment:
+            yield read
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    computed: Computed
+    invariants: Invariants
+    values: ValueProver
+
+
+def _try(half: Half, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking) -> Iterator[Candidate]:
+    """The extra instances that certainly store the value that is there, piece by piece."""
+    statement = record.statement
+    access = half.flow.access(statement)
+    matter = part_of(Relation.from_map(access).intersect_range(cells).domain(), half.name(statement), record.extra.points)
+    same = half.flow.access(current, statement).intersect(access).domain()
+    region = record.left.within(same).within(matter)
+    variables = frozenset(read.var for read in statement.reads)
+    for part, (term,) in decided(region, variables, statement.value):
+        if any(isinstance(node, Undef | OpaqueCall) for node in walk(term)):
+            continue
+        used = set(free_variables(term))
+        reads = [read for read in statement.reads if read.var in used and read is not current]
+        for piece, known in knowledge.together(statement, [current, *reads], part):
+            question = _Question(statement, current, reads, known, piece, term)
+            candidate = _ask(question, asking)
+            if candidate.answer.status is Status.PROVED:
+                yield candidate
+                continue
+            if record.failed is None:
+                record.failed = candidate.answer
+            yield from (each for smaller in _apart(question, asking) if (each := _ask(smaller, asking)).answer.status is Status.PROVED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    statement: Statement
+    current: Read
+    reads: Sequence[Read]
+    known: Sequence[Known]
+    region: Region
+    term: Expr
+
+
+def _apart(question: _Question, asking: _Asking) -> list[_Question]:
+    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where that is one part."""
+    regions = [question.region]
+    for read in (question.current, *question.reads):
+        computed = asking.computed.where(question.statement, read, question.region)
+        halves = (half for region in regions for half in (region.within(computed), region.outside(computed)))
+        regions = [half for half in halves if not half.is_empty]
+    return [replace(question, region=region) for region in regions] if len(regions) > 1 else []
+
+
+def _ask(question: _Question, asking: _Asking) -> Candidate:
+    """Whether the value stored is the one that is there: without invariants first, then with those that hold."""
+    computed, invariants, values = asking.computed, asking.invariants, asking.values
+    constants: dict[Var, Expr] = {}
+    given: list[Given] = []
+    all_reads = [question.current, *question.reads]
+    for read, known in zip(all_reads, question.known, strict=True):
+        given += [Given(read.var, each) for each in known.properties]
+        if known.value is not None:
+            constants[read.var] = known.value
+    leaves = Leaves(question.region, frozenset(read.var for read in question.statement.reads))
+    term = substitute(leaves.abstract(question.term), constants)
+    target = constants.get(question.current.var, question.current.var)
+    trusted = frozenset(
+        read.var for read in all_reads if read.var not in constants and computed.is_computed(question.statement, read, question.region)
+    )
+
+    def ask(more: Sequence[Given]) -> ValueAnswer:
+        return values.prove_same(term, target, given=(*given, *more), computed=trusted, old_is_computed=False)
+
+    best = ask(())
+    if best.status is Status.PROVED and not best.licences:
+        return Candidate(question.region, best, {})
+    current, used = question.current, dict[str, ValueAnswer]()
+    for candidate in invariants.candidates(current.access.data):
+        answer = ask([Given(current.var, candidate)])
+        if not _better(answer, best):
+            continue
+        proof = invariants.prove(question.statement, current, question.region, candidate)
+        if proof.status is Status.PROVED and _better(together((answer, proof)), best):
+            best, used = together((answer, proof)), {f"{current.access.buffer.name} {candidate}": proof}
+    if best.status is not Status.PROVED:
+        holding = invariants.together(question.statement, current, question.region)
+        if len(holding) > 1 and ask([Given(current.var, each) for each in holding]).status is Status.PROVED:
+            needed = dict(holding)
+            # The ones that take licences are done without first.
+            for each in sorted(holding, key=lambda one: -len(holding[one].licences)):
+                rest = [one for one in needed if one != each]
+                if ask([Given(current.var, one) for one in rest]).status is Status.PROVED:
+                    del needed[each]
+            answer = ask([Given(current.var, each) for each in needed])
+            best = together((answer, *needed.values()))
+            used = {f"{current.access.buffer.name} {each}": proof for each, proof in needed.items()}
+    return Candidate(question.region, best, used)
+
+
+def _better(answer: ValueAnswer, than: ValueAnswer) -> bool:
+    if answer.status is not Status.PROVED:
+        return False
+    return than.status is not Status.PROVED or len(answer.licences) < len(than.licences)

@@ -1,0 +1,314 @@
+"""Where a read of the new program finds what a read of the old one found: both lead to one source, up to theta and f;
+and reductions whose updates are done in another order, with the fast-math assumptions that this needs. Part of the
+trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Var
+from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, World, key_of
+from layoutproof.verify.flow.statement_reader import Read, Statement, Statements
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import (
+    Points,
+    Region,
+    Relation,
+    Sources,
+    agreement,
+    function_between,
+    no_points,
+    no_relation,
+    only,
+    part_of,
+    relations,
+    without_dim,
+)
+from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
+from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
+
+_ROUNDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """A reduction whose updates the new program does in another order: the chains' statement numbers in both programs."""
+
+    data: Var
+    old_chain: frozenset[int]
+    new_chain: frozenset[int]
+
+
+@dataclass(slots=True)
+class Agreement:
+    """Sources in both programs, compared. `after` is the flow of the new program without its no-ops.
+
+    `regrouped` is by the names of the memories in the old and the new program. What single updates of such a reduction store in the new
+    program is not what they stored before: nothing agrees because it leads to one of them.
+    """
+
+    world: World
+    after: Dataflow
+    regrouped: Mapping[tuple[str, str], Regrouped] = field(default_factory=dict)
+    _moved: Sources | None = None
+    _found: dict[tuple[Key, Var, Var], Points] = field(default_factory=dict)
+
+    def of_reads(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
+        """The instances of a new statement in which its read finds what its counterpart's read finds."""
+        key = (key_of(claim), new.var, old.var)
+        if key not in self._found:
+            self._found[key] = self._of_reads(claim, new, old, region)
+        return self._found[key]
+
+    def _of_reads(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
+        step = self.world.step(claim)
+        if new.anywhere or old.anywhere:
+            return self._anywhere(claim, new, old, region)
+        return self._compared(claim, new, old, step, region)
+
+    def _compared(self, claim: Counterpart, new: Read, old: Read, step: Relation, region: Region) -> Points:
+        """Where a read finds the source that its counterpart finds, or, of a reduction that was regrouped, the same contributions."""
+        name = f"{NEW}{claim.new.number}"
+        group = self.regrouped.get((old.data.name, new.data.name))
+        if group is not None:
+            mine = self.after.reduced(claim.new, new, group.new_chain)
+            theirs = self.world.before.reduced(claim.old, old, group.old_chain)
+            return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
+        found = self.after.sources(claim.new, new)
+        wanted = step.apply_range(self.world.before.sources(claim.old, old))
+        return self.of_flows(found, wanted, name, region)
+
+    def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
+        """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
+        found = found.subtract_range(self.moved)
+        points = agreement(found.apply_range(self.world.theta), wanted, name, region.points)
+        missing = region.outside(points)
+        gathered = self.world.workspace.gathered
+        note_agreement(gathered, f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
+        if missing.is_empty:
+            return points
+        mine = resolved(self.after, self.world.new, found, frozenset(name for _, name in self.regrouped))
+        mine = mine.subtract_range(self.moved)
+        theirs = resolved(self.world.before, self.world.old, wanted, frozenset(name for name, _ in self.regrouped))
+        if mine is found and theirs is wanted:
+            return points
+        more = agreement(mine.apply_range(self.world.theta), theirs, name, region.points)
+        note_agreement(gathered, f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
+        return coalesced(points.union(more))
+
+    def of_ends(self, data: Var, new_data: Var, step: Relation, region: Region, name: str) -> Points:
+        """The cells (old names) of a memory that end with what their counterparts end with; `step` is f on them."""
+        group = self.regrouped.get((data.name, new_data.name))
+        if group is not None:
+            owner, parts = self.after.reduced_final(new_data, group.new_chain)
+            theirs = self.world.before.reduced_final(data, group.old_chain)
+            return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
+        found = step.apply_range(self.after.final(new_data))
+        return self.of_flows(found, self.world.before.final(data), name, region)
+
+    def _regrouped(self, found: tuple[Relation, Relation], wanted: tuple[Relation, Relation], name: str, region: Region) -> Points:
+        """Where owner and contributions are the same: theta is one to one on the chain, so equal relations are equal multisets."""
+        theta = self.world.theta
+        points = self.of_flows(found[0], wanted[0], name, region)
+        carried = found[1].apply_range(theta)
+        lost = found[1].subtract_range(theta.domain()).domain()
+        differ = carried.subtract(wanted[1]).domain().union(wanted[1].subtract(carried).domain()).union(lost)
+        points = coalesced(points.subtract(part_of(differ, name, region.points)))
+        note_contributions(self.world.workspace.gathered, f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
+        return points
+
+    @property
+    def moved(self) -> Sources:
+        """The new updates of regrouped reductions."""
+        if self._moved is None:
+            updates = no_points(self.world.encoder(()).space.universe())
+            numbers = {number for group in self.regrouped.values() for number in group.new_chain}
+            for statement in self.world.new.statements:
+                if statement.number in numbers:
+                    updates = updates.union(only(self.world.after.domain(statement)))
+            self._moved = updates
+        return self._moved
+
+    def _anywhere(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
+        """The instances in which every cell of a memory, one to one, has the source that it had. The memory keeps its cells."""
+        name = f"{NEW}{claim.new.number}"
+        nowhere = region.named(name).subtract(region.named(name))
+        more, rest = new.access.scene.dims[len(claim.new.dims) :], old.access.scene.dims[len(claim.old.dims) :]
+        moved = self.world.moved(old.data.name)
+        if not (new.anywhere and old.anywhere) or len(more) != len(rest) or moved:
+            return nowhere
+        encoder = self.world.encoder_of(new.access.scene.dims)
+        outputs = (*claim.outputs, *(dim.var for dim in more))
+        step = relations([function_between(encoder, name, outputs, f"{OLD}{claim.old.number}", claim.where)], region.points)
+        everywhere = Region(encoder, encoder.space.universe()).within(self.after.access(new, claim.new).domain())
+        agreeing = self._compared(claim, new, old, step, everywhere)
+        differ = everywhere.outside(agreeing).points
+        for position in reversed(range(len(claim.new.dims), len(new.access.scene.dims))):
+            differ = without_dim(differ, position)
+        return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
+
+
+def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
+    """The relation with sources that are copies replaced by what they copied, a few times over; copies of the memories in `except_of`
+    stay.
+    """
+    copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
+    if not copies:
+        return found
+    step, places = no_relation(flow.domain(copies[0][0])), no_points(flow.domain(copies[0][0]))
+    for statement, read in copies:
+        source = flow.sources(statement, read)
+        step, places = step.union(source), places.union(source.domain())
+    current = found
+    for _ in range(_ROUNDS):
+        moved = current.intersect_range(places)
+        if moved.is_empty():
+            break
+        current = coalesced(current.subtract_range(places).union(moved.apply_range(step)))
+    return current
+
+
+def copied_reads(statement: Statement) -> Iterator[Read]:
+    """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what a lazy choice on
+    the loops takes from one of its sides.
+    """
+    if statement.scatter:
+        return
+    ends = list(_lazy_ends(statement.value))
+    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition among its guards.
+    yield from (r for r in statement.reads if r.var in ends and not r.anywhere and (r.sure or r.var == statement.value))
+
+
+def _lazy_ends(value: Expr) -> Iterator[Expr]:
+    if isinstance(value, IfThenElseExpr):
+        yield from _lazy_ends(value.then)
+        yield from _lazy_ends(value.otherwise)
+    else:
+        yield value
+
+
+def representatives(flow: Dataflow, statement: Statement) -> dict[Var, Var]:
+    """For each load of a statement, the first one that finds the same value wherever both happen."""
+    found: dict[Var, Var] = {}
+    groups: list[list[Read]] = []
+    for read in statement.reads:
+        # Loads that never happen together find the same, so each of a group has to be asked.
+        group = next((g for g in groups if all(_find_the_same(flow, statement, each, read) for each in g)), None)
+        if group is None:
+            groups.append(group := [])
+        group.append(read)
+        found[read.var] = group[0].var
+    return found
+
+
+def _find_the_same(flow: Dataflow, statement: Statement, first: Read, second: Read) -> bool:
+    if first.data != second.data or first.var.dtype != second.var.dtype:
+        return False
+    # Loads in the place of others may say one cell in two ways.
+    if first.coordinates != second.coordinates and not (flow.is_carried(statement, first) or flow.is_carried(statement, second)):
+        return False
+    if first.anywhere or second.anywhere:
+        return False
+    one, other = flow.sources(statement, first), flow.sources(statement, second)
+    return bool(one.intersect_domain(other.domain()).is_equal(other.intersect_domain(one.domain())))
+
+
+# `acc - e` adds the opposite of `e`.
+_SUMS = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL))
+_EXTREMES = frozenset((BinaryOp.MIN, BinaryOp.MAX))
+_BITS = frozenset((BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """A regrouped reduction with its operator and what regrouping it takes."""
+
+    chains: Regrouped
+    operator: BinaryOp
+    licences: Licences
+
+
+def find_reordered(world: World, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
+    """The reductions whose accumulator does not find, update by update, what it found before."""
+    for data in world.new.cells:
+        pairs = [claim for claims in world.matched.values() for claim, _ in claims if claim.new.data == data]
+        if not any(_out_of_order(world, agreement, claim) for claim in pairs):
+            continue
+        found = _chain(world, agreement, pairs, data, allowed)
+        if found is not None:
+            yield found
+
+
+def _out_of_order(world: World, agreement: Agreement, claim: Counterpart) -> bool:
+    """Whether an update's load of its own accumulator finds another update's result than before."""
+    mine, theirs = accumulator(agreement.after, claim.new), accumulator(world.before, claim.old)
+    if mine is None or theirs is None:
+        return False
+    region = world.of_points(claim.new, world.matched_points(claim))
+    return not region.outside(agreement.of_reads(claim, mine, theirs, region)).is_empty
+
+
+def _chain(world: World, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences) -> Reordered | None:
+    operators = {op for claim in pairs if (op := update_operator(agreement.after, claim.new)) is not None}
+    for operator in sorted(operators):
+        licences = _licences(operator, world.new.dtypes[data].is_float)
+        if licences is None or not licences <= allowed:
+            continue
+        chain = [
+            claim
+            for claim in pairs
+            if update_operator(agreement.after, claim.new) is operator and update_operator(world.before, claim.old) is operator
+        ]
+        old_data = {claim.old.data for claim in chain}
+        if len(old_data) != 1 or not _one_to_one(world, chain):
+            continue
+        numbers = frozenset(c.new.number for c in chain), frozenset(c.old.number for c in chain)
+        return Reordered(Regrouped(data, numbers[1], numbers[0]), operator, licences)
+    return None
+
+
+def _licences(operator: BinaryOp, is_float: bool) -> Licences | None:
+    if not is_float:
+        return IEEE if operator in _SUMS | _EXTREMES | _BITS else None
+    if operator in _SUMS:
+        return frozenset((Licence.REASSOC,))
+    return frozenset((Licence.NNAN, Licence.NSZ)) if operator in _EXTREMES else None
+
+
+def _one_to_one(world: World, chain: list[Counterpart]) -> bool:
+    """Whether theta takes no two updates to one."""
+    steps = world.nothing
+    for claim in chain:
+        steps = steps.union(world.step(claim))
+    return bool(steps.is_injective())
+
+
+def update_operator(flow: Dataflow, statement: Statement) -> BinaryOp | None:
+    """The operator of a statement that updates the cell that it writes, `acc (+) e`; None for any other."""
+    match statement.value:
+        case Binary(op=op) if accumulator(flow, statement) is not None:
+            return op
+        case _:
+            return None
+
+
+def accumulator(flow: Dataflow, statement: Statement) -> Read | None:
+    """The load of the written cell that is one operand of the value, at the moment of the store."""
+    value = statement.value
+    if not isinstance(value, Binary):
+        return None
+    moment = statement.scene.time[:-1]
+    for read in statement.reads:
+        if read.var not in (value.lhs, value.rhs) or read.data != statement.data or read.anywhere:
+            continue
+        if read.access.scene.time[: len(moment)] == moment and _same_cell(flow, statement, read):
+            return read
+    return None
+
+
+def _same_cell(flow: Dataflow, statement: Statement, read: Read) -> bool:
+    own = flow.access(statement).intersect_domain(flow.domain(statement))
+    return bool(own.is_subset(flow.access(read, statement)))

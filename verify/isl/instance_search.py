@@ -1,0 +1,264 @@
+"""Questions about instances, answered by integer sets: is there an instance where this holds, and which instances does nothing cover?
+
+A scene becomes a set: its dims and unknowns are dimensions, the program's symbols are parameters. What cannot be encoded is left out,
+which only adds instances: an empty answer then still proves, a point found no longer refutes (`exact`). Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
+from layoutproof.verify.isl.isl_evidence import choose_witnesses
+from layoutproof.verify.isl.operations import coalesced, point_of
+from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, integer, isl, limited, new_context, value
+from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unsaid, Witness
+from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown, ranges_of
+from layoutproof.verify.program.questions import Cover, Search, above, below, no_answer, nothing
+
+ENGINE = "isl"
+_SMALL = 12
+
+
+@dataclass(slots=True)
+class SceneSet:
+    """A scene as a set, with the encoder of its expressions and what could not be encoded: of the scene (`missing`), of what is
+    assumed (`loose`).
+    """
+
+    space: NamedSpace
+    encoder: Encoder
+    points: isl.Set
+    missing: NotQuasiAffine | None
+    loose: NotQuasiAffine | None
+
+
+_Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...]]
+
+
+class Model:
+    """One program's symbols and what is assumed of them, with one context for all questions about it.
+
+    `ranges` bounds each symbol where there is a bound worth stating; `assumed` are conditions on symbols.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[Var],
+        assumed: Sequence[Expr],
+        ranges: Mapping[Var, tuple[int | None, int | None]],
+        operations: int = DEFAULT_OPERATIONS,
+        gathered: Gathered = UNRECORDED,
+    ) -> None:
+        self._ctx = new_context()
+        self._operations, self._gathered = operations, gathered
+        self._params = tuple(s.name for s in symbols)
+        self._assumed = tuple(assumed)
+        self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
+        self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
+        self._scenes: dict[_Key, SceneSet] = {}
+
+    def search(self, scene: Scene, *conditions: Expr) -> Search:
+        """An instance of the scene where every condition holds."""
+        try:
+            with self._budget():
+                found = self._scene(scene)
+                points, missing = self._restrict(found, conditions)
+                return self._none(scene, (conditions,)) if points.is_empty() else self._found(found, points, missing)
+        except BudgetExceeded as problem:
+            return no_answer(ENGINE, str(problem), *problem.because)
+
+    def outside(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+        """An instance where `expr` is below `low` or above `high`."""
+        try:
+            with self._budget():
+                found = self._scene(scene)
+                function = found.encoder.function(expr)
+                too_low = function.lt_set(found.encoder.constant(low))
+                too_high = function.gt_set(found.encoder.constant(high))
+                points = found.points.intersect(too_low.union(too_high))
+                if not points.is_empty():
+                    return self._found(found, points, found.missing)
+                return self._none(scene, ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ())
+        except NotQuasiAffine as problem:
+            return no_answer(ENGINE, problem.reason)
+        except BudgetExceeded as problem:
+            return no_answer(ENGINE, str(problem), *problem.because)
+
+    def uncovered(self, scene: Scene, covers: Iterable[Cover], *conditions: Expr) -> Search:
+        """An instance of `scene` (where every condition holds) that no cover reaches.
+
+        A cover that cannot be encoded reaches nothing.
+        """
+        try:
+            with self._budget():
+                found = self._scene(scene)
+                left, missing = self._restrict(found, conditions)
+                left = coalesced(left)
+                tried: list[Cover] = []
+                for cover in covers:
+                    if left.is_empty():
+                        return self._all_covered(scene, conditions, tried)
+                    tried.append(cover)
+                    reached = self._reached(found.space.dims, cover)
+                    if reached is None:
+                        missing = missing if missing is not None else _NO_COVER
+                        continue
+                    left = coalesced(left.subtract(reached))
+                return self._all_covered(scene, conditions, tried) if left.is_empty() else self._found(found, left, missing)
+        except BudgetExceeded as problem:
+            return no_answer(ENGINE, str(problem), *problem.because)
+
+    def _none(self, scene: Scene, either: tuple[tuple[Expr, ...], ...]) -> Search:
+        self._gathered.record(NoInstance(self._setting, scene, either, ENGINE))
+        return nothing(ENGINE)
+
+    def _all_covered(self, scene: Scene, conditions: tuple[Expr, ...], covers: Sequence[Cover]) -> Search:
+        def witnesses() -> list[Witness]:
+            return self.witnesses(scene, covers, *conditions)
+
+        self._gathered.record(Covered(self._setting, scene, conditions, tuple(covers), witnesses, ENGINE))
+        return nothing(ENGINE)
+
+    def witnesses(self, scene: Scene, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
+        """Which cover reaches each instance of `scene` where the conditions hold, and at which values of its further dims.
+
+        Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
+        """
+        try:
+            with self._budget():
+                found = self._scene(scene)
+                left, _ = self._restrict(found, conditions)
+                reached = [(number, self._points_of(cover)) for number, cover in enumerate(covers)]
+                return choose_witnesses(found.space, left, [(number, *points) for number, points in reached if points is not None])
+        except BudgetExceeded as problem:
+            raise Unsaid(str(problem)) from problem
+
+    # -- sets -------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _budget(self) -> Iterator[None]:
+        try:
+            with limited(self._operations, self._ctx):
+                yield
+        except BudgetExceeded:
+            # What was being computed may be half changed: nothing of this context is used again.
+            self._ctx = new_context()
+            self._scenes = {}
+            raise
+
+    def _reached(self, wanted: Sequence[str], cover: Cover) -> isl.Set | None:
+        """The points over the `wanted` dims that a cover reaches; None where that cannot be said exactly."""
+        covered = self._points_of(cover)
+        if covered is None:
+            return None
+        names, points = covered
+        extra = [k for k, name in enumerate(names) if name not in wanted]
+        for position in reversed(extra):
+            points = points.project_out(isl.dim_type.set, position, 1)
+        kept = [name for name in names if name in wanted]
+        if kept != list(wanted):
+            raise ValueError(f"a cover over {kept} for instances over {list(wanted)}")
+        return points
+
+    def _points_of(self, cover: Cover) -> tuple[tuple[str, ...], isl.Set] | None:
+        """A cover's instances, over all its dims and unknowns; None where that cannot be said exactly."""
+        found = self._scene(cover.scene)
+        if found.missing is not None:
+            return None
+        points = found.points
+        for condition in cover.conditions:
+            try:
+                points = points.intersect(found.encoder.set_of(condition))
+            except NotQuasiAffine:
+                return None
+        for inner in cover.without:
+            excluded = self._reached(found.space.dims, inner)
+            if excluded is None:
+                return None
+            points = coalesced(points.subtract(excluded))
+        return found.space.dims, points
+
+    def _restrict(self, found: SceneSet, conditions: Sequence[Expr]) -> tuple[isl.Set, NotQuasiAffine | None]:
+        points, missing = found.points, found.missing
+        for condition in conditions:
+            try:
+                points = points.intersect(found.encoder.set_of(condition))
+            except NotQuasiAffine as problem:
+                missing = problem
+        return points, missing
+
+    def _scene(self, scene: Scene) -> SceneSet:
+        key = (scene.dims, scene.guards, scene.unknowns)
+        known = self._scenes.get(key)
+        if known is None:
+            known = self._scenes[key] = self._encode(scene)
+        return known
+
+    def _encode(self, scene: Scene) -> SceneSet:
+        names = (*(dim.var.name for dim in scene.dims), *(u.var.name for u in scene.unknowns))
+        space = NamedSpace(self._ctx, names, self._params)
+        plain = Encoder(space)
+        points: isl.Set = space.universe()
+        missing: NotQuasiAffine | None = None
+        for name, (low, high) in self._ranges.items():
+            points = points.intersect(self._between(plain, Var(name), low, high))
+        for unknown in scene.unknowns:
+            points = points.intersect(self._between(plain, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int))
+        for dim in scene.dims:
+            variable = plain.function(dim.var)
+            try:
+                start = plain.function(dim.start)
+                points = points.intersect(variable.ge_set(start))
+                points = points.intersect(variable.lt_set(start.add(plain.function(dim.extent))))
+            except NotQuasiAffine as problem:
+                missing = problem
+        # Bitwise operations in guards need bounds of their operands, which the loops give.
+        encoder = Encoder(space, points, ranges=ranges_of(scene.dims))
+        loose: NotQuasiAffine | None = None
+        for condition in self._assumed:
+            try:
+                points = points.intersect(encoder.set_of(condition))
+            except NotQuasiAffine as problem:
+                loose = problem
+        for guard in scene.guards:
+            try:
+                points = points.intersect(encoder.set_of(guard.condition, guard.holds))
+            except NotQuasiAffine as problem:
+                missing = problem
+        return SceneSet(space, encoder, points, missing, loose)
+
+    @staticmethod
+    def _between(encoder: Encoder, variable: Var, low: int | None, high: int | None) -> isl.Set:
+        function = encoder.function(variable)
+        result: isl.Set = encoder.space.universe()
+        if low is not None:
+            result = result.intersect(function.ge_set(encoder.constant(low)))
+        if high is not None:
+            result = result.intersect(function.le_set(encoder.constant(high)))
+        return result
+
+    def _found(self, found: SceneSet, points: isl.Set, missing: NotQuasiAffine | None) -> Search:
+        if points.is_empty():
+            return nothing(ENGINE)
+        point = self._sample(found.space, points)
+        missing = missing if missing is not None else found.loose
+        return Search(point, missing is None, None if missing is None else missing.reason, ENGINE)
+
+    def _sample(self, space: NamedSpace, points: isl.Set) -> dict[str, int]:
+        """A point, with small symbols where there is one: what is to be read should be short."""
+        chosen = points
+        for position in range(len(space.params)):
+            small = chosen.upper_bound_val(isl.dim_type.param, position, value(self._ctx, _SMALL))
+            if not small.is_empty():
+                chosen = small
+        picked = point_of(chosen)
+        coordinates = {name: integer(picked.get_coordinate_val(isl.dim_type.set, k)) for k, name in enumerate(space.dims)}
+        coordinates.update({name: integer(picked.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(space.params)})
+        return coordinates
+
+
+_NO_COVER = NotQuasiAffine(Var("cell"), "an earlier write could not be expressed")

@@ -1,0 +1,320 @@
+"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all that is
+asked of a rewrite's programs. Everything here is exact; what integer sets cannot state raises NotQuasiAffine. Part of
+the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from layoutproof.ir.expr import CompareOp, Expr, IntImm, Var, compare
+from layoutproof.ir.interval import Interval
+from layoutproof.ir.node import Node
+from layoutproof.ir.visit import walk
+from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
+from layoutproof.verify.isl.operations import bounds_of, coalesced
+from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, Late, NamedSpace, NoAnswer, isl, limited, map_from_affs, new_context
+from layoutproof.verify.program.evidence import UNRECORDED, Gathered
+from layoutproof.verify.program.instances import Dim, Guard, Scene, ranges_of
+from layoutproof.verify.program.statement import NotModelled
+
+_LARGE = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """A scene as a set without a tuple name, exactly, with the encoder of expressions over its dims."""
+
+    space: NamedSpace
+    encoder: Encoder
+    points: isl.Set
+
+    def map_to(self, outputs: Sequence[Expr]) -> isl.Map:
+        """Instance -> the values of expressions, without tuple names. Raises NotModelled."""
+        with said():
+            return map_from_affs(self.space, [self.encoder.function(e) for e in outputs], self.points)
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    """What integer sets cannot say has no exact model: NotModelled names it."""
+    try:
+        yield
+    except NotQuasiAffine as problem:
+        raise NotModelled(problem.reason, problem.expr) from problem
+
+
+class Workspace:
+    """One isl context and one space of symbols for all programs of a rewrite.
+
+    `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed), `ranges` bounds
+    symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[Var],
+        assumed: Sequence[Expr],
+        ranges: Mapping[Var, Interval],
+        operations: int = DEFAULT_OPERATIONS,
+        gathered: Gathered = UNRECORDED,
+    ) -> None:
+        self.symbols = tuple(dict.fromkeys(symbols))
+        self.operations, self.gathered = operations, gathered
+        self.ctx = new_context()
+        self.params = tuple(dict.fromkeys(symbol.name for symbol in self.symbols))
+        self._nested = False
+        with self.limited():
+            self.context: isl.Set = self._context(assumed, ranges)
+
+    @contextmanager
+    def limited(self) -> Iterator[isl.Context]:
+        """isl may spend the workspace's operations inside; a block inside another shares its budget.
+
+        Raises BudgetExceeded, and NotModelled where isl fails for another reason.
+        """
+        if self._nested:
+            yield self.ctx
+            return
+        self._nested = True
+        try:
+            with limited(self.operations, self.ctx):
+                yield self.ctx
+        except isl.Error as problem:
+            raise NotModelled(f"isl could not go on: {problem}") from problem
+        finally:
+            self._nested = False
+
+    def space(self, names: Sequence[str]) -> NamedSpace:
+        """The space of some dims over the symbols."""
+        return NamedSpace(self.ctx, names, self.params)
+
+    def _context(self, assumed: Sequence[Expr], ranges: Mapping[Var, Interval]) -> isl.Set:
+        """The values of the symbols that are allowed, as a set without dims."""
+        space = self.space(())
+        encoder = Encoder(space)
+        points = space.universe()
+        for variable, interval in ranges.items():
+            if variable.name not in space:
+                continue
+            function = encoder.function(Var(variable.name, variable.dtype))
+            # The bounds of the types themselves only burden the sets: leaving them out allows more.
+            if -_LARGE < interval.low:
+                points = points.intersect(function.ge_set(encoder.constant(int(interval.low))))
+            if interval.high < _LARGE:
+                points = points.intersect(function.le_set(encoder.constant(int(interval.high))))
+        for condition in assumed:
+            try:
+                points = points.intersect(encoder.set_of(condition))
+            except NotQuasiAffine:
+                continue
+        return coalesced(points)
+
+    def instances(self, scene: Scene) -> Instances:
+        """All instances of a scene. Raises NotModelled for a bound or a guard that integer sets cannot say."""
+        return self.restricted(self.boxed(scene.dims), scene.guards)
+
+    def boxed(self, dims: Sequence[Dim]) -> Instances:
+        """All values of some loops."""
+        space = self.space([dim.var.name for dim in dims])
+        plain = Encoder(space)
+        points = space.universe().intersect_params(self.context.params())
+        with said():
+            for dim in dims:
+                variable, start = plain.function(dim.var), plain.function(dim.start)
+                points = points.intersect(variable.ge_set(start)).intersect(variable.lt_set(start.add(plain.function(dim.extent))))
+        return Instances(space, Encoder(space, points, ranges=ranges_of(dims)), points)
+
+    def restricted(self, instances: Instances, guards: Sequence[Guard]) -> Instances:
+        """The instances where conditions hold."""
+        points = instances.points
+        with said():
+            for guard in guards:
+                points = points.intersect(instances.encoder.set_of(guard.condition, guard.holds))
+        if not guards:
+            return instances
+        points = coalesced(points)
+        return Instances(instances.space, Encoder(instances.space, points, ranges=instances.encoder.ranges), points)
+
+
+Points: TypeAlias = "isl.Set"
+Link: TypeAlias = "isl.Map"
+Sources: TypeAlias = "isl.UnionSet"
+if not TYPE_CHECKING:
+    Relation = Late(lambda: isl.UnionMap)  # relations are made by the class's name, and that must not load it at once
+else:
+    Relation: TypeAlias = isl.UnionMap
+
+
+# Products of numbers of pieces and of quotients: usual steps stay ten times below, what takes a second lies above.
+_MANY, _QUOTIENTS = 40, 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Points over named dims, without a tuple name, with the encoder of expressions over them."""
+
+    encoder: Encoder
+    points: Points
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no point at all."""
+        return bool(self.points.is_empty())
+
+    def within(self, points: Points) -> Region:
+        """The part inside further points (of any tuple name). Raises NoAnswer where that is too much work."""
+        _check_size(self.points, points)
+        return Region(self.encoder, coalesced(self.points.intersect(unnamed(points))))
+
+    def outside(self, points: Points) -> Region:
+        """The part outside. Raises NoAnswer where that is too much work."""
+        _check_size(self.points, points)
+        return Region(self.encoder, coalesced(self.points.subtract(unnamed(points))))
+
+    def split(self, condition: Expr) -> tuple[Region, Region]:
+        """The points where a condition holds, and the others. Raises NotQuasiAffine."""
+        holds, fails = self.encoder.set_of(condition), self.encoder.set_of(condition, False)
+        return Region(self.encoder, self.points.intersect(holds)), Region(self.encoder, self.points.intersect(fails))
+
+    def constant(self, expr: Expr) -> int | None:
+        """The one value of an integer expression on the region, for every value of the symbols; None where it has several."""
+        function = self.encoder.function(expr).intersect_domain(self.points)
+        if function.domain().is_empty():
+            return 0
+        found = bounds_of(function)
+        return found[0] if found is not None and found[0] == found[1] else None
+
+    def always_equal(self, first: Expr, second: Expr) -> bool:
+        """Whether two integer expressions agree on the whole region."""
+        return bool(self.points.intersect(self.encoder.set_of(compare(CompareOp.NE, first, second))).is_empty())
+
+    def fits(self, expr: Expr) -> bool:
+        """Whether no part of an integer expression leaves its type on the region."""
+        return all(self._in_type(part) for part in _parts(expr))
+
+    def _in_type(self, expr: Expr) -> bool:
+        function = self.encoder.function(expr)
+        low, high = self.encoder.constant(expr.dtype.min_int), self.encoder.constant(expr.dtype.max_int)
+        beyond = function.lt_set(low).union(function.gt_set(high))
+        return bool(self.points.intersect(beyond).is_empty())
+
+    def named(self, name: str) -> Points:
+        """The points with a tuple name."""
+        return self.points.set_tuple_name(name)
+
+
+def _check_size(first: Points, second: Points) -> None:
+    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not begun."""
+    mine, theirs = first.n_basic_set(), second.n_basic_set()
+    if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
+        raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
+
+
+def _quotients(points: Points) -> int:
+    return sum(piece.dim(isl.dim_type.div) for piece in points.get_basic_sets())
+
+
+def joined(regions: Sequence[Region]) -> Region:
+    """All points of regions over the same dims, at least one."""
+    first, *others = regions
+    if not others:
+        return first
+    points = first.points
+    for other in others:
+        points = points.union(other.points)
+    return Region(first.encoder, coalesced(points))
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    seen: set[Node] = set()
+    for node in walk(expr):
+        if isinstance(node, Expr) and node.dtype.is_integer and not isinstance(node, IntImm | Var) and node not in seen:
+            seen.add(node)
+            yield node
+
+
+def unnamed(points: Points) -> Points:
+    """The points without a tuple name."""
+    return points.reset_tuple_id() if points.has_tuple_id() else points
+
+
+def function_between(encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None) -> isl.Map:
+    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named `target`.
+
+    Raises NotQuasiAffine.
+    """
+    result = map_from_affs(encoder.space, [encoder.function(output) for output in outputs])
+    if where is not None:
+        result = result.intersect_domain(encoder.set_of(where))
+    return result.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, target)
+
+
+def agreement(first: Relation, second: Relation, name: str, like: Points) -> Points:
+    """Where two relations lead from one point of the tuple `name` to one and the same place; both are single valued."""
+    common = first.intersect(second).domain()
+    return part_of(common, name, like)
+
+
+def part_of(points: Sources, name: str, like: Points) -> Points:
+    """The points of one tuple in a union; `like` is a set of that tuple's space."""
+    space = like.set_tuple_name(name).get_space()
+    return points.extract_set(space)
+
+
+def from_tuple(relation: Relation, name: str, called: str) -> Relation:
+    """The part of a relation that leads from the tuple `name`, the tuple called otherwise."""
+    parts = relation.get_map_list()
+    result = isl.UnionMap.empty(relation.get_space())
+    for each in (parts.get_at(k) for k in range(parts.n_map())):
+        if each.get_tuple_name(isl.dim_type.in_) == name:
+            result = result.union(isl.UnionMap.from_map(each.set_tuple_name(isl.dim_type.in_, called)))
+    return result
+
+
+def only(points: Points) -> Sources:
+    """One set as a union."""
+    return isl.UnionSet.from_set(points)
+
+
+def no_relation(points: Points) -> Relation:
+    """The empty relation over the parameters of `points`."""
+    return isl.UnionMap.empty(points.get_space().params())
+
+
+def no_points(points: Points) -> Sources:
+    """The empty union of sets over the parameters of `points`."""
+    return isl.UnionSet.empty(points.get_space().params())
+
+
+def relations(maps: Sequence[isl.Map], points: Points) -> Relation:
+    """Maps as one relation."""
+    result = no_relation(points)
+    for each in maps:
+        result = result.union(isl.UnionMap.from_map(each))
+    return result
+
+
+def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
+    """The sets of a union by tuple name, in alphabetical order so that everything after is the same in every run."""
+    parts = points.get_set_list()
+    sets = [parts.get_at(k) for k in range(parts.n_set())]
+    found = [(each.get_tuple_name() if each.has_tuple_name() else "", each) for each in sets]
+    yield from sorted(found, key=lambda pair: pair[0])
+
+
+def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
+    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in alphabetical order."""
+    parts = relation.get_map_list()
+    maps = [parts.get_at(k) for k in range(parts.n_map())]
+    here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]
+    found = [(each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here]
+    yield from sorted(found, key=lambda pair: pair[0])
+
+
+def without_dim(points: Points, position: int) -> Points:
+    """The points with one coordinate projected away."""
+    return points.project_out(isl.dim_type.set, position, 1)

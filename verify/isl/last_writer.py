@@ -1,0 +1,212 @@
+"""Timestamps of accesses, and the last write of a cell before it is read: for every instance of the read, the one
+instance that wrote what it finds. Candidates are visited from the latest to the earliest. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from layoutproof.verify.isl.operations import coalesced, greatest
+from layoutproof.verify.isl.space import NamedSpace, isl
+from layoutproof.verify.program.instances import Dim
+from layoutproof.verify.program.statement import NotModelled
+
+Time = tuple[int | Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order. No tuple has a
+    name."""
+
+    space: NamedSpace
+    time: Time
+    instances: isl.Set
+
+    def accessing(self, access: isl.Map) -> isl.Map:
+        """Point -> cell, of a relation from points to cells, where they happen."""
+        return access.intersect_domain(self.instances)
+
+
+def suffixes(moments: Sequence[Moment], position: int) -> list[isl.Map]:
+    """Point -> time after `position`, up to which all agree, in one space: what does not tell them apart is left out.
+
+    Raises ValueError where two happen at once.
+    """
+    columns: list[list[int | str]] = [[] for _ in moments]
+    _tell_apart(moments, list(range(len(moments))), position, columns)
+    width = max(len(c) for c in columns)
+    return [_schedule(moment.space, [*c, *[0] * (width - len(c))]) for moment, c in zip(moments, columns, strict=True)]
+
+
+def _tell_apart(moments: Sequence[Moment], group: list[int], position: int, columns: list[list[int | str]]) -> None:
+    if len(group) == 1:
+        (only,) = group
+        columns[only] += [m.var.name for m in moments[only].time[position:] if isinstance(m, Dim)]
+        return
+    if any(len(moments[k].time) <= position for k in group):
+        raise ValueError("two writes of one memory happen at one time")
+    heads = {k: moments[k].time[position] for k in group}
+    numbers = sorted({h for h in heads.values() if isinstance(h, int)})
+    names = {h.var.name for h in heads.values() if isinstance(h, Dim)}
+    if len(names) > 1 or (names and numbers):
+        raise ValueError("writes of one memory in different loops at one place of the text")
+    if names:
+        for k in group:
+            columns[k].append(*names)
+        _tell_apart(moments, group, position + 1, columns)
+        return
+    for rank, number in enumerate(numbers):
+        part = [k for k in group if heads[k] == number]
+        for k in part if len(numbers) > 1 else ():
+            columns[k].append(rank)
+        _tell_apart(moments, part, position + 1, columns)
+
+
+def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
+    affs = isl.AffList.alloc(space.ctx, len(columns))
+    for column in columns:
+        affs = affs.add(space.constant(column) if isinstance(column, int) else space.variable(column))
+    full = isl.Space.alloc(space.ctx, len(space.params), len(space.dims), len(columns))
+    for position, name in enumerate(space.params):
+        full = full.set_dim_name(isl.dim_type.param, position, name)
+    return isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(full, affs))
+
+
+@dataclass(slots=True)
+class LastWrite:
+    """One read and the writes to its memory. `read` leads from the points of `reader` to cells, `writes` from those of each writer."""
+
+    reader: Moment
+    read: isl.Map
+    writers: Sequence[Moment]
+    writes: Sequence[isl.Map]
+    todo: isl.Set = field(init=False)
+    found: list[tuple[int, isl.Map]] = field(default_factory=list)
+    _related: dict[tuple[int, tuple[str, ...]], isl.Map] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.todo = self.read.domain()
+
+    def run(self) -> None:
+        """Afterwards `found` has, for writers by number, reader point -> writer point; `todo` is what found nothing."""
+        self._before(0, list(range(len(self.writers))), ())
+
+    def _before(self, position: int, group: list[int], shared: tuple[str, ...]) -> None:
+        """Writers that agree with the reader before `position` in the text, and in the loops `shared`."""
+        if not group or self.todo.is_empty():
+            return
+        if len(self.reader.time) <= position or any(len(self.writers[k].time) <= position for k in group):
+            raise ValueError("a read and a write of one cell happen at one time")
+        head = self.reader.time[position]
+        if isinstance(head, Dim):
+            self._before(position + 1, group, (*shared, head.var.name))
+            self._within(position, group, shared, head.var.name)
+            return
+        heads = {k: self.writers[k].time[position] for k in group}
+        self._before(position + 1, [k for k in group if heads[k] == head], shared)
+        for number in sorted({h for h in heads.values() if isinstance(h, int) and h < head}, reverse=True):
+            self._within(position + 1, [k for k in group if heads[k] == number], shared, None)
+
+    def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> None:
+        """The last of some writers that agree with each other before `position`, in an earlier iteration of the loop `below`."""
+        while len(group) > 1 and below is None:
+            heads = {k: self.writers[k].time[position] for k in group}
+            numbers = sorted({h for h in heads.values() if isinstance(h, int)}, reverse=True)
+            if not numbers:
+                break
+            position += 1
+            if len(numbers) > 1:
+                for number in numbers:
+                    self._within(position, [k for k in group if heads[k] == number], shared, None)
+                return
+        if not group or self.todo.is_empty():
+            return
+        candidates = {k: self._candidates(k, shared, below) for k in group}
+        candidates = {k: relation for k, relation in candidates.items() if not relation.is_empty()}
+        if len(candidates) == 1:
+            ((number, relation),) = candidates.items()
+            self._take({number: greatest(relation)}, relation, shared)
+        elif candidates:
+            self._together(position, candidates, shared)
+
+    def _together(self, position: int, candidates: dict[int, isl.Map], shared: tuple[str, ...]) -> None:
+        """The last of several writers in one loop: the latest of their times, then whose that is."""
+        whole = dict(zip(candidates, suffixes([self.writers[k] for k in candidates], position), strict=True))
+        times = {n: time.project_out(isl.dim_type.in_, 0, len(shared)) for n, time in whole.items()}
+        every: isl.Map | None = None
+        for number, relation in candidates.items():
+            moments = relation.apply_range(times[number])
+            every = moments if every is None else every.union(moments)
+        assert every is not None
+        every = coalesced(every)
+        latest = greatest(every)
+        found = {n: coalesced(relation.intersect(latest.apply_range(times[n].reverse()))) for n, relation in candidates.items()}
+        self._take(found, every, shared)
+
+    def _take(self, latest: dict[int, isl.Map], candidates: isl.Map, shared: tuple[str, ...]) -> None:
+        here = [self.reader.space.position(name)[1] for name in shared]
+        for number, relation in latest.items():
+            if not relation.is_empty():
+                self.found.append((number, _with_coordinates(relation, here)))
+        self.todo = coalesced(self.todo.subtract(candidates.domain()))
+
+    def _candidates(self, number: int, shared: tuple[str, ...], below: str | None) -> isl.Map:
+        """Reader point -> the coordinates of a writer's points that come after those of the shared loops, which agree."""
+        relation = self._sharing(number, shared)
+        if below is not None:
+            reader, writer = self.reader.space.position(below)[1], self.writers[number].space.position(below)[1]
+            relation = relation.order_gt(isl.dim_type.in_, reader, isl.dim_type.out, writer - len(shared))
+        return relation.intersect_domain(self.todo)
+
+    def _sharing(self, number: int, shared: tuple[str, ...]) -> isl.Map:
+        """The writes of the cell that a read looks at, in the same iteration of some loops: the outermost ones of reader and writer."""
+        known = self._related.get((number, shared))
+        if known is None:
+            if not shared:
+                known = self.read.apply_range(self.writes[number].reverse())
+            else:
+                if self.writers[number].space.dims[: len(shared)] != shared:
+                    raise NotModelled(f"the loops {shared} of a read are not the outermost ones of a write")
+                known = self._sharing(number, shared[:-1])
+                known = known.equate(isl.dim_type.in_, self.reader.space.position(shared[-1])[1], isl.dim_type.out, 0)
+                # The coordinate is the reader's: without it everything after is half as large.
+                known = known.project_out(isl.dim_type.out, 0, 1)
+            self._related[number, shared] = known
+        return known
+
+
+def _with_coordinates(relation: isl.Map, positions: Sequence[int]) -> isl.Map:
+    """The relation to points with some coordinates of the element put before theirs."""
+    relation = relation.insert_dims(isl.dim_type.out, 0, len(positions))
+    for axis, position in enumerate(positions):
+        relation = relation.equate(isl.dim_type.in_, position, isl.dim_type.out, axis)
+    return relation
+
+
+def preceding(later: Moment, earlier: Moment, relation: isl.Map) -> isl.Map:
+    """The pairs of a relation from points of `later` to points of `earlier` in which the second happens before the first."""
+    result = relation.subtract(relation)
+    for shared, below in _ways(later.time, earlier.time):
+        part = relation
+        for name in shared:
+            part = part.equate(isl.dim_type.in_, later.space.position(name)[1], isl.dim_type.out, earlier.space.position(name)[1])
+        if below is not None:
+            part = part.order_gt(isl.dim_type.in_, later.space.position(below)[1], isl.dim_type.out, earlier.space.position(below)[1])
+        result = result.union(part)
+    return coalesced(result)
+
+
+def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """The loops that agree, and the one in which the second is in an earlier iteration (None: it stands before in the text)."""
+    shared: tuple[str, ...] = ()
+    depth = min(len(later), len(earlier))  # one may stand deeper than the other
+    for a, b in zip(later[:depth], earlier[:depth], strict=True):
+        if isinstance(a, Dim):
+            yield shared, a.var.name
+            shared = (*shared, a.var.name)
+        elif a != b:
+            if isinstance(b, int) and b < a:
+                yield shared, None
+            return

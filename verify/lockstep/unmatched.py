@@ -1,0 +1,308 @@
+"""What only one of the programs has: assumptions of the new one about padding that this step introduces, with the
+contract that states it, and steps without a counterpart. What the new program adds does no harm, what the old one had
+is not missed. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, logical_and
+from layoutproof.ir.intrinsics import Assume, Undef
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
+from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import free_variables, loads_in, substitute
+from layoutproof.verify.lockstep.domains import (
+    Asking,
+    Mismatch,
+    bind,
+    enter,
+    has_calls,
+    is_plain,
+    is_speakable,
+    shared_name,
+    where,
+    with_unknown,
+)
+from layoutproof.verify.lockstep.equal_values import may_be_anything
+from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
+from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
+from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind
+
+
+def is_contract(contract: Contract, value: Expr, cell: Sequence[Var], symbols: Iterable[Var]) -> bool:
+    """Whether a contract says that the cell whose index is `cell` holds `value`."""
+    if isinstance(value, Undef) or contract.is_undef:
+        return isinstance(value, Undef) and contract.is_undef
+    if any(v not in {*cell, *symbols} for v in free_variables(value)):
+        return False
+    body = expr_text(contract.value)
+    if not set(contract.inputs) & set(free_variables(contract.value)):
+        return not set(cell) & set(free_variables(value)) and expr_text(value) == body
+    names = [v.name for v in contract.inputs]
+    if len(names) != len(cell) or len(set(names)) != len(names) or {v.name for v in symbols} & set(names):
+        return False
+    return expr_text(substitute(value, {v: Var(name, v.dtype) for v, name in zip(cell, names, strict=True)})) == body
+
+
+def new_steps(old: LayoutRecord | None, new: LayoutRecord | None) -> tuple[LayoutStep, ...]:
+    """The steps by which a record grew."""
+    if new is None:
+        return ()
+    return new.steps[len(old.steps) if old is not None else 0 :]
+
+
+def loads_of(value: Expr) -> list[BufferLoad]:
+    """What a contract's value loads."""
+    return list(loads_in(value))
+
+
+@dataclass(slots=True)
+class Assumptions:
+    """`grown` are the layout steps that the new program's records have more, by data variable; `made` the parameters whose padding is
+    assumed something of, once each.
+    """
+
+    memories: Memories
+    asking: Asking
+    grown: Mapping[str, tuple[LayoutStep, ...]]
+    made: set[str] = field(default_factory=set)
+
+    def added(self, item: Item, condition: Expr, scene: Scene) -> Claim | None:
+        """What a new assumption is; None for one that holds anyway. Raises Mismatch for any other."""
+        said = item.say(condition)
+        parts = list(alternatives(said))
+        outside = scene
+        for part in parts:
+            if is_speakable(part):
+                outside = where(outside, part, False)
+        if self.asking.is_empty(outside):
+            return None
+        rest = [part for part in parts if not is_speakable(part)]
+        problem = "it speaks of more than one thing" if len(rest) != 1 else self._problem(rest[0], scene, outside, parts)
+        if problem is not None:
+            text = expr_text(condition, Style.PLAIN)
+            raise Mismatch(f"the new program assumes `{text}` ({item.place}), which the old one does not: {problem}")
+        identity = rest[0]
+        assert isinstance(identity, Compare)
+        load, value = _identity(identity)
+        assert load is not None
+        text = expr_text(value, Style.PLAIN)
+        what = f"what is newly assumed speaks of padding of {load.buffer.name} alone: it holds {text} at every call"
+        return Claim(ClaimKind.ASSUMPTION, what, item.place)
+
+    def _problem(self, identity: Expr, scene: Scene, outside: Scene, parts: Sequence[Expr]) -> str | None:
+        load, value = _identity(identity)
+        if load is None:
+            return "it does not say what one cell holds"
+        memories = self.memories
+        data, name = memories.new.root(load.buffer), load.buffer.name
+        steps = self.grown.get(data.name, ())
+        if data not in memories.new.parameters or len(steps) != 1 or steps[0].contract is None:
+            return f"this step gives the padding of {name} no contract"
+        if data in stored(memories):
+            return f"{name} is written, so its padding is the program's own"
+        loops = [dim.var for dim in scene.dims]
+        cell = [i for i in load.indices if isinstance(i, Var)]
+        if sorted(v.name for v in cell) != sorted(v.name for v in loops) or len(cell) != len(load.indices) or data.name in self.made:
+            return "it does not speak of each cell once"
+        if not is_contract(steps[0].contract, value, cell, memories.old.facts.program.symbols):
+            return f"the contract in the layout record is {steps[0].contract}"
+        if not memories.outside_image(Cells(load.buffer, load.indices), outside):
+            return f"it may speak of elements of {name}, not of padding alone"
+        spoken = [part for part in parts if is_speakable(part)]
+        for inner in loads_of(value):
+            if not is_element(memories, self.asking, inner, cell, outside, [Not(part) for part in spoken], data):
+                return "what it says of one cell depends on others of the padding"
+        self.made.add(data.name)
+        return None
+
+
+def is_element(
+    memories: Memories, asking: Asking, load: BufferLoad, cell: Sequence[Var], outside: Scene, padding: Sequence[Expr], data: Var
+) -> bool:
+    """Whether a load in a pad value is certainly not of a cell that is padding itself. `padding` are the conditions of that over `cell`."""
+    if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
+        return False
+    there = dict(zip(cell, load.indices, strict=True))
+    return bool(padding) and asking.never(outside, substitute(logical_and(*padding), there))
+
+
+def stored(memories: Memories) -> frozenset[Var]:
+    """The memories that the new program stores to."""
+    return memories.new.touched(memories.new.func.body).stored
+
+
+def alternatives(condition: Expr) -> Iterator[Expr]:
+    """The parts of which one must hold."""
+    if isinstance(condition, Logical) and condition.op is LogicalOp.OR:
+        yield from alternatives(condition.lhs)
+        yield from alternatives(condition.rhs)
+    else:
+        yield condition
+
+
+def _identity(condition: Expr) -> tuple[BufferLoad | None, Expr]:
+    """The load and the value of `load == value`."""
+    if isinstance(condition, Compare) and condition.op is CompareOp.EQ:
+        for one, other in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+            if isinstance(one, BufferLoad):
+                return one, other
+    return None, condition
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A store or an effect, in the scene in which it happens. `alone`: nothing that depends on data decides whether it does."""
+
+    item: Item
+    scene: Scene
+    alone: bool
+
+
+def leaves(item: Item, flattener: Flattener, scene: Scene, alone: bool = True) -> Iterator[Leaf]:
+    """Everything that a step does, in order.
+
+    Raises Mismatch for calls that nobody looks into.
+    """
+    scene = facts_at(scene, item.known)
+    node = item.node
+    match node:
+        case Fresh() | BufferStore() | Evaluate():
+            yield Leaf(item, scene, alone)
+        case Seq():
+            for part in flattener.items(item):
+                yield from leaves(part, flattener, scene, alone)
+        case For():
+            var, inside, exact = _entered(node, item, scene, flattener)
+            body = replace(item.inside(node.body), env=bind(item.env, node.var, var))
+            for part in flattener.items(body):
+                yield from leaves(part, flattener, inside, alone and exact)
+        case IfThenElse(condition=condition, then=then, otherwise=otherwise):
+            said = item.say(condition)
+            exact = alone and is_speakable(said)
+            for part in flattener.items(item.inside(then, (*item.known, *item.within))):
+                yield from leaves(part, flattener, where(scene, said), exact)
+            if otherwise is not None:
+                for part in flattener.items(item.inside(otherwise)):
+                    yield from leaves(part, flattener, where(scene, said, False), exact)
+        case Let(var=var, body=body):
+            shared = Var(shared_name(var.name, scene, flattener.side.facts), var.dtype)
+            scalar = var.dtype.is_integer and var.dtype.lanes == 1
+            inside = with_unknown(scene, shared, shared) if scalar else scene
+            for part in flattener.items(replace(item.inside(body), env=bind(item.env, var, shared))):
+                yield from leaves(part, flattener, inside, alone)
+        case _:
+            raise Mismatch(f"a statement that the walk does not know stands {item.place}")
+
+
+def _entered(loop: For, item: Item, scene: Scene, flattener: Flattener) -> tuple[Var, Scene, bool]:
+    start, extent = item.say(loop.start), item.say(loop.extent)
+    if is_speakable(start) and is_speakable(extent):
+        return (*enter(loop, start, extent, scene, flattener.side.facts), True)
+    shared = Var(shared_name(loop.var.name, scene, flattener.side.facts), loop.var.dtype)
+    return shared, with_unknown(scene, shared, shared), False
+
+
+def facts_at(scene: Scene, known: tuple[Expr, ...]) -> Scene:
+    """The scene with facts that are not plain there."""
+    for condition in known:
+        if not is_plain(scene, condition):
+            scene = where(scene, condition)
+    return scene
+
+
+def cells_of(item: Item, access: BufferStore | BufferLoad) -> Cells:
+    """The place of an access of a step, over the shared names."""
+    return Cells(say_buffer(access.buffer, item.env), tuple(item.say(i) for i in access.indices))
+
+
+@dataclass(slots=True)
+class Extras:
+    """Judges steps that have no counterpart."""
+
+    memories: Memories
+    asking: Asking
+    assumptions: Assumptions
+
+    # -- what the old program had ----------------------------------------------------------------------------------------
+
+    def check_dropped(self, item: Item, flattener: Flattener, scene: Scene) -> None:
+        """Raises Mismatch unless nothing is missed without this step of the old program."""
+        for leaf in leaves(item, flattener, scene):
+            self._check_dropped(leaf)
+
+    def _check_dropped(self, leaf: Leaf) -> None:
+        node = leaf.item.node
+        match node:
+            case BufferStore(buffer=buffer, value=value):
+                if self._not_missed(leaf, node):
+                    return
+                text = f"the store of {expr_text(value, Style.PLAIN)} to {buffer.name} ({leaf.item.place})"
+                raise Mismatch(f"{text} has no counterpart in the new program")
+            case Evaluate(value=value) if has_calls(value) and not self.asking.is_empty(leaf.scene):
+                raise Mismatch(f"the call {leaf.item.place} has no counterpart in the new program")
+            case _:
+                pass
+
+    def _not_missed(self, leaf: Leaf, store: BufferStore) -> bool:
+        if has_calls(store.value):
+            return False
+        said = leaf.item.say(store.value)
+        if may_be_anything(said) or self.memories.old.root(store.buffer) in self.memories.missed:
+            return True
+        return self._is_no_op(leaf, store) or self.asking.is_empty(leaf.scene)
+
+    def _is_no_op(self, leaf: Leaf, store: BufferStore) -> bool:
+        """Whether a store puts back what it has just loaded from its own cell."""
+        value = leaf.item.say(store.value)
+        # Loading and storing a truth value makes any byte 0 or 1.
+        if not isinstance(value, BufferLoad) or value.dtype.is_bool:
+            return False
+        cells = cells_of(leaf.item, store)
+        if value.buffer != cells.buffer:
+            return False
+        scalar = all(i.dtype.lanes == 1 for i in (*value.indices, *cells.indices))
+        pairs = zip(value.indices, cells.indices, strict=True)
+        return all(a == b or (scalar and self.asking.equal(leaf.scene, a, b)) for a, b in pairs)
+
+    # -- what the new program adds ---------------------------------------------------------------------------------------
+
+    def check_added(self, item: Item, flattener: Flattener, scene: Scene) -> list[Claim]:
+        """What an added step is. Raises Mismatch unless it does no harm."""
+        found = (self._added(leaf) for leaf in leaves(item, flattener, scene))
+        return list(dict.fromkeys(claim for claim in found if claim is not None))
+
+    def _added(self, leaf: Leaf) -> Claim | None:
+        node = leaf.item.node
+        match node:
+            case BufferStore():
+                return self._added_store(leaf, node)
+            case Fresh(buffer=buffer):
+                if not self.memories.is_harmless(buffer.data):
+                    raise Mismatch(f"{buffer.name} comes into being {leaf.item.place}, where the old program goes on using it")
+                return None
+            case Evaluate(value=Assume(condition=condition)):
+                return self.assumptions.added(leaf.item, condition, leaf.scene)
+            case Evaluate(value=value) if has_calls(value):
+                raise Mismatch(f"the call {leaf.item.place} has no counterpart in the old program")
+            case _:
+                return None
+
+    def _added_store(self, leaf: Leaf, store: BufferStore) -> Claim | None:
+        memories, item = self.memories, leaf.item
+        if has_calls(store.value) or any(has_calls(i) for i in store.indices):
+            raise Mismatch(f"the call {item.place} has no counterpart in the old program")
+        data, head = memories.new.root(store.buffer), f"the store to {store.buffer.name}"
+        if memories.is_harmless(data):
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches nothing that the old program has")
+        cells = cells_of(item, store)
+        if memories.outside_image(cells, leaf.scene):
+            return Claim(ClaimKind.SAME_VALUE, head, item.place, " fills padding that the layout brought along, and nothing else")
+        if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.scene):
+            return None
+        raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

@@ -1,0 +1,1 @@
+"""What is true of one index map: injective, surjective, its box, its padding, its inverse."""

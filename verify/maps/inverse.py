@@ -1,0 +1,297 @@
+"""The first engine for an index map: it inverts by elimination and checks the inverse by rewriting; and conditions on
+cells as short text. A proposal of `elimination` counts only when `g(f(x))` rewrites to `x`, which proves that the map
+is injective. The cells without a preimage are then those where `g(p)` leaves the domain or `f(g(p))` is not `p`. Part
+of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import gcd
+
+from layoutproof.ir.expr import Compare, CompareOp, Expr, compare, logical_and
+from layoutproof.verify.algebra.lift import Renderer, join, number
+from layoutproof.verify.algebra.polynomials import ONE, GiveUp, Poly, add, constant, constant_of, plus, scale
+from layoutproof.verify.algebra.ring import Ring
+from layoutproof.verify.maps.elimination import Digits, Equation, Solver, digitise
+
+
+class Sense(StrEnum):
+    """How a form is compared with 0."""
+
+    NEGATIVE = "<"
+    NONNEGATIVE = ">="
+    NONZERO = "!="
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`poly sense 0`."""
+
+    poly: Poly
+    sense: Sense
+
+    def reduced(self) -> Condition:
+        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is positive."""
+        names = [c for m, c in self.poly.items() if m != ONE]
+        offset = self.poly.get(ONE, 0)
+        if not names:
+            return self
+        common = gcd(*names)
+        if self.sense is Sense.NONZERO:
+            common = gcd(common, offset)
+            if self.poly[max(m for m in self.poly if m != ONE)] < 0:
+                common = -common
+        poly = {m: c // common for m, c in self.poly.items() if m != ONE}
+        # g*Q + c >= 0 exactly where Q + c//g >= 0, since Q is an integer.
+        return Condition(plus(poly, offset // common), self.sense)
+
+    def decided(self, ring: Ring) -> bool | None:
+        """Its value where the ranges decide it."""
+        low, high = ring.range_of(self.poly)
+        if self.sense is Sense.NONZERO:
+            if constant_of(self.poly) == 0 or low == high == 0:
+                return False
+            return True if (low is not None and low > 0) or (high is not None and high < 0) else None
+        negative = self.sense is Sense.NEGATIVE
+        if ring.is_nonnegative(self.poly):
+            return not negative
+        below = scale(self.poly, -1)
+        below = add(below, {ONE: 1}, -1)
+        if ring.is_nonnegative(below):
+            return negative
+        return None
+
+
+@dataclass(slots=True)
+class _Term:
+    factor: int
+    expr: Expr
+    low: int | None
+    high: int | None
+
+
+def condition_expr(renderer: Renderer, condition: Condition) -> Expr:
+    """The condition as an expression over cells and symbols."""
+    terms, offset = _ranged_terms(renderer, condition.poly)
+    if condition.sense is Sense.NONZERO:
+        return _linear(CompareOp.NE, terms, offset)
+    if all(t.low is not None and t.high is not None for t in terms):
+        return _peel(terms, -offset, condition.sense is Sense.NONNEGATIVE)
+    return _linear(CompareOp.GE if condition.sense is Sense.NONNEGATIVE else CompareOp.LT, terms, offset)
+
+
+def _ranged_terms(renderer: Renderer, poly: Poly) -> tuple[list[_Term], int]:
+    found: list[_Term] = []
+    offset = 0
+    for factor, expr in renderer.terms(poly):
+        if expr is None:
+            offset = factor
+        else:
+            low, high = renderer.ranges[expr]
+            found.append(_Term(factor, expr, low, high))
+    return found, offset
+
+
+def _linear(op: CompareOp, terms: list[_Term], offset: int) -> Expr:
+    """`sum(terms) + offset op 0`, every term on the side where its factor is positive."""
+    left: list[tuple[int, Expr | None]] = [(t.factor, t.expr) for t in terms if t.factor > 0]
+    right: list[tuple[int, Expr | None]] = [(-t.factor, t.expr) for t in terms if t.factor < 0]
+    if not left:
+        left, right, offset, op = right, left, -offset, op.mirrored
+    if right and offset > 0:
+        left.append((offset, None))
+    elif offset:
+        right.append((-offset, None))
+    return compare(op, join(left), join(right))
+
+
+def _span(terms: list[_Term]) -> tuple[int, int]:
+    low = high = 0
+    for term in terms:
+        assert term.low is not None and term.high is not None
+        ends = (term.factor * term.low, term.factor * term.high)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
+    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy it."""
+    facts: list[Expr] = []
+    terms = sorted(terms, key=lambda t: -abs(t.factor))
+    while len(terms) > 1:
+        first, rest = terms[0], terms[1:]
+        low, high = _span(rest)
+        assert first.low is not None and first.high is not None
+        if _rest_is_idle(first, threshold, low, high):
+            threshold -= low
+            terms = [first]
+            break
+        wanted_large = at_least == (first.factor > 0)
+        best, next_best = (first.high, first.high - 1) if wanted_large else (first.low, first.low + 1)
+        reach = first.factor * next_best + (high if at_least else low)
+        if first.low != first.high and ((reach >= threshold) if at_least else (reach < threshold)):
+            break
+        if first.low != first.high:
+            facts.append(Compare(CompareOp.EQ, first.expr, number(best, first.expr.dtype)))
+        threshold -= first.factor * best
+        terms = rest
+        low, high = _span(terms)
+        if (low >= threshold) if at_least else (high < threshold):
+            return logical_and(*facts)
+    facts.append(_single(terms[0], threshold, at_least) if len(terms) == 1 else _linear(_op(at_least), terms, -threshold))
+    return logical_and(*facts)
+
+
+def _op(at_least: bool) -> CompareOp:
+    return CompareOp.GE if at_least else CompareOp.LT
+
+
+def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
+    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within reach."""
+    size = abs(first.factor)
+    return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
+
+
+def _single(term: _Term, threshold: int, at_least: bool) -> Expr:
+    """`factor * x >= threshold` (or `<`) as a bound on x, as an equality where one value is left."""
+    factor = term.factor
+    if factor < 0:
+        factor, threshold, at_least = -factor, 1 - threshold, not at_least
+    bound = -(-threshold // factor)
+    if at_least and term.high is not None and bound == term.high and term.low != term.high:
+        return Compare(CompareOp.EQ, term.expr, number(bound, term.expr.dtype))
+    if not at_least and term.low is not None and bound - 1 == term.low and term.low != term.high:
+        return Compare(CompareOp.EQ, term.expr, number(bound - 1, term.expr.dtype))
+    return Compare(_op(at_least), term.expr, number(bound, term.expr.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Inversion:
+    """A checked inverse: `totals[x]` is the input (or digit) atom x as a form over cells, right on the image.
+
+    `outputs` are over `unknowns`, the inputs that were not cut and the digits of those that were.
+    """
+
+    ring: Ring
+    outputs: Sequence[Poly]
+    cells: Sequence[Poly]
+    extents: Mapping[int, Poly]
+    digits: Sequence[Digits]
+    unknowns: Sequence[int]
+    totals: Mapping[int, Poly]
+
+    def violations(self) -> tuple[Condition, ...]:
+        """A cell has no preimage exactly where one of these holds."""
+        return _violations(self)
+
+
+def try_invert(
+    ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], inputs: Sequence[int], extents: Mapping[int, Poly]
+) -> Inversion | None:
+    """The checked inverse of `outputs[k] = cells[k]` on the box of the inputs; None where this engine does not find one.
+
+    With a result the map is proved injective on the box.
+    """
+    try:
+        found = _attempt(ring, outputs, cells, inputs, extents, [])
+        if found is not None:
+            return found
+        sizes = dict(extents)
+        cut = digitise(ring, list(outputs), list(inputs), sizes)
+        if cut is None:
+            return None
+        return _attempt(ring, cut[0], cells, inputs, sizes, cut[1])
+    except GiveUp:
+        return None
+
+
+def _attempt(
+    ring: Ring,
+    outputs: Sequence[Poly],
+    cells: Sequence[Poly],
+    inputs: Sequence[int],
+    extents: Mapping[int, Poly],
+    digits: Sequence[Digits],
+) -> Inversion | None:
+    cut = {d.atom for d in digits}
+    unknowns = [a for a in [*inputs, *(a for d in digits for a in d.atoms)] if a not in cut]
+    equations = [Equation(output, cell) for output, cell in zip(outputs, cells, strict=True)]
+    values = Solver(ring, equations).solve(unknowns)
+    if values is None:
+        return None
+    if not _leads_back(ring, outputs, cells, values):
+        return None
+    totals = dict(values)
+    for d in reversed(digits):
+        totals[d.atom] = ring.substitute(d.total, totals)
+    return Inversion(ring, outputs, cells, extents, digits, unknowns, totals)
+
+
+def checked_inverse(
+    ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], extents: Mapping[int, Poly], values: Mapping[int, Poly]
+) -> Inversion | None:
+    """A proposal for every input, if `g(f(x))` rewrites to `x`; else None."""
+    if not _leads_back(ring, outputs, cells, values):
+        return None
+    return Inversion(ring, outputs, cells, extents, [], list(values), values)
+
+
+def _leads_back(ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], values: Mapping[int, Poly]) -> bool:
+    back = {m[0]: output for output, cell in zip(outputs, cells, strict=True) for m in cell}
+    done: dict[int, Poly] = {}
+    return all(ring.substitute(value, back, done) == {(atom,): 1} for atom, value in values.items())
+
+
+def _violations(inversion: Inversion) -> tuple[Condition, ...]:
+    """Where a digit or an input is out of its range, or an output does not lead back to the cell.
+
+    Once every lower digit is in range, the top digit is below its extent where the whole is, so only the whole is asked.
+    """
+    ring, totals, extents = inversion.ring, inversion.totals, inversion.extents
+    tops = {d.atoms[-1] for d in inversion.digits}
+    found: list[Condition] = []
+    for atom in inversion.unknowns:
+        found.append(Condition(totals[atom], Sense.NEGATIVE))
+        if atom not in tops:
+            found.append(Condition(add(totals[atom], extents[atom], -1), Sense.NONNEGATIVE))
+    found.extend(Condition(add(totals[d.atom], extents[d.atom], -1), Sense.NONNEGATIVE) for d in inversion.digits)
+    values = {atom: totals[atom] for atom in inversion.unknowns}
+    done: dict[int, Poly] = {}
+    for output, cell in zip(inversion.outputs, inversion.cells, strict=True):
+        found.append(Condition(add(ring.substitute(output, values, done), cell, -1), Sense.NONZERO))
+    return _through_digits(ring, _without_repeats(ring, found), inversion.cells)
+
+
+def _through_digits(ring: Ring, conditions: tuple[Condition, ...], cells: Sequence[Poly]) -> tuple[Condition, ...]:
+    """The conditions without those that plainly never hold once the cells are written in digits."""
+    if all(c.sense is not Sense.NONZERO for c in conditions):
+        return conditions
+    atoms = [m[0] for cell in cells for m in cell]
+    sizes: dict[int, Poly] = {}
+    for index in atoms:
+        atom = ring.atoms[index]
+        if atom.high is not None:
+            sizes[index] = constant(atom.high + 1)
+        elif atom.greatest is not None:
+            sizes[index] = plus(atom.greatest, 1)
+    cut = digitise(ring, [c.poly for c in conditions], list(sizes), sizes)
+    if cut is None:
+        return conditions
+    decided = [Condition(poly, c.sense).decided(ring) for poly, c in zip(cut[0], conditions, strict=True)]
+    return tuple(c for c, known in zip(conditions, decided, strict=True) if known is not False)
+
+
+def _without_repeats(ring: Ring, conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    kept: list[Condition] = []
+    for given in conditions:
+        condition = given.reduced()
+        decided = condition.decided(ring)
+        if decided is False or condition in kept:
+            continue
+        if decided is True:
+            return (Condition(plus({}, 0), Sense.NONNEGATIVE),)
+        kept.append(condition)
+    return tuple(kept)

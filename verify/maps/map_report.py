@@ -1,0 +1,230 @@
+"""Answers about an index map: what an engine found out about one component, the padding of the whole map put together
+from them, and what `check_map` reports. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import FALSE, Expr, IntImm, Var, logical_or
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import substitute
+from layoutproof.verify.algebra.enumeration import MAX_CELLS, Table, TooLarge, fits_arrays, over_box
+from layoutproof.verify.algebra.lift import Renderer
+from layoutproof.verify.algebra.polynomials import Poly, add, constant, constant_of, multiply
+from layoutproof.verify.maps.problem import Part
+from layoutproof.verify.program.questions import Because
+from layoutproof.verify.verdict.verdict import Status, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two logical indices with one image: the component's inputs in each, by position, and the symbols' values."""
+
+    first: Mapping[int, int]
+    second: Mapping[int, int]
+    symbols: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`padding` is a list of conditions, any of which makes a cell padding; None where it is not known, with `padding_reason`.
+
+    `inverse` has an expression over cells for every input of the component. `image` is the number of cells reached; None when not known.
+    `hole` is a cell of the component's axes that nothing reaches, by axis, where one is known without searching.
+    """
+
+    status: Status
+    engine: str
+    reason: str | None = None
+    because: frozenset[Because] = frozenset()
+    collision: Collision | None = None
+    inverse: Mapping[int, Expr] | None = None
+    inverse_reason: str | None = None
+    padding: tuple[Expr, ...] | None = None
+    padding_reason: str | None = None
+    image: Poly | None = None
+    hole: Mapping[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """The physical cells without a logical index.
+
+    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (with one that is, nothing is
+    stored, and it may divide by 0); None where it is not known. `cells` is their number;
+    `fraction` their share of the box, where both are numbers. `reason` says why something is None.
+    """
+
+    predicate: Expr | None
+    cells: int | Expr | None
+    fraction: float | None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: the predicate as text, the cells as a number or text."""
+        return {
+            "predicate": None if self.predicate is None else expr_text(self.predicate, "plain"),
+            "cells": json_size(self.cells),
+            "fraction": self.fraction,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MapReport:
+    """All that is found about an index map on a shape. Extents are expressions; constants where the shape is concrete.
+
+    An extent that is not found in closed form (a symbolic one that takes a case distinction) is None.
+
+    `inverse` is a map over `p0, p1, ...`, right on the image and free of traps everywhere in the box; None where the map is not injective
+    (or where that is unknown), and, with `inverse_reason`, where no expression for it was found.
+    """
+
+    index_map: IndexMap
+    shape: tuple[Expr, ...]
+    injective: Verdict
+    bijective: Verdict
+    physical_shape: tuple[Expr | None, ...]
+    axis_separators: tuple[int, ...]
+    flattened_shape: tuple[Expr | None, ...]
+    inverse: IndexMap | None
+    padding: Padding
+    inverse_reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return {
+            "index_map": index_map_text(self.index_map),
+            "shape": [json_size(e) for e in self.shape],
+            "injective": self.injective.to_dict(),
+            "bijective": self.bijective.to_dict(),
+            "physical_shape": [json_size(e) for e in self.physical_shape],
+            "axis_separators": list(self.axis_separators),
+            "flattened_shape": [json_size(e) for e in self.flattened_shape],
+            "inverse": None if self.inverse is None else index_map_text(self.inverse),
+            "padding": self.padding.to_dict(),
+        }
+
+
+def json_size(size: int | Expr | None) -> int | str | None:
+    """A number as a number, anything else as text."""
+    if isinstance(size, IntImm):
+        return size.value
+    return expr_text(size, "plain") if isinstance(size, Expr) else size
+
+
+_WINDOW = 1 << 16
+
+
+def product(factors: Sequence[Poly]) -> Poly:
+    """The product of forms."""
+    result = constant(1)
+    for factor in factors:
+        result = multiply(result, factor)
+    return result
+
+
+def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Renderer) -> Padding:
+    """A cell is padding where any component says so; the cells that are reached are a product over the components."""
+    missing = next((a for a in answers if a.padding is None), None)
+    reason = None if missing is None else missing.padding_reason
+    predicate = None if missing is not None else _joined([term for a in answers for term in a.padding or ()])
+    known = [size for size in sizes if not isinstance(size, str)]
+    if len(known) < len(sizes):
+        unknown = next(size for size in sizes if isinstance(size, str))
+        return Padding(predicate, None, None, unknown)
+    images = [a.image for a in answers if a.image is not None]
+    if len(images) < len(answers):
+        return Padding(predicate, None, None, reason if reason is not None else "the number of cells reached has no closed form")
+    total = product(known)
+    count = add(total, product(images), -1)
+    number, all_cells = constant_of(count), constant_of(total)
+    if number is None or all_cells is None:
+        return Padding(predicate, renderer.expr(count) if number is None else number, None, reason)
+    return Padding(predicate, number, number / all_cells if all_cells else 0.0, reason)
+
+
+def _joined(terms: Sequence[Expr]) -> Expr:
+    kept: list[Expr] = []
+    for term in terms:
+        if term != FALSE and term not in kept:
+            kept.append(term)
+    return logical_or(*kept)
+
+
+# -- a cell that nothing reaches ----------------------------------------------------------------------------------------------------
+
+
+def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
+    """A cell of the whole box, concrete, for which some component's padding condition holds; None where the search does not meet one."""
+    rank = len(parts[0].problem.index_map.outputs) if parts else 0
+    for part, answer in zip(parts, answers, strict=True):
+        found = dict(answer.hole) if answer.hole is not None else None
+        if found is None and answer.padding:
+            found = _search(part, answer.padding)
+        if found is not None:
+            return [found.get(axis, 0) for axis in range(rank)]
+    return None
+
+
+def _search(part: Part, padding: Sequence[Expr]) -> dict[int, int] | None:
+    condition = logical_or(*padding)
+    last = {f"p{axis}": size - 1 for axis, size in zip(part.axes, part.box, strict=True)}
+    for corner in (last, dict.fromkeys(last, 0)):
+        if evaluate(condition, corner):
+            return {axis: corner[f"p{axis}"] for axis in part.axes}
+    for backwards in (False, True):
+        found = _window(part, condition, backwards)
+        if found is not None:
+            return found
+    return _spread(part, condition)
+
+
+def _spread(part: Part, condition: Expr) -> dict[int, int] | None:
+    """A padding cell among many spread over a large box, always the same ones."""
+    steps = np.arange(_WINDOW, dtype=np.int64)
+    env: dict[str, Any] = {}
+    for position, (axis, size) in enumerate(zip(part.axes, part.box, strict=True)):
+        # Multiples of an odd number near the golden section of 2**31, another for each axis, fall evenly.
+        env[f"p{axis}"] = (steps * (1_327_217_885 + 2_654_435 * position) % (1 << 31)) * size >> 31
+    bounds = {f"p{axis}": size for axis, size in zip(part.axes, part.box, strict=True)}
+    if max(part.box) >= 1 << 31 or not fits_arrays(condition, bounds):
+        return None
+    hits = np.flatnonzero(np.broadcast_to(evaluate(condition, env), steps.shape))
+    return None if not len(hits) else {axis: int(env[f"p{axis}"][hits[0]]) for axis in part.axes}
+
+
+def _window(part: Part, condition: Expr, backwards: bool) -> dict[int, int] | None:
+    """The first padding cell of the box, or of a window at its start or end where the box is large."""
+    box = list(part.box)
+    limit = _WINDOW if prod(box) > MAX_CELLS else MAX_CELLS
+    while prod(box) > limit:
+        longest = box.index(max(box))
+        box[longest] = (box[longest] + 1) // 2
+    offsets = [whole - seen if backwards else 0 for whole, seen in zip(part.box, box, strict=True)]
+    if backwards and not any(offsets):
+        return None
+    names = [f"p{axis}" for axis in part.axes]
+    try:
+        if any(offsets):
+            condition = _shifted(part, condition, offsets)
+        hits = np.flatnonzero(over_box(condition, names, box))
+    except TooLarge:
+        return None
+    if not len(hits):
+        return None
+    point = Table(tuple(box), []).point(int(hits[0]))
+    return {axis: p + offset for axis, p, offset in zip(part.axes, point, offsets, strict=True)}
+
+
+def _shifted(part: Part, condition: Expr, offsets: Sequence[int]) -> Expr:
+    cells = [Var(f"p{axis}", part.cell_type) for axis in part.axes]
+    return substitute(condition, {cell: cell + offset for cell, offset in zip(cells, offsets, strict=True)})

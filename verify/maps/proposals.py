@@ -1,0 +1,191 @@
+"""Proposals that others check before they are used: an inverse through a fused index (`e // 7` and `e % 7` of `e = i*400
++ j`), and a set of cells of two axes as a band between straight lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.ir.expr import Binary, BinaryOp, CompareOp, Expr, Var, compare, logical_and, logical_or
+from layoutproof.ir.visit import free_variables, map_children, walk
+from layoutproof.verify.algebra.lift import Lifter, join
+from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, plus
+from layoutproof.verify.maps.elimination import Equation, Solver
+from layoutproof.verify.maps.extents import corner_value, input_ends
+from layoutproof.verify.maps.inverse import Inversion, checked_inverse, try_invert
+from layoutproof.verify.maps.problem import Part
+
+_CUTS = {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.SHR, BinaryOp.BITAND, BinaryOp.BITXOR}
+_NAME = "e"
+
+
+def try_invert_through_carrier(part: Part) -> Inversion | None:
+    """The checked inverse of a component whose outputs are functions of one fused index; None where there is no such index."""
+    for carrier in _candidates(part):
+        try:
+            found = _through(part, carrier)
+        except GiveUp:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _candidates(part: Part) -> Iterator[Expr]:
+    """What is divided, wrapped or masked in the outputs, and has more than one input in it; each once."""
+    seen: set[Expr] = set()
+    inputs = {part.problem.index_map.inputs[k] for k in part.inputs}
+    for output in part.outputs:
+        for node in walk(output):
+            if isinstance(node, Binary) and node.op in _CUTS and node.lhs not in seen:
+                seen.add(node.lhs)
+                if len(inputs & set(free_variables(node.lhs))) > 1:
+                    yield node.lhs
+
+
+def _renamed(expr: Expr, carrier: Expr, name: Var) -> Expr:
+    def visit(node: Any) -> Any:
+        return name if node == carrier else map_children(node, visit)
+
+    result = visit(expr)
+    assert isinstance(result, Expr)
+    return result
+
+
+def _through(part: Part, carrier: Expr) -> Inversion | None:
+    problem = part.problem
+    ring = problem.ring
+    inputs = {problem.index_map.inputs[k] for k in part.inputs}
+    name = Var(_NAME, carrier.dtype)
+    outputs = [_renamed(o, carrier, name) for o in part.outputs]
+    if any(inputs & set(free_variables(o)) for o in outputs):
+        return None
+    forms: list[Poly] = []
+    for axis in part.axes:
+        form = problem.outputs[axis]
+        if form is None:
+            return None
+        forms.append(form)
+    lifter = Lifter(ring, problem.input_forms)
+    fused = lifter.lift(carrier)
+    lowest, highest = (corner_value(ring, fused, input_ends(problem), largest) for largest in (False, True))
+    if lowest is None or highest is None:
+        return None
+    low, extent = lowest[0], plus(add(highest[0], lowest[0], -1), 1)
+    _, number = ring.range_of(plus(extent, -1))
+    position = ring.name(_NAME, 0, number, greatest=None if number is not None else plus(extent, -1), unknown=True)
+    ((atom,),) = position
+    over = Lifter(ring, {**problem.symbol_forms, _NAME: add(position, low)})
+    cells = [part.cells[a] for a in part.axes]
+    found = try_invert(ring, [over.lift(o) for o in outputs], cells, [atom], {atom: extent})
+    if found is None:
+        return None
+    atoms = [a for k in part.inputs if (a := problem.atoms[k]) is not None]
+    extents = {a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None}
+    values = Solver(ring, [Equation(fused, add(found.totals[atom], low))]).solve(atoms)
+    return None if values is None else checked_inverse(ring, forms, cells, extents, values)
+
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+_SLOPES = (1, -1, 2, -2, 3, -3, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """`slope * x + offset`."""
+
+    slope: int
+    offset: int
+
+    def at(self, x: Ints) -> Ints:
+        """The line's height in each row."""
+        return self.slope * x + self.offset
+
+    def compared(self, op: CompareOp, x: Expr, y: Expr) -> Expr:
+        """How `y` compares with the line."""
+        return compare(op, *self._sides(x, y))
+
+    def _sides(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
+        left: list[tuple[int, Expr | None]] = [(1, y)]
+        right: list[tuple[int, Expr | None]] = []
+        if self.slope:
+            (right if self.slope > 0 else left).append((abs(self.slope), x))
+        if self.offset > 0 or not right:
+            right.append((self.offset, None))
+        elif self.offset:
+            left.append((-self.offset, None))
+        return join(left), join(right)
+
+
+def band(mask: Mask, cells: Sequence[Expr]) -> Expr | None:
+    """A condition that is true exactly on the mask of two axes, where the mask or its complement lies between lines; else None."""
+    for axis, rows in enumerate((mask, mask.T)):
+        x, y = cells[axis], cells[1 - axis]
+        inside = _between(rows)
+        if inside is not None:
+            lower, upper = inside
+            if _is_single(lower, upper):
+                return lower[0].compared(CompareOp.EQ, x, y)
+            facts = [line.compared(CompareOp.GE, x, y) for line in lower]
+            return logical_and(*facts, *(line.compared(CompareOp.LT, x, y) for line in upper))
+        outside = _between(~rows)
+        if outside is not None:
+            lower, upper = outside
+            if _is_single(lower, upper):
+                return lower[0].compared(CompareOp.NE, x, y)
+            facts = [line.compared(CompareOp.LT, x, y) for line in lower]
+            return logical_or(*facts, *(line.compared(CompareOp.GE, x, y) for line in upper))
+    return None
+
+
+def _is_single(lower: Sequence[_Line], upper: Sequence[_Line]) -> bool:
+    """Whether one cell of each row lies between the lines."""
+    return len(lower) == len(upper) == 1 and upper[0] == _Line(lower[0].slope, lower[0].offset + 1)
+
+
+def _between(rows: Mask) -> tuple[list[_Line], list[_Line]] | None:
+    """Lines with the rows' true cells exactly at or above the first ones and below the second ones; None where none are found."""
+    edges = np.diff(rows.astype(np.int8), axis=1, prepend=0, append=0)
+    if ((edges == 1).sum(axis=1) > 1).any():
+        return None
+    x = np.flatnonzero(rows.any(axis=1))
+    starts, ends = (edges[x] == 1).argmax(axis=1), (edges[x] == -1).argmax(axis=1)
+    width = rows.shape[1]
+    lowers = _lines(x[starts > 0], starts[starts > 0])
+    uppers = _lines(x[ends < width], ends[ends < width])
+    tried = ((a, b) for a in lowers for b in uppers)
+    fitting = [(a, b) for a, b in tried if (_filled(a, b, rows.shape) == rows).all()]
+    return min(fitting, key=lambda found: len(found[0]) + len(found[1]), default=None)
+
+
+def _lines(x: Ints, y: Ints) -> list[list[_Line]]:
+    """Lines that these points may lie on: one through all of them, or one through the first and one through the last two."""
+    if not len(x):
+        return [[]]
+    if len(x) == 1:
+        return [[_Line(slope, int(y[0] - slope * x[0]))] for slope in _SLOPES]
+    first, last = _line_through(x[:2], y[:2]), _line_through(x[-2:], y[-2:])
+    if first is None or last is None:
+        return []
+    return [[first]] if first == last else [[first], [last], [first, last]]
+
+
+def _line_through(x: Ints, y: Ints) -> _Line | None:
+    slope, rest = divmod(int(y[1] - y[0]), int(x[1] - x[0]))
+    return None if rest else _Line(slope, int(y[0]) - slope * int(x[0]))
+
+
+def _filled(lower: Sequence[_Line], upper: Sequence[_Line], shape: tuple[int, ...]) -> Mask:
+    x, y = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
+    result = np.ones(shape, dtype=np.bool_)
+    for line in lower:
+        result &= y >= line.at(x)
+    for line in upper:
+        result &= y < line.at(x)
+    return result

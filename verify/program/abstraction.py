@@ -1,0 +1,212 @@
+"""Expressions as index arithmetic over loops, symbols and unknowns: what an access's index or a guard says once data is taken out of
+it.
+
+Every value that data decides is an unknown of its type; two loads of a cell that never changes are the same unknown. Arithmetic on
+data wraps, so that a guard with such arithmetic is not the integer condition that it looks like, and is dropped. Part of the trust
+base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import Broadcast, Cast, Compare, Expr, IntImm, Ramp, Var
+from layoutproof.ir.interval import interval_of
+from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, Let
+from layoutproof.ir.visit import children, free_variables, fresh, map_children, take_fresh, walk
+from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown, conjuncts, keeps_range, scene_ranges
+
+Env = dict[Var, Expr]
+
+
+class Inexpressible(Exception):
+    """A value that no index arithmetic can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one look at a function tells: its symbols, every name, and which memory never changes while it runs."""
+
+    symbols: tuple[Var, ...]
+    names: frozenset[str]
+    changing: frozenset[Var]
+    all_change: bool
+
+
+def survey_of(function: PrimFunc) -> Survey:
+    """One walk over a function, each shared part of it visited once.
+
+    Symbols are scalar parameters, names in parameters' shapes, and what nothing in the body binds.
+    """
+    symbols: dict[Var, None] = {p: None for p in function.params if p.dtype.is_integer}
+    for buffer in function.buffers:
+        for extent in (*buffer.shape, *buffer.strides, buffer.elem_offset):
+            symbols.update(dict.fromkeys(free_variables(extent)))
+    bound, used, stored, hidden = set[Var](), dict[Var, None](), set[Var](), False
+    seen: set[int] = set()
+    stack: list[Node] = [function.body]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        match node:
+            case Var():
+                used.setdefault(node)
+            case For(var=var) | Let(var=var):
+                bound.add(var)
+                # A pointer with a name of its own hides what is written through it.
+                hidden = hidden or var.dtype == HANDLE
+            case Block(iter_vars=iter_vars):
+                bound |= {iter_var.var for iter_var in iter_vars}
+            case BufferStore(buffer=buffer):
+                stored.add(buffer.data)
+            case OpaqueCall():
+                hidden = True
+            case _:
+                pass
+        stack.extend(reversed(list(children(node))))
+    parameters = {buffer.data for buffer in function.buffers}
+    overlap = not function.noalias and bool(stored & parameters)
+    symbols.update({v: None for v in used if v.dtype.is_integer and v not in bound})
+    names = frozenset(v.name for v in (*used, *bound, *symbols, *function.params))
+    return Survey(tuple(symbols), names, frozenset(stored | parameters if overlap else stored), hidden)
+
+
+class Abstraction:
+    """The unknowns of one function, and how its expressions are said with them."""
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._known: dict[Expr, Unknown] = {}
+        self._groups = 0
+        self._names = set(survey.names)
+
+    def fresh(self, name: str) -> str:
+        """A name like `name` that nothing else has."""
+        return take_fresh(name, self._names)
+
+    def unknown(self, source: Expr, scene: Scene, name: str) -> tuple[Var, Scene]:
+        """A new unknown for `source`, and the scene in which it is there."""
+        unknown = Unknown(Var(self.fresh(name), source.dtype.element), source)
+        return unknown.var, replace(scene, unknowns=(*scene.unknowns, unknown))
+
+    def abstract(self, expr: Expr, scene: Scene, env: Env) -> tuple[Expr, Scene]:
+        """`expr` with block variables and lets replaced, data by unknowns. Raises Inexpressible."""
+        current = scene
+
+        def visit(node: Node) -> Node:
+            nonlocal current
+            match node:
+                case Var():
+                    value = env.get(node, node)
+                    if not value.dtype.is_integer:
+                        raise Inexpressible
+                    return value
+                case Limit(kind=kind, dtype=dtype) if dtype.is_integer:
+                    return IntImm(dtype.max_int if kind is LimitKind.MAX else dtype.min_int, dtype)
+                case BufferLoad() | OpaqueCall() | Undef() | PointerCast() | StringImm():
+                    assert isinstance(node, Expr)
+                    result, current = self._data(node, current, env)
+                    return result
+                case Cast(value=value) if not value.dtype.is_integer and not value.dtype.is_bool:
+                    assert isinstance(node, Expr)
+                    result, current = self._data(node, current, env)
+                    return result
+                case Compare(lhs=lhs) if not lhs.dtype.is_integer:
+                    raise Inexpressible
+                case Ramp() | Broadcast():
+                    raise Inexpressible
+                case _:
+                    pass
+            return map_children(node, visit)
+
+        said = visit(expr)
+        assert isinstance(said, Expr)
+        return said, current
+
+    def _data(self, node: Expr, scene: Scene, env: Env) -> tuple[Var, Scene]:
+        """The unknown for a value that data decides: the same one for two loads of a cell that never changes."""
+        if not node.dtype.is_integer or node.dtype.lanes > 1:
+            raise Inexpressible
+        if not (isinstance(node, BufferLoad) and self._is_stable(node.buffer)):
+            return self.unknown(node, scene, _name_of(node))
+        indices, current = [], scene
+        for index in node.indices:
+            said, current = self.abstract(index, current, env)
+            indices.append(said)
+        key = BufferLoad(node.buffer, tuple(indices))
+        known = self._known.get(key)
+        if known is None:
+            var, current = self.unknown(key, current, _name_of(node))
+            self._known[key] = Unknown(var, key)
+            return var, current
+        return known.var, current if known in current.unknowns else replace(current, unknowns=(*current.unknowns, known))
+
+    def _is_stable(self, buffer: Buffer) -> bool:
+        """Whether two loads of a cell agree, because nothing writes the memory."""
+        return not self._survey.all_change and buffer.data not in self._survey.changing
+
+    def under(self, condition: Expr, holds: bool, scene: Scene, env: Env) -> Scene:
+        """The scene with a condition's conjuncts added; what cannot be said, or would be said wrongly, is dropped."""
+        guards, dropped, current = list(scene.guards), list(scene.dropped), scene
+        self._groups += 1
+        for guard in conjuncts(condition, holds):
+            try:
+                said, current = self.abstract(guard.condition, current, env)
+            except Inexpressible:
+                dropped.append(guard.condition)
+                continue
+            if _may_wrap(said, current):
+                dropped.append(guard.condition)
+            elif said != IntImm(int(guard.holds), said.dtype):
+                guards.append(Guard(said, guard.holds, self._groups))
+        return replace(current, guards=tuple(guards), dropped=tuple(dropped), time=scene.time)
+
+    def lane(self, expr: Expr) -> Dim:
+        """The coordinate that counts the lanes of a vector."""
+        dtype = expr.dtype.element if expr.dtype.is_integer else IntImm(0).dtype
+        return Dim(Var(fresh("lane", self._names), dtype), IntImm(0, dtype), IntImm(expr.dtype.lanes, dtype), ForKind.VECTORIZED, lane=True)
+
+
+def _name_of(node: Expr) -> str:
+    return f"{node.buffer.name}_value" if isinstance(node, BufferLoad) else "value"
+
+
+def in_lane(expr: Expr, lane: Var) -> Expr:
+    """One lane of a vector of integers. Raises Inexpressible where lanes come from anything but ramps, broadcasts and arithmetic."""
+    match expr:
+        case Ramp(base=base, stride=stride):
+            return base + lane * stride if base.dtype == lane.dtype else base + Cast(base.dtype, lane) * stride
+        case Broadcast(value=value):
+            return value
+        case Cast(dtype=dtype, value=value) if value.dtype.is_integer:
+            return Cast(dtype.element, in_lane(value, lane))
+        case BufferLoad() | OpaqueCall() | Call() | Undef():
+            raise Inexpressible
+        case _:
+            pass
+    if expr.dtype.lanes == 1:
+        return expr
+
+    def visit(node: Node) -> Node:
+        return in_lane(node, lane) if isinstance(node, Expr) else node
+
+    return map_children(expr, visit)
+
+
+def _may_wrap(expr: Expr, scene: Scene) -> bool:
+    """Whether a condition on data has arithmetic that could leave its type, so that it is not the integer condition that it looks like.
+
+    Beside data, arithmetic on loops wraps too: only a condition without data is index arithmetic.
+    """
+    if not {u.var for u in scene.unknowns} & set(free_variables(expr)):
+        return False
+    ranges = scene_ranges(scene, {})
+    parts = [node for node in walk(expr) if isinstance(node, Expr) and node.dtype.is_integer]
+    return any(not keeps_range(part) and not interval_of(part, ranges).fits(part.dtype) for part in parts)

@@ -1,0 +1,376 @@
+"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Var, const, logical_and
+from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import Kept, PrimFunc
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterVar,
+    Let,
+    Seq,
+    Stmt,
+    body_of,
+)
+from layoutproof.ir.visit import children, walk
+from layoutproof.verify.program.abstraction import Abstraction, Env, Inexpressible, in_lane, survey_of
+from layoutproof.verify.program.instances import (
+    Access,
+    AccessKind,
+    Arithmetic,
+    Binding,
+    Dim,
+    Loop,
+    Obstacle,
+    Program,
+    Scene,
+    can_trap,
+    conjuncts,
+    is_index_like,
+    is_larger,
+)
+from layoutproof.verify.program.location import Spot
+from layoutproof.verify.program.questions import at_least, below
+
+_LARGEST_LET = 24
+# What one step of a schedule makes is what the next step starts from.
+_READ: Kept[Program] = Kept(4)
+
+
+def read_program(function: PrimFunc, where: Expr | None = None) -> Program:
+    """All instances of `function`. `where` is a condition on its symbols that callers vouch for."""
+    return _READ.get(function, (where,), lambda: _read(function, where))
+
+
+def _read(function: PrimFunc, where: Expr | None) -> Program:
+    collector = _Collector(function)
+    env: Env = {}
+    scene = Scene()
+    collector.statement(function.body, scene, env)
+    given = tuple(g.as_expr for g in conjuncts(where)) if where is not None else ()
+    arithmetic = tuple(collector.arithmetic)
+    return Program(
+        function,
+        collector.symbols,
+        (*given, *collector.assumed),
+        tuple(collector.accesses),
+        arithmetic,
+        tuple(collector.loops),
+        tuple(collector.bindings),
+        tuple(collector.views),
+        tuple(collector.obstacles),
+        frozenset(buffer.data for buffer in collector.allocated),
+        (*function.buffers, *collector.allocated),
+        _eager(function) if _may_trap_beside(function) else arithmetic,
+    )
+
+
+def _may_trap_beside(function: PrimFunc) -> bool:
+    """Whether something that may trap stands on the right of an `and` or an `or`."""
+    return any(isinstance(node, Logical) and any(map(can_trap, walk(node.rhs))) for node in walk(function.body))
+
+
+def _eager(function: PrimFunc) -> tuple[Arithmetic, ...]:
+    collector = _Collector(function, eager=True)
+    collector.statement(function.body, Scene(), {})
+    return tuple(collector.arithmetic)
+
+
+class _Collector:
+    """One walk over one function; with `eager` both sides of `and` and `or` are evaluated."""
+
+    def __init__(self, function: PrimFunc, *, eager: bool = False) -> None:
+        self._eager = eager
+        self.accesses: list[Access] = []
+        self.arithmetic: list[Arithmetic] = []
+        self.loops: list[Loop] = []
+        self.bindings: list[Binding] = []
+        self.views: list[tuple[Buffer, Node]] = []
+        self.obstacles: list[Obstacle] = []
+        self.allocated: list[Buffer] = []
+        self.assumed: list[Expr] = []
+        survey = survey_of(function)
+        self.symbols = survey.symbols
+        self._said = Abstraction(survey)
+        self._roots: dict[Var, Var] = {}
+        self._spot = Spot(function.body)
+        self._symbols = {symbol.name for symbol in survey.symbols}
+
+    # Statements
+
+    def statement(self, stmt: Stmt, scene: Scene, env: Env) -> None:
+        """Everything that `stmt` does at `scene`."""
+        outer = self._spot
+        self._spot = Spot(stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block)
+        _STATEMENTS[type(stmt)](self, stmt, scene, env)
+        self._spot = outer
+
+    def _seq(self, stmt: Seq, scene: Scene, env: Env) -> None:
+        for position, part in enumerate(stmt.body):
+            self.statement(part, scene.at(position), env)
+
+    def _for(self, stmt: For, scene: Scene, env: Env) -> None:
+        start, first = self._index(stmt.start, scene.at(0), env, stmt)
+        extent, second = self._index(stmt.extent, first, env, stmt)
+        var = self._loop_variable(stmt.var, scene)
+        dim = Dim(var, start, extent, stmt.kind)
+        if start != IntImm(0, start.dtype):
+            self.arithmetic.append(Arithmetic(start + extent, second, stmt, self._spot))
+        outer = replace(second, time=scene.time)
+        self.loops.append(Loop(dim, outer, stmt, self._spot))
+        self.statement(stmt.body, outer.at(1).inside(dim), {**env, stmt.var: var})
+
+    def _if(self, stmt: IfThenElse, scene: Scene, env: Env) -> None:
+        self._evaluate(stmt.condition, scene.at(0), env, stmt)
+        self.statement(stmt.then, self._said.under(stmt.condition, True, scene, env).at(1), env)
+        if stmt.otherwise is not None:
+            self.statement(stmt.otherwise, self._said.under(stmt.condition, False, scene, env).at(2), env)
+
+    def _let(self, stmt: Let, scene: Scene, env: Env) -> None:
+        dtype = stmt.var.dtype
+        value: Expr
+        if dtype == HANDLE:
+            self._pointer(stmt)
+            value, inner = stmt.var, scene
+        elif dtype.is_integer and dtype.lanes == 1 and is_index_like(stmt.value):
+            value, inner = self._index(stmt.value, scene.at(0), env, stmt)
+            inner = replace(inner, time=scene.time)
+            if is_larger(value, _LARGEST_LET):
+                # Replaced everywhere it could grow without end from let to let: a loop of one iteration says the same.
+                self._loop_of_one(stmt, value, inner, env)
+                return
+        elif dtype.is_integer and dtype.lanes == 1:
+            # Arithmetic on data wraps, so it is not the integer expression that it looks like: the variable is what data makes it.
+            self._evaluate(stmt.value, scene.at(0), env, stmt)
+            value, inner = self._said.unknown(stmt.var, scene, stmt.var.name)
+        else:
+            # Nothing speaks about a float or a truth value: a condition on it is dropped because it cannot be expressed.
+            self._evaluate(stmt.value, scene.at(0), env, stmt)
+            value, inner = stmt.var, scene
+        self.statement(stmt.body, inner.at(1), {**env, stmt.var: value})
+
+    def _loop_of_one(self, stmt: Let, value: Expr, scene: Scene, env: Env) -> None:
+        var = self._loop_variable(stmt.var, scene)
+        dim = Dim(var, value, const(1, var.dtype), ForKind.SERIAL)
+        self.statement(stmt.body, scene.at(1).inside(dim), {**env, stmt.var: var})
+
+    def _loop_variable(self, var: Var, scene: Scene) -> Var:
+        """Names are bound once on any path; where they are not, the inner one must not be taken for the outer."""
+        taken = self._symbols | {dim.var.name for dim in scene.dims}
+        return Var(self._said.fresh(var.name), var.dtype) if var.name in taken else var
+
+    def _pointer(self, stmt: Let) -> None:
+        """A name for memory that has one already."""
+        pointer = stmt.value
+        while isinstance(pointer, PointerCast):
+            pointer = pointer.pointer
+        if isinstance(pointer, Var):
+            self._roots[stmt.var] = self._roots.get(pointer, pointer)
+        else:
+            self.obstacles.append(Obstacle(f"the pointer {stmt.var.name}", stmt, self._spot))
+
+    def _store(self, stmt: BufferStore, scene: Scene, env: Env) -> None:
+        self._evaluate(stmt.value, scene.at(0), env, stmt)
+        self._access(AccessKind.WRITE, stmt.buffer, stmt.indices, scene.at(1), env, stmt)
+
+    def _allocate(self, stmt: Allocate, scene: Scene, env: Env) -> None:
+        self._new_buffer(stmt.buffer, scene, env, stmt)
+        self.statement(stmt.body, self._allocating((stmt.buffer,), scene), env)
+
+    def _new_buffer(self, buffer: Buffer, scene: Scene, env: Env, node: Node) -> None:
+        self.allocated.append(buffer)
+        for extent in buffer.shape:
+            self._index(extent, scene, env, node)
+
+    @staticmethod
+    def _allocating(buffers: tuple[Buffer, ...], scene: Scene) -> Scene:
+        return replace(scene, allocations={**scene.allocations, **{b.data: len(scene.dims) for b in buffers}}) if buffers else scene
+
+    def _declare(self, stmt: DeclBuffer, scene: Scene, env: Env) -> None:
+        self.views.append((stmt.buffer, stmt))
+        for extent in stmt.buffer.shape:
+            self._index(extent, scene, env, stmt)
+        self.statement(stmt.body, scene, env)
+
+    def _attr(self, stmt: AttrStmt, scene: Scene, env: Env) -> None:
+        self.statement(stmt.body, scene, env)
+
+    def _effect(self, stmt: Evaluate, scene: Scene, env: Env) -> None:
+        match stmt.value:
+            case Assume(condition=condition):
+                self._assume(condition, scene, env, stmt)
+            case IntImm():
+                pass
+            case _:
+                self._evaluate(stmt.value, scene, env, stmt)
+
+    def _assume(self, condition: Expr, scene: Scene, env: Env, stmt: Stmt) -> None:
+        always = not (scene.dims or scene.guards or scene.dropped or scene.unknowns)
+        if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
+            self.assumed += [g.as_expr for g in conjuncts(condition)]
+        before = len(self.accesses)
+        # No code is made of an assumption.
+        eager, self._eager = self._eager, False
+        self._evaluate(condition, scene, env, stmt)
+        self._eager = eager
+        looked = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
+        self.accesses[before:] = looked
+
+    def _block(self, stmt: Block, scene: Scene, env: Env) -> None:
+        inner_env, current = dict(env), scene
+        for iter_var in stmt.iter_vars:
+            value, current = self._index(iter_var.binding, current.at(0), env, stmt)
+            inner_env[iter_var.var] = value
+        current = replace(current, time=scene.time)
+        self._evaluate(stmt.where, current.at(0), inner_env, stmt)
+        if stmt.match_buffers:
+            source = stmt.match_buffers[0].source.buffer.name
+            self.obstacles.append(
+                Obstacle(f"block {stmt.name}, which matches a region of {source} as a buffer of its own,", stmt, self._spot)
+            )
+        for buffer in stmt.alloc_buffers:
+            self._new_buffer(buffer, current, inner_env, stmt)
+        current = self._allocating(stmt.alloc_buffers, current)
+        guarded = self._said.under(stmt.where, True, current, inner_env)
+        for iter_var in stmt.iter_vars:
+            self.bindings.append(Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot))
+        self.statement(body_of(stmt), guarded.at(2), inner_env)
+
+    def _domain(self, iter_var: IterVar, scene: Scene, env: Env) -> Expr:
+        """That a block variable lies in its domain, as a condition on the loops."""
+        start, extent = iter_var.domain.start, iter_var.domain.extent
+        end = extent if start == IntImm(0, start.dtype) else start + extent
+        value = env[iter_var.var]
+        low, high = (self._said.abstract(e, scene, env)[0] for e in (start, end))
+        if isinstance(value, Var) and isinstance(low, IntImm) and isinstance(high, IntImm) and low.value == 0:
+            loop = next((dim for dim in scene.dims if dim.var == value), None)
+            if loop is not None and loop.start == low and loop.extent == high:
+                return TRUE
+        return logical_and(at_least(value, low), below(value, high))
+
+    # Expressions
+
+    def _index(self, expr: Expr, scene: Scene, env: Env, node: Node, extent: Expr | None = None) -> tuple[Expr, Scene]:
+        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index arithmetic."""
+        if isinstance(expr, IntImm):
+            return expr, scene
+        self._evaluate(expr, scene, env, node, traps=False)
+        try:
+            said, current = self._said.abstract(expr, scene, env)
+        except Inexpressible:
+            return self._said.unknown(expr, scene, "value")
+        if not isinstance(said, Var | IntImm):
+            self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
+        return said, current
+
+    def _evaluate(self, expr: Expr, scene: Scene, env: Env, node: Node, *, traps: bool = True) -> None:
+        """Records what evaluating `expr` does at `scene`: its loads, each under the conditions that guard it, and what may trap.
+
+        Without `traps` the arithmetic itself is recorded by the caller, as index arithmetic.
+        """
+        match expr:
+            case IntImm() | Var():
+                return
+            case BufferLoad():
+                self._access(AccessKind.READ, expr.buffer, expr.indices, scene, env, expr)
+                return
+            case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
+                self._evaluate(condition, scene, env, node, traps=traps)
+                self._evaluate(then, self._said.under(condition, True, scene, env), env, node, traps=traps)
+                self._evaluate(otherwise, self._said.under(condition, False, scene, env), env, node, traps=traps)
+                return
+            case Logical(op=op, lhs=lhs, rhs=rhs):
+                self._evaluate(lhs, scene, env, node, traps=traps)
+                inside = scene if self._eager else self._said.under(lhs, op is LogicalOp.AND, scene, env)
+                self._evaluate(rhs, inside, env, node, traps=traps)
+                return
+            case Compare(lhs=lhs, rhs=rhs) if traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1:
+                for side in (lhs, rhs):
+                    self._record(side, scene, env, node)
+                return
+            case OpaqueCall(function=function):
+                self.obstacles.append(Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot))
+            case _:
+                pass
+        if traps and can_trap(expr):
+            self._record(expr, scene, env, node, is_index=False)
+        for child in children(expr):
+            if isinstance(child, Expr):
+                self._evaluate(child, scene, env, node, traps=traps)
+
+    def _record(self, expr: Expr, scene: Scene, env: Env, node: Node, *, is_index: bool = True) -> None:
+        """Arithmetic that is evaluated here. What cannot be said is recorded as it stands."""
+        if isinstance(expr, Var | IntImm):
+            return
+        try:
+            if isinstance(expr, Cast) and not is_index:
+                said, current = self._converted(expr, scene, env)
+            elif expr.dtype.lanes > 1:
+                lane = self._said.lane(expr)
+                said, current = self._said.abstract(in_lane(expr, lane.var), scene.inside(lane), env)
+            else:
+                said, current = self._said.abstract(expr, scene, env)
+        except Inexpressible:
+            said, current = expr, replace(scene, exact=False)
+        self.arithmetic.append(Arithmetic(said, current, node, self._spot, is_index))
+
+    def _converted(self, expr: Cast, scene: Scene, env: Env) -> tuple[Expr, Scene]:
+        """A float made an integer; of the float, only that it was made from index arithmetic is looked into."""
+        match expr.value:
+            case Cast(dtype=dtype, value=inner) if inner.dtype.is_integer and inner.dtype.lanes == 1:
+                said, current = self._said.abstract(inner, scene, env)
+                return Cast(expr.dtype, Cast(dtype, said)), current
+            case _:
+                return expr, scene
+
+    def _access(self, kind: AccessKind, buffer: Buffer, indices: tuple[Expr, ...], scene: Scene, env: Env, node: Node) -> None:
+        said, current = [], scene
+        for index, size in zip(indices, buffer.shape, strict=True):
+            if index.dtype.lanes == 1:
+                value, current = self._index(index, current, env, node, size)
+            else:
+                value, current = self._vector_index(index, current, env, node, size)
+            said.append(value)
+        data = self._roots.get(buffer.data, buffer.data)
+        self.accesses.append(Access(kind, buffer, data, tuple(said), current, node, self._spot))
+
+    def _vector_index(self, index: Expr, scene: Scene, env: Env, node: Node, extent: Expr) -> tuple[Expr, Scene]:
+        self._evaluate(index, scene, env, node, traps=False)
+        lane = self._said.lane(index)
+        inner = scene.inside(lane)
+        try:
+            said, current = self._said.abstract(in_lane(index, lane.var), inner, env)
+        except Inexpressible:
+            return self._said.unknown(index, inner, "value")
+        self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
+        return said, current
+
+
+_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, Scene, Env], None]] = {
+    Seq: _Collector._seq,
+    For: _Collector._for,
+    IfThenElse: _Collector._if,
+    Let: _Collector._let,
+    BufferStore: _Collector._store,
+    Allocate: _Collector._allocate,
+    DeclBuffer: _Collector._declare,
+    AttrStmt: _Collector._attr,
+    Evaluate: _Collector._effect,
+    Block: _Collector._block,
+}

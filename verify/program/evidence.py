@@ -1,0 +1,137 @@
+"""What the answers of engines were, kept while something is proved so that other solvers can be asked again.
+
+Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs. An engine's
+answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts takes those that were gathered
+for it. A question that several obligations rest on stands with the first of them. No text is made here: `verify.smt.claims` does that
+for whoever writes a certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from layoutproof.ir.expr import Expr, Var
+from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.questions import Cover
+
+Bounds = Mapping[str, tuple[int | None, int | None]]
+# Which cover (by number), and the values of its further dims at an instance that it reaches, as expressions over that instance.
+Witness = tuple[int, Mapping[str, Expr]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What an engine took for granted of the symbols: conditions, and bounds by name."""
+
+    assumed: tuple[Expr, ...] = ()
+    bounds: tuple[tuple[str, int | None, int | None], ...] = ()
+
+    @staticmethod
+    def of(assumed: Sequence[Expr], bounds: Mapping[Var, tuple[int | None, int | None]]) -> Setting:
+        """The setting as engines are given it."""
+        return Setting(tuple(assumed), tuple((v.name, low, high) for v, (low, high) in bounds.items()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoInstance:
+    """No instance of `scene` satisfies all conditions of one of `either`."""
+
+    setting: Setting
+    scene: Scene
+    either: tuple[tuple[Expr, ...], ...]
+    engine: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Covered:
+    """Every instance of `scene` where the conditions hold is reached by a cover; `witnesses` says by which, and how.
+
+    `witnesses` is asked late, since the answer takes work; it raises Unsaid where there is none.
+    """
+
+    setting: Setting
+    scene: Scene
+    conditions: tuple[Expr, ...]
+    covers: tuple[Cover, ...]
+    witnesses: Callable[[], Sequence[Witness]]
+    engine: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneToOne:
+    """No two points of the box `inputs < extents`, both from 0, have the same `outputs`, where `where` holds of the symbols."""
+
+    inputs: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    outputs: tuple[Expr, ...]
+    where: Expr
+    engine: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Digits:
+    """`index` is the number that `digits` write in the radices `radices`, whose product is `extent`."""
+
+    index: Expr
+    digits: tuple[Expr, ...]
+    radices: tuple[Expr, ...]
+    extent: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unwritten:
+    """An answer that no text was found for, and why: certificates list it by name."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Several:
+    """An answer that becomes several claims, which take work to put together: `make` is asked late, and raises Unsaid."""
+
+    what: str
+    make: Callable[[], Sequence[Evidence]]
+
+
+Evidence: TypeAlias = "NoInstance | Covered | OneToOne | Digits | Several | Unwritten"
+
+
+class Unsaid(Exception):
+    """No expression was found for what is to be written down; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Gathered:
+    """The evidence of what is being proved that no verdict has taken yet."""
+
+    is_recording = True
+
+    def __init__(self) -> None:
+        self._pieces: list[Evidence] = []
+
+    def record(self, piece: Evidence) -> None:
+        """Keep a piece of evidence for the next verdict."""
+        self._pieces.append(piece)
+
+    def taken(self) -> tuple[Evidence, ...]:
+        """What was gathered since the last verdict; it is not given twice."""
+        found = tuple(self._pieces)
+        self._pieces.clear()
+        return found
+
+
+class _Unrecorded(Gathered):
+    is_recording = False
+
+    def record(self, piece: Evidence) -> None:
+        pass
+
+
+UNRECORDED: Gathered = _Unrecorded()
+"""Keeps nothing: for what nobody asks evidence of."""

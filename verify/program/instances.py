@@ -1,0 +1,322 @@
+"""What a program does, as instances: every load and store with the loops, guards and timestamp of its iteration domain,
+and the ranges of what may be used there. Block variables and lets that are index arithmetic are replaced by what they
+stand for; what depends on data becomes an unknown of its type. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import islice
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Var
+from layoutproof.ir.interval import Interval, Ranges, interval_of, of_type
+from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import BufferStore, ForKind, IterVar
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import children, free_variables, walk
+from layoutproof.verify.program.location import Place, Spot
+
+
+class AccessKind(StrEnum):
+    """What an instance does to its cell. An ASSUME looks at a cell at compile time only."""
+
+    READ = "read"
+    WRITE = "write"
+    ASSUME = "assume"
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One coordinate of an instance: a loop, or the lane of a vector statement (`lane`). Bounds speak of dims further out, unknowns
+    and symbols.
+    """
+
+    var: Var
+    start: Expr
+    extent: Expr
+    kind: ForKind
+    lane: bool = False
+
+
+def ranges_of(dims: Sequence[Dim]) -> dict[str, tuple[int, int]]:
+    """The least and the largest value of each dim whose bounds are numbers, where it has any."""
+    ends = ((dim.var.name, dim.start, dim.extent) for dim in dims)
+    return {n: (s.value, s.value + e.value - 1) for n, s, e in ends if isinstance(s, IntImm) and isinstance(e, IntImm) and e.value > 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that depends on data: any value of its type. `source` is the expression that it stands for."""
+
+    var: Var
+    source: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A conjunct under which an instance happens: `condition` has the truth value `holds`. Conjuncts of one condition have one `group`."""
+
+    condition: Expr
+    holds: bool = True
+    group: int = field(default=0, compare=False)
+
+    @property
+    def as_expr(self) -> Expr:
+        """The guard as one expression that is to be true."""
+        return self.condition if self.holds else Not(self.condition)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where something happens: the coordinates around it, what must hold, and when.
+
+    `time` compares lexicographically with that of any other scene: a number where the text gives the order, a dim where a loop does.
+    `dropped` holds the conjuncts that could not be expressed; `allocations` the number of dims around each temporary's allocation.
+    `exact` is False where the instances are more than really happen for another reason than a dropped conjunct.
+    """
+
+    dims: tuple[Dim, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    time: tuple[int | Dim, ...] = ()
+    dropped: tuple[Expr, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    allocations: Mapping[Var, int] = field(default_factory=dict)
+    exact: bool = True
+
+    def at(self, *moments: int | Dim) -> Scene:
+        """The same scene at a later or nested moment."""
+        return replace(self, time=(*self.time, *moments))
+
+    def depends_on_data(self, *exprs: Expr) -> bool:
+        """Whether data decides which of the instances happen, or what one of the expressions is."""
+        if self.dropped or not self.exact:
+            return True
+        if not self.unknowns:
+            return False
+        said = [*exprs, *(g.condition for g in self.guards), *(e for d in self.dims for e in (d.start, d.extent))]
+        used = {variable for expr in said for variable in free_variables(expr)}
+        return any(unknown.var in used for unknown in self.unknowns)
+
+    def inside(self, dim: Dim) -> Scene:
+        """The scene with one more coordinate."""
+        return replace(self, dims=(*self.dims, dim), time=(*self.time, dim))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store in the text, in all its instances.
+
+    `data` is the memory, whatever name it goes by. `indices` have no lanes and speak of dims, unknowns and symbols only. `node` is
+    the load or store itself.
+    """
+
+    kind: AccessKind
+    buffer: Buffer
+    data: Var
+    indices: tuple[Expr, ...]
+    scene: Scene
+    node: Node
+    spot: Spot
+
+    @property
+    def data_dependent(self) -> bool:
+        """Whether data decides which of the instances happen, or where they go."""
+        return self.scene.depends_on_data(*self.indices)
+
+    @property
+    def text(self) -> str:
+        """The access as the source has it, block variables and all."""
+        assert isinstance(self.node, BufferLoad | BufferStore)
+        return f"{self.buffer.name}[{', '.join(expr_text(i, Style.PLAIN) for i in self.node.indices)}]"
+
+    @property
+    def place(self) -> Place:
+        """Where the access stands, for a claim."""
+        return self.spot.place_of(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """An integer expression that is evaluated at a scene: index arithmetic, which must fit its type, or arithmetic on data that may
+    trap.
+
+    `expr` has loop variables for block variables and unknowns for data. `extent` is that of the axis that an index counts along.
+    """
+
+    expr: Expr
+    scene: Scene
+    node: Node
+    spot: Spot
+    is_index: bool = True
+    extent: Expr | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it stands, for a claim."""
+        return self.spot.place_of(self.node)
+
+    def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, Scene]]:
+        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not. With `eager`, `and`
+        and `or` are none.
+        """
+        stack = [(self.expr, self.scene)]
+        while stack:
+            expr, scene = stack.pop()
+            yield expr, scene
+            match expr:
+                case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
+                    stack += [(otherwise, _under(scene, condition, False)), (then, _under(scene, condition, True)), (condition, scene)]
+                case Logical(op=op, lhs=lhs, rhs=rhs):
+                    stack += [(rhs, scene if eager else _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
+                case BufferLoad():
+                    pass
+                case _:
+                    stack += [(child, scene) for child in children(expr) if isinstance(child, Expr)]
+
+
+def _under(scene: Scene, condition: Expr, holds: bool) -> Scene:
+    return replace(scene, guards=(*scene.guards, *conjuncts(condition, holds)))
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop in the text, and the scene in which it is entered."""
+
+    dim: Dim
+    scene: Scene
+    node: Node
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A block variable where its block runs: `domain` says that its value lies in its domain."""
+
+    iter_var: IterVar
+    domain: Expr
+    scene: Scene
+    node: Node
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something in the program that nothing here can speak about: what, and where."""
+
+    what: str
+    node: Node
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """All accesses of a function in the order of the text, and what is known of its symbols.
+
+    `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given by the caller
+    of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers, which are at least 0.
+    `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
+    """
+
+    function: PrimFunc
+    symbols: tuple[Var, ...]
+    assumed: tuple[Expr, ...]
+    accesses: tuple[Access, ...]
+    arithmetic: tuple[Arithmetic, ...]
+    loops: tuple[Loop, ...]
+    bindings: tuple[Binding, ...]
+    views: tuple[tuple[Buffer, Node], ...]
+    obstacles: tuple[Obstacle, ...]
+    temporaries: frozenset[Var]
+    buffers: tuple[Buffer, ...]
+    eager: tuple[Arithmetic, ...]
+    _touching: Mapping[Var, Sequence[Access]] = field(init=False, compare=False, repr=False)
+    _owners: Mapping[Var, Buffer] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        touching: dict[Var, list[Access]] = {}
+        for access in self.accesses:
+            touching.setdefault(access.data, []).append(access)
+        object.__setattr__(self, "_touching", touching)
+        object.__setattr__(self, "_owners", {buffer.data: buffer for buffer in reversed(self.buffers)})
+
+    def touching(self, data: Var) -> Iterator[Access]:
+        """The accesses of one memory, in the order of the text."""
+        return iter(self._touching.get(data, ()))
+
+    def allocation(self, data: Var) -> Buffer | None:
+        """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is there."""
+        return self._owners.get(data)
+
+
+def conjuncts(condition: Expr, holds: bool = True) -> Iterator[Guard]:
+    """The parts that must all hold for `condition` to be `holds`."""
+    stack = [Guard(condition, holds)]
+    while stack:
+        guard = stack.pop()
+        match guard.condition:
+            case Not(operand=operand):
+                stack.append(Guard(operand, not guard.holds))
+            case Logical(op=op, lhs=lhs, rhs=rhs) if (op is LogicalOp.AND) == guard.holds:
+                stack += [Guard(rhs, guard.holds), Guard(lhs, guard.holds)]
+            case _:
+                yield guard
+
+
+DIVISIONS = frozenset((BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD))
+_SHIFTS = frozenset((BinaryOp.SHL, BinaryOp.SHR))
+_CLOSED = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
+
+
+def can_trap(expr: Node) -> bool:
+    """Whether the operation itself (operands aside) may have no result: integer division, a shift, a float made an integer."""
+    match expr:
+        case Binary(op=op):
+            return expr.dtype.is_integer and (op in DIVISIONS or op in _SHIFTS)
+        case Cast(dtype=dtype, value=value):
+            return dtype.is_integer and value.dtype.is_float
+        case _:
+            return False
+
+
+def keeps_range(expr: Expr) -> bool:
+    """Whether the operation cannot leave its type when its operands fit theirs, so that wrapping makes no difference."""
+    match expr:
+        case Binary(op=op, rhs=rhs):
+            small = isinstance(rhs, IntImm) and rhs.value > 0
+            return op in _CLOSED or (small and (op in DIVISIONS or op is BinaryOp.SHR))
+        case Cast(dtype=dtype, value=value):
+            source = value.dtype
+            return source.is_bool or (source.is_integer and dtype.min_int <= source.min_int and source.max_int <= dtype.max_int)
+        case Call():
+            return False
+        case _:
+            return True
+
+
+def is_larger(expr: Expr, most: int) -> bool:
+    """Whether an expression, written out, has more than so many nodes."""
+    return len(list(islice(walk(expr), most + 1))) > most
+
+
+def is_index_like(expr: Expr) -> bool:
+    """Whether a number is index arithmetic: integers over variables and constants, nothing loaded, made from floats or called."""
+    return expr.dtype.is_integer and not any(
+        isinstance(node, BufferLoad | Undef | OpaqueCall) or (isinstance(node, Expr) and node.dtype.is_float) for node in walk(expr)
+    )
+
+
+def scene_ranges(scene: Scene, symbols: Ranges) -> dict[Var, Interval]:
+    """Symbols as given, loops by their bounds (guards are not looked at), unknowns by their type."""
+    ranges = dict(symbols)
+    for unknown in scene.unknowns:
+        ranges[unknown.var] = of_type(unknown.var.dtype)
+    for dim in scene.dims:
+        start, extent = interval_of(dim.start, ranges), interval_of(dim.extent, ranges)
+        # A loop that never runs has no values; any interval will do.
+        ranges[dim.var] = Interval(start.low, max(start.low, start.high + extent.high - 1))
+    return ranges

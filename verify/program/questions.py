@@ -1,0 +1,123 @@
+"""The terms in which engines are asked and answer: comparisons over the integers, instances that reach others, what a
+search for an instance found, and a question as text for a solver. Part of the trust base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from layoutproof.ir.dtype import INT64
+from layoutproof.ir.expr import Cast, CompareOp, Expr, IntImm, compare, const
+from layoutproof.verify.program.instances import Scene
+
+
+def compare_integers(op: CompareOp, a: Expr, b: Expr | int) -> Expr:
+    """`a op b` over the integers. A cast in it never changes a value, and is not meant to be executed."""
+    right = const(b) if isinstance(b, int) else b
+    if a.dtype.kind is right.dtype.kind:
+        return compare(op, a, right)
+    return compare(op, _plain(a), _plain(right))
+
+
+def _plain(expr: Expr) -> Expr:
+    if isinstance(expr, IntImm) and INT64.min_int <= expr.value <= INT64.max_int:
+        return IntImm(expr.value, INT64)
+    return Cast(INT64, expr)
+
+
+def below(a: Expr, b: Expr | int) -> Expr:
+    """`a < b` over the integers."""
+    return compare_integers(CompareOp.LT, a, b)
+
+
+def at_least(a: Expr, b: Expr | int) -> Expr:
+    """`a >= b` over the integers."""
+    return compare_integers(CompareOp.GE, a, b)
+
+
+def above(a: Expr, b: Expr | int) -> Expr:
+    """`a > b` over the integers."""
+    return compare_integers(CompareOp.GT, a, b)
+
+
+def same(a: Expr, b: Expr | int) -> Expr:
+    """`a == b` over the integers."""
+    return compare_integers(CompareOp.EQ, a, b)
+
+
+def differ(a: Expr, b: Expr | int) -> Expr:
+    """`a != b` over the integers."""
+    return compare_integers(CompareOp.NE, a, b)
+
+
+SAT, UNSAT = "sat", "unsat"
+
+
+@dataclass(frozen=True, slots=True)
+class SmtQuery:
+    """A self-contained SMT-LIB 2 script up to its one `(check-sat)`, and the answer that the claim needs.
+
+    `logic` is the script's logic (`QF_NIA`, `QF_BVFP`, ...); `engine` names what decided the claim first (`z3`, `isl`, `intervals`,
+    `enumeration`, ...): whoever asks again may choose another.
+    """
+
+    text: str
+    logic: str
+    expected: str = UNSAT
+    engine: str = "z3"
+
+
+class Because(StrEnum):
+    """What code asks of the reason of a verdict."""
+
+    NOTHING_SEEN = "nothing-seen"  # nothing is stored that callers see
+    CONTRADICTION = "contradiction"  # the assumptions cannot all hold
+    OVERLAP = "overlap"  # parameters may overlap
+    BUDGET = "budget"  # an engine was not allowed to do more
+    CLOCK = "clock"  # the clock, or a solver's death, had a part in it: it may come out otherwise next time
+    INVARIANT = "invariant"  # the proof uses an inductive invariant
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """Instances over the dims of another scene, which come first, and further ones; all `conditions` hold, and no cover of `without`
+    reaches them.
+
+    It reaches an instance of that scene when some values of the further dims satisfy everything.
+    """
+
+    scene: Scene
+    conditions: tuple[Expr, ...]
+    without: tuple[Cover, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no answer.
+
+    `exact` says that the point satisfies everything that was asked; without it something could not be said to the engine, named in
+    `reason`. `because` is what code asks of the reason.
+    """
+
+    point: Mapping[str, int] | None
+    exact: bool = True
+    reason: str | None = None
+    engine: str = "isl"
+    because: frozenset[Because] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is certain that there is none."""
+        return self.point is None and self.reason is None
+
+
+def nothing(engine: str) -> Search:
+    """The certainty that there is none."""
+    return Search(None, engine=engine)
+
+
+def no_answer(engine: str, reason: str, *because: Because) -> Search:
+    """No answer, and why."""
+    return Search(None, False, reason, engine, frozenset(because))

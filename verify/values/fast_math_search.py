@@ -1,0 +1,355 @@
+"""The search for the least licences under which a claim about values holds: cheap engines first, each licence set in turn, smaller
+sets first.
+
+What refutes a claim under one set of licences is evaluated under all the others: licences only weaken a claim, so most sets are never
+put to a solver. Only exact engines prove: structure, the laws, all values of a small type, solvers' `unsat`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    const,
+)
+from layoutproof.ir.intrinsics import Call, Limit, Undef
+from layoutproof.ir.visit import free_variables, substitute, walk
+from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.smt.encode_values import INTERPRETED
+from layoutproof.verify.values.common_parts import without_shared_parts
+from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
+from layoutproof.verify.values.formula import Claim, choices_are_complete
+from layoutproof.verify.values.knowledge import always_computed
+from layoutproof.verify.values.laws import TRANSPARENT, satisfies_by_laws, simplified
+from layoutproof.verify.values.numbers import Mask, NotEvaluated, Values
+from layoutproof.verify.values.question import (
+    ENUMERATION,
+    LAWS,
+    REALS,
+    STRUCTURE,
+    TRIALS,
+    Given,
+    Identical,
+    Question,
+    ValueAnswer,
+    anything_will_do,
+    has_undef,
+    operand_of,
+    substitute_in_property,
+    with_fresh_symbols,
+)
+from layoutproof.verify.values.solving import Decision, Solving, ValueBudget, differ_as_reals, equal_as_reals
+from layoutproof.verify.values.terms import Number, can_trap_below, comparable, constant_value, ordered, regrouped, regroups
+from layoutproof.verify.values.trials import every_value, points_of
+from layoutproof.verify.verdict.verdict import Status
+
+# What a value is made of. A load has the value of a moment, an opaque call any: neither is equal to its like.
+_SCALAR = (Var, IntImm, FloatImm, Limit, Binary, Compare, Logical, Not, Select, IfThenElseExpr, Cast, Call, Undef, Ramp, Broadcast)
+# A question that solvers gave up on is hardly easier under other licences.
+_MOST_UNKNOWN = 2
+# The licences that leave executions out of account.
+_RESTRICTING = frozenset({Licence.NNAN, Licence.NINF})
+
+
+def search_licences(question: Question, allowed: Licences, budget: ValueBudget) -> ValueAnswer:
+    """The answer to a question: proved under the least licences found, refuted under all that are allowed, or unknown."""
+    return search_with(Solving(budget), question, allowed)
+
+
+def search_with(solving: Solving, question: Question, allowed: Licences) -> ValueAnswer:
+    """`search_licences` with somebody's solvers; what they spent is counted there."""
+    strange = next((node for side in (question.new, question.old) for node in walk(side) if not isinstance(node, _SCALAR)), None)
+    if strange is not None:
+        return ValueAnswer(Status.UNKNOWN, reason=f"{type(strange).__name__} is not a value to compare")
+    if question.goal is None and not question.twins and comparable(question.new) == comparable(question.old):
+        return ValueAnswer(Status.PROVED)
+    if has_undef(question.old) and not anything_will_do(question):
+        return ValueAnswer(Status.UNKNOWN, reason="the old value is partly undefined, and differs from the new one in structure")
+    if question.new.dtype.lanes != 1:
+        return ValueAnswer(Status.UNKNOWN, reason="vectors are compared by structure only, and differ in it")
+    question = with_fresh_symbols(question)
+    if anything_will_do(question):
+        # Any value is what the old program may have stored; what is left to claim is that the new one can be evaluated.
+        evaluated = Select(Compare(CompareOp.EQ, question.new, question.new), const(0), const(0))
+        question = replace(question, new=evaluated if can_trap_below(question.new) else const(0), old=const(0))
+    prepared, known = _prepared(question)
+    # Where there are no floats, no licence says anything.
+    usable = allowed if _has_floats(prepared) else IEEE
+    return with_known_values(Search(prepared, usable, solving).answer(), known)
+
+
+def _has_floats(question: Question) -> bool:
+    sides = (question.new, question.old, *question.conditions, *question.variables)
+    return any(isinstance(node, Expr) and node.dtype.is_float for side in sides for node in walk(side))
+
+
+def _prepared(question: Question) -> tuple[Question, dict[Var, Expr]]:
+    """The question with known values put in and operands in order; and which values were put in."""
+    put_in: dict[Var, Expr] = {}
+    twins = {var for pair in question.twins for var in pair}
+    while True:
+        known = next((g for g in question.given if g.var not in twins | put_in.keys() and _can_be_put_in(question, g)), None)
+        if known is None:
+            break
+        assert isinstance(known.property, Identical)
+        put_in[known.var] = known.property.value
+        question = _with_value(question, known, known.property.value)
+    ordered_conditions = tuple(ordered(c) for c in question.conditions)
+    return replace(question, new=ordered(question.new), old=ordered(question.old), conditions=ordered_conditions), put_in
+
+
+def _can_be_put_in(question: Question, given: Given) -> bool:
+    """Whether a fact gives another value for a variable, of which licences say the same wherever it stands."""
+    if not isinstance(given.property, Identical) or given.var in free_variables(given.property.value):
+        return False
+    value = given.property.value
+    if not isinstance(value, Var) or not question.computed & {given.var, value}:
+        return True
+    return {given.var, value} <= always_computed(replace(question, computed=frozenset({given.var, value})))
+
+
+def _with_value(question: Question, known: Given, value: Expr) -> Question:
+    values: dict[Var, Expr] = {known.var: value}
+    # What is known of a variable is known of the one that it is identical to; one whose value is a literal is not computed.
+    var = value if isinstance(value, Var) else known.var
+    computed = question.computed - {known.var}
+    return replace(
+        question,
+        computed=computed | {var} if known.var in always_computed(question) and isinstance(value, Var) else computed,
+        new=substitute(question.new, values),
+        old=substitute(question.old, values),
+        conditions=tuple(substitute(c, values) for c in question.conditions),
+        given=tuple(
+            Given(var if g.var == known.var else g.var, substitute_in_property(g.property, values))
+            for g in question.given
+            if g is not known or (var == known.var and any(o.var == var for o in question.given if o is not known))
+        ),
+    )
+
+
+def with_known_values(answer: ValueAnswer, known: dict[Var, Expr]) -> ValueAnswer:
+    """An answer whose model gives the variables that were replaced by literals their values too."""
+    if answer.model is None:
+        return answer
+    literals = {v.name: value for v, e in known.items() if (value := constant_value(e)) is not None}
+    return replace(answer, model={**literals, **answer.model})
+
+
+@dataclass
+class Search:
+    """One question on its way through the engines."""
+
+    question: Question
+    allowed: Licences
+    solving: Solving
+    refuted: dict[Licences, Claim] = field(default_factory=dict)
+    reasons: dict[Licences, str] = field(default_factory=dict)
+    queries: list[SmtQuery] = field(default_factory=list)
+    because: frozenset[Because] = frozenset()
+
+    def answer(self) -> ValueAnswer:
+        """The first set that is proved, smaller ones first; refuted when the largest is."""
+        for licences in smallest_first(self.allowed):
+            if licences in self.refuted:
+                continue
+            proof = self._by_laws(licences)
+            if proof is None and self._is_tried(licences):
+                continue
+            if proof is None:
+                proof = self._exactly(licences)
+            if proof is not None and self._is_inhabited(licences):
+                return self._proved(licences, proof)
+            if self.allowed in self.refuted:
+                break
+        return self._not_proved()
+
+    # Engines
+
+    def _by_laws(self, licences: Licences) -> ValueAnswer | None:
+        """Both sides rewritten by the laws to one expression; or the goal read off."""
+        if self.question.goal is not None:
+            laws = satisfies_by_laws(self.question, licences)
+            return None if laws is None else ValueAnswer(Status.PROVED, licences, LAWS, laws=laws)
+        found = simplified(self.question, licences)
+        if found is None:
+            return None
+        new, old = comparable(found.new), comparable(found.old)
+        if Licence.REASSOC in licences and self.question.old_is_computed:
+            new, old = regrouped(new), regrouped(old)
+        if new != old:
+            return None
+        return ValueAnswer(Status.PROVED, licences, LAWS if found.laws else STRUCTURE, laws=found.laws)
+
+    @cached_property
+    def _tried(self) -> Claim | None:
+        """The question at the points of the trials."""
+        values, size = points_of(self.question, self.solving.budget.trials)
+        return _evaluated(self.question, values, size)
+
+    def _is_tried(self, licences: Licences) -> bool:
+        """Whether a trial refutes the claim under these licences; remembered."""
+        if self._tried is not None:
+            self._learn(self._tried)
+        return licences in self.refuted
+
+    def _exactly(self, licences: Licences) -> ValueAnswer | None:
+        """Enumeration, a solver, or exact reals."""
+        if licences == ALL and self.question.goal is None:
+            real = equal_as_reals(self.question, self.solving)
+            if real is not None:
+                return ValueAnswer(Status.PROVED, licences, REALS, queries=(real.query,))
+        if Licence.REASSOC in licences:
+            # Regrouping was tried by comparing; what holds without it was asked before.
+            return None
+        small = self._enumerated
+        if small is not None:
+            self._learn(small)
+            return None if small.fails(licences).any() else ValueAnswer(Status.PROVED, licences, ENUMERATION)
+        if Licence.NSZ not in licences and self._doubts_zero_signs_only:
+            # Nothing else can fail, and no licence but `nsz` speaks of it: not worth a solver.
+            return None
+        if len(self.reasons) >= _MOST_UNKNOWN:
+            return None
+        shared = self._without_shared_parts(licences)
+        return shared if shared is not None else self._take(self.solving.decide(self.question, licences), licences)
+
+    @cached_property
+    def _doubts_zero_signs_only(self) -> bool:
+        """Whether the structure proves the claim up to the signs of zeros that may differ before."""
+        if Licence.NSZ not in self.allowed or not self.question.twins or self.question.goal is not None:
+            return False
+        found = simplified(self.question, frozenset({Licence.NSZ}))
+        return found is not None and TRANSPARENT in found.laws and found.new == found.old
+
+    def _without_shared_parts(self, licences: Licences) -> ValueAnswer | None:
+        """The proof of the question that is left when the parts that both sides have are taken out."""
+        rest = without_shared_parts(self.question, licences)
+        if rest is None:
+            return None
+        tried = _evaluated(rest, *points_of(rest, self.solving.budget.trials))
+        if tried is not None and tried.fails(licences).any():
+            return None
+        decision = self.solving.decide(rest, licences)
+        self.because |= decision.because
+        return self._take(decision, licences) if decision.status is Status.PROVED else None
+
+    @cached_property
+    def _enumerated(self) -> Claim | None:
+        """The question at every value of its one variable, of 16 bits at most; None for others."""
+        variables = self.question.variables
+        if len(variables) != 1 or variables[0].dtype.bits > 16 or self._calls_library:
+            return None
+        values = every_value(variables[0])
+        return _evaluated(self.question, {variables[0].name: values}, len(values))
+
+    @property
+    def _calls_library(self) -> bool:
+        """Whether a function that has no exact meaning is called anywhere: what it computes at a point proves nothing."""
+        asked = self.question
+        known = [*(g.property for g in asked.given), *([asked.goal] if asked.goal is not None else [])]
+        parts = (asked.new, asked.old, *asked.conditions, *map(operand_of, known))
+        return any(isinstance(n, Call) and n.function not in INTERPRETED for part in parts if part is not None for n in walk(part))
+
+    def _take(self, decision: Decision, licences: Licences) -> ValueAnswer | None:
+        self.because |= decision.because
+        if decision.status is Status.PROVED:
+            assert decision.query is not None
+            return ValueAnswer(Status.PROVED, licences, decision.engine, queries=(decision.query,), laws=decision.axioms)
+        if decision.claim is not None:
+            assert decision.query is not None
+            self.queries.append(decision.query)
+            self._learn(decision.claim)
+        else:
+            self.reasons[licences] = decision.reason if decision.reason is not None else "no engine decides it"
+        return None
+
+    def _learn(self, claim: Claim) -> None:
+        """Remember under which sets a point of the claim refutes it."""
+        for licences in smallest_first(self.allowed):
+            if licences not in self.refuted and choices_are_complete(self.question, licences) and _refutes(claim, licences):
+                self.refuted[licences] = claim
+
+    # Answers
+
+    def _proved(self, licences: Licences, proof: ValueAnswer) -> ValueAnswer:
+        open_sets = [s for s in self.reasons if s < licences]
+        reason = None
+        if open_sets:
+            reason = f"less may do, which was not decided: {self.reasons[open_sets[0]]}"
+        model = self._model(self.refuted.get(IEEE), IEEE) if IEEE in self.refuted else None
+        return replace(proof, model=model, reason=reason, because=self.because)
+
+    def _is_inhabited(self, licences: Licences) -> bool:
+        """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does not exist.)"""
+        if not licences & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(licences).any())):
+            return True
+        self.reasons[licences] = f"nothing that the old program computes is left under {' '.join(names_of(licences))}"
+        return False
+
+    def _not_proved(self) -> ValueAnswer:
+        claim = self.refuted.get(self.allowed)
+        if claim is not None:
+            return ValueAnswer(
+                Status.REFUTED,
+                IEEE,
+                TRIALS if not self.queries else self.queries[-1].engine,
+                model=self._model(claim, self.allowed),
+                queries=tuple(self.queries),
+                because=self.because,
+            )
+        reason = next(iter(self.reasons.values()), _no_reason(IEEE in self.refuted))
+        model = self._model(self.refuted[IEEE], IEEE) if IEEE in self.refuted else None
+        return ValueAnswer(Status.UNKNOWN, IEEE, "solvers", reason=reason, model=model, queries=tuple(self.queries), because=self.because)
+
+    def _model(self, claim: Claim | None, licences: Licences) -> dict[str, Number] | None:
+        if claim is None:
+            return None
+        return claim.model(_first(claim, licences))
+
+
+def _evaluated(question: Question, values: dict[str, Values], size: int) -> Claim | None:
+    """The claim at points, or None where an expression is none that can be evaluated."""
+    try:
+        return Claim(question, values, size)
+    except NotEvaluated:
+        return None
+
+
+def _no_reason(refuted: bool) -> str:
+    return "refuted bit for bit; nothing decides it under more licences" if refuted else "nothing decides it"
+
+
+def _refutes(claim: Claim, licences: Licences) -> bool:
+    return bool(_failing(claim, licences).any())
+
+
+def _first(claim: Claim, licences: Licences) -> int:
+    return int(np.argmax(_failing(claim, licences)))
+
+
+def _failing(claim: Claim, licences: Licences) -> Mask:
+    """The points that refute the claim under a set of licences. Regrouping that might help, or real arithmetic, leaves none."""
+    fails = claim.fails(licences)
+    question = claim.question
+    if Licence.REASSOC not in licences or question.goal is not None or not fails.any():
+        return fails
+    if question.old_is_computed and regroups(question.old):
+        return np.zeros_like(fails)
+    return differ_as_reals(claim, fails) if licences == ALL else fails

@@ -1,0 +1,1 @@
+"""Verdicts, the claims that they are about, and their codes."""

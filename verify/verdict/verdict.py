@@ -1,0 +1,220 @@
+"""Claims and verdicts as objects: the kind of a claim, and exactly one of proved, refuted, unknown, vacuous; a boolean
+is never used for one. And the clauses of the checker by name: each closes a hole through which a wrong program would
+be accepted, and has a program in `proofs/refuted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from layoutproof.verify.program.evidence import Evidence
+from layoutproof.verify.program.location import Place
+from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.verdict import codes
+
+
+class Clause(StrEnum):
+    """One clause of the conditions under which a rewrite is accepted."""
+
+    CELLS_INJECTIVE = "cells-injective"  # no two cells of one memory become one
+    CELLS_INSIDE = "cells-inside"  # every cell gets a place in the new memory
+    CELLS_APART = "cells-apart"  # no two memories become one
+    INTERFACE = "interface"  # parameters keep their order, types and, declared changes aside, shapes and cells
+    INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
+    RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
+    FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
+    CONTENTS = "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
+    RACES = "races"  # iterations of parallel and vector loops do not meet
+    OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
+    ORDER = "order"  # every read has the source that its counterpart has
+    LOST_SOURCE = "lost-source"  # a source without an image is a refusal, not a pair dropped
+    NO_OPS = "no-ops"  # an extra instance is deleted only when it stores the value that is there
+    LAST_WRITER = "last-writer"  # a fact serves a read only if its origin is that read's last writer
+    INVARIANT_START = "invariant-start"  # an invariant holds of entry values that may be read
+    INVARIANT_KEPT = "invariant-kept"  # every write, extra ones included, preserves an invariant
+    INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
+    INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
+    INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
+    INLINED_LICENCES = "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
+    VALUES = "values"  # matched instances compute the same value
+    LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
+    ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
+    REDUCTION_FORM = "reduction-form"  # only `acc (+) e` with `e` independent of `acc` is regrouped
+    REDUCTION_LAW = "reduction-law"  # only operators that regroup under the licences in force
+    CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
+    ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
+    OWED_PADDING = "owed-padding"  # padding whose contract is a value holds it at the end
+    OBSERVABLE = "observable"  # every observable cell ends with the value that it had
+    VACUITY = "vacuity"  # some input satisfies all assumptions, and on it the old program runs and stores something observable
+
+
+class ClaimKind(StrEnum):
+    """The kinds of claims; each has the code under which people look up, select and ignore what is refuted of it."""
+
+    code: str
+
+    def __new__(cls, value: str, code: str = codes.UNPROVED) -> ClaimKind:
+        """A member by its name in files, with its code."""
+        member = str.__new__(cls, value)
+        member._value_, member.code = value, code
+        return member
+
+    CELLS = "cells", codes.CELLS
+    INTERFACE = "interface", codes.INTERFACE
+    RECORDS = "records", codes.RECORDS
+    ASSUMPTION = "assumption", codes.ASSUMED
+    WITNESS = "witness", codes.WITNESS
+    WITHIN_BUFFER = "within-buffer", codes.OUTSIDE
+    WITHIN_MEMORY = "within-memory", codes.OUTSIDE
+    WITHIN_DOMAIN = "within-domain", codes.OUTSIDE
+    DEFINED_READ = "defined-read", codes.UNDEFINED_READ
+    OFF_PADDING = "off-padding", codes.PADDING_TOUCHED
+    SIZES_FIT = "sizes-fit", codes.OVERFLOW  # of all index arithmetic at once; what is asked of calls for it is in the reason
+    FITS = "fits", codes.OVERFLOW
+    HAS_RESULT = "has-result", codes.NO_RESULT
+    NO_RACE = "no-race", codes.RACE
+    SAME_VALUE = "same-value", codes.OTHER_VALUE
+    SAME_END = "same-end", codes.OTHER_END
+    OWED_PADDING = "owed-padding", codes.PADDING_OWED
+    RUNS = "runs", codes.VACUOUS
+    OTHER = "other", codes.UNPROVED
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has one, and `tail`.
+    `buffers` are the buffers and memories that it is about, as far as anybody asks.
+    """
+
+    kind: ClaimKind
+    head: str
+    place: Place | None = None
+    tail: str = ""
+    buffers: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return self.apart if self.place is None else f"{self.head} ({self.place}){self.tail}"
+
+    @property
+    def apart(self) -> str:
+        """The sentence without its place."""
+        return self.head + self.tail
+
+    @property
+    def steady(self) -> str:
+        """The sentence without a line number, so that it stays the same where other lines of the file are edited."""
+        return self.apart if self.place is not None and self.place.line is not None else self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Related = tuple[tuple[int, str], ...]
+
+
+class Status(StrEnum):
+    """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous` nothing to hold for."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+    VACUOUS = "vacuous"
+
+
+_WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
+GOOD: frozenset[Status] = frozenset({Status.PROVED})
+"""What lets a step be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to one claim.
+
+    `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` lists the float licences
+    it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it; `seconds` is wall-clock time. `rests_on`
+    names the laws, axioms and invariants that were used; `queries` are what solvers were asked for it, `evidence` what other engines
+    answered (only where somebody records): certificates hold both, so that other solvers can be asked again; reports do not. `because` is
+    what code asks of the reason, `related` the further lines of the program that it names, each with what stands there.
+    """
+
+    status: Status
+    claim: Claim
+    engine: str
+    strictness: tuple[str, ...] = ()
+    reason: str | None = None
+    counterexample: Mapping[str, Any] | None = None
+    seconds: float = 0.0
+    rests_on: tuple[str, ...] = ()
+    queries: tuple[SmtQuery, ...] = ()
+    evidence: tuple[Evidence, ...] = field(default=(), compare=False, repr=False)
+    because: frozenset[Because] = frozenset()
+    related: Related = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise TypeError(f"{self.claim!r} is no Claim, which has a kind and its words")
+        if self.status is Status.REFUTED and self.counterexample is None:
+            raise ValueError("a refutation needs a counterexample")
+        if self.status in (Status.UNKNOWN, Status.VACUOUS) and not self.reason:
+            raise ValueError(f"{self.status} needs a reason")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a verdict has no truth value; compare its status")
+
+    @property
+    def code(self) -> str:
+        """The code of what is not proved: by the claim's kind where it is refuted, of their own for what is unknown or vacuous."""
+        if self.status is Status.UNKNOWN:
+            return codes.UNDECIDED
+        return codes.VACUOUS if self.status is Status.VACUOUS else self.claim.kind.code
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as JSON has it."""
+        return {
+            "status": self.status.value,
+            "claim": self.claim.text,
+            "engine": self.engine,
+            "strictness": list(self.strictness),
+            "reason": self.reason,
+            "counterexample": dict(self.counterexample) if self.counterexample is not None else None,
+            "seconds": self.seconds,
+        }
+
+    def to_entry(self) -> dict[str, Any]:
+        """The verdict as it is kept and sent to other processes: as JSON has it, with what code asks of it, and what it rests on."""
+        claim, place = self.claim, self.claim.place
+        parts = [claim.head, None if place is None else [place.words, place.line], claim.tail]
+        about = {"kind": claim.kind.value, "parts": parts, "buffers": list(claim.buffers)}
+        known = {"because": sorted(self.because), "related": [list(each) for each in self.related]}
+        return {**self.to_dict(), **about, **known, "rests_on": list(self.rests_on)}
+
+    @staticmethod
+    def of_entry(entry: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_entry` wrote. Raises ValueError, KeyError or TypeError for anything else."""
+        head, place, tail = entry["parts"]
+        claim = Claim(ClaimKind(entry["kind"]), head, None if place is None else Place(*place), tail, tuple(entry["buffers"]))
+        if claim.text != entry["claim"]:
+            raise ValueError(f"a claim is not what its parts make: {entry['claim']}")
+        return Verdict(
+            Status(entry["status"]),
+            claim,
+            str(entry["engine"]),
+            tuple(map(str, entry["strictness"])),
+            entry["reason"],
+            entry["counterexample"],
+            float(entry["seconds"]),
+            tuple(map(str, entry["rests_on"])),
+            because=frozenset(map(Because, entry["because"])),
+            related=tuple((line, what) for line, what in entry["related"]),
+        )
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """The worst of several: refuted, unknown, vacuous, proved; proved when there are none."""
+    found = set(statuses)
+    return next((status for status in _WORST_FIRST if status in found), Status.PROVED)
