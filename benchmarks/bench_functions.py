@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 COUNT = 1 << 16
 ROWS, COLUMNS = 256, 512

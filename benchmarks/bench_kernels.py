@@ -23,12 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.script.printer import print_func
-from layoutproof.lowering.reference.conv2d import conv2d
-from layoutproof.lowering.reference.matmul import matmul
-from layoutproof.lowering.reference.programs import row_sum_program
-from layoutproof.lowering.reference.rows import row_sum
+from layoutproof.lowering.kernels.reference import conv2d, matmul, row_sum, row_sum_program
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 THREADS = 2
 CYCLES = 7

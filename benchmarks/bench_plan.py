@@ -31,8 +31,8 @@ from layoutproof.graph.planning.problem import Choice, cost_of
 from layoutproof.graph.run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
 from layoutproof.importers.onnx.model import model_of
+from layoutproof.lowering.proof_cache.remembered import PROOF
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import PROOF
 from layoutproof.verify.settings import Settings, within
 
 BLOCKS = (4, 8)

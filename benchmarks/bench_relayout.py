@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutproof.lowering.relayout.relayout import relayout
-from layoutproof.lowering.runtime.native import compile_library, find_compiler
+from layoutproof.lowering.kernels.relayout import relayout
+from layoutproof.lowering.runtime.compiler import compile_library, find_compiler
 
 THREADS = 2
 ROUNDS = 21

@@ -17,7 +17,7 @@ import numpy as np
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import count_instances, run
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data" / "operators"
 BLOCKED = "lambda n, h, w, c: [n, c//4, h, w, c%4]"

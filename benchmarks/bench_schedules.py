@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from tests.lowering.loops.cases import CASES, Case
 
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.step import Step
-from layoutproof.lowering.trace import passes_of
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.steps import Step
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.trace import passes_of
 from layoutproof.verify.checker import prover_at
 from layoutproof.verify.values.fast_math import Licence, names_of
 from layoutproof.verify.verdict.verdict import Status

@@ -25,8 +25,8 @@ PROCESSES: Mapping[str, Sequence[str]] = {
     "a wrong call": ("-m", "layoutproof", "map"),
     "`import layoutproof`": ("-c", "import layoutproof"),
     "reading programs: `layoutproof.ir.script.reader`": ("-c", "import layoutproof.ir.script.reader"),
-    "proving: `layoutproof.lowering.schedule`": ("-c", "import layoutproof.lowering.schedule"),
-    "and the solvers": ("-c", "import layoutproof.lowering.schedule, islpy, z3"),
+    "proving: `layoutproof.lowering.schedule.schedule`": ("-c", "import layoutproof.lowering.schedule.schedule"),
+    "and the solvers": ("-c", "import layoutproof.lowering.schedule.schedule, islpy, z3"),
 }
 
 

@@ -22,7 +22,7 @@ from tests.lowering.small_operators import NAMES, small, small_text
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.trace import passes_of
+from layoutproof.lowering.schedule.trace import passes_of
 
 LONGEST = 4
 WRONG = 0.05

@@ -81,7 +81,7 @@ def _settings(config: pytest.Config) -> Settings:
     from layoutproof.cli.gate.baseline import Baseline
     from layoutproof.cli.gate.items import Options
     from layoutproof.cli.gate.policy import Policy, read_codes
-    from layoutproof.lowering.proof_cache.places import place_of
+    from layoutproof.lowering.proof_cache.store import place_of
     from layoutproof.verify.values.fast_math import parse_licences
 
     place, none, budget = (config.getoption(f"layoutproof_{name}") for name in ("cache", "no_cache", "budget"))

@@ -18,10 +18,9 @@ from layoutproof.cli.main import cli
 from layoutproof.ir.functions.definitions import DEFINITIONS
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, OPAQUE_CALLS
 from layoutproof.ir.script.functions import FUNCTIONS
-from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.registry import PASSES
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.base import ArgumentKind, Pass
+from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.schedule import Schedule
 
 HERE = Path(__file__).resolve().parent
 _WIDTH = 110

@@ -1,6 +1,6 @@
 """A matrix product with its tile in registers: how it is scheduled, what is proved of each step, and the C that comes of it.
 
-Run it from anywhere: `python examples/matmul_tiles.py`. `layoutproof.lowering.reference.matmul` is this schedule with its options.
+Run it from anywhere: `python examples/matmul_tiles.py`. `layoutproof.lowering.kernels.reference` is this schedule with its options.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutproof import Schedule, Status
-from layoutproof.lowering.reference.programs import matmul_program
-from layoutproof.lowering.reference.steps import drop_guards, keep_in_registers, make_vectors, run_tiles_in_threads
+from layoutproof.lowering.kernels.reference import drop_guards, keep_in_registers, make_vectors, matmul_program, run_tiles_in_threads
 
 
 def main() -> None:

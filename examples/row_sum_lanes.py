@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutproof import IllegalTransform, Schedule
-from layoutproof.lowering.reference.programs import row_sum_program
-from layoutproof.lowering.reference.rows import row_sum
+from layoutproof.lowering.kernels.reference import row_sum, row_sum_program
 
 ROWS, COLUMNS = 1000, 14
 

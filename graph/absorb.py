@@ -21,7 +21,7 @@ from layoutproof.graph.witness import GraphRewrite, Place
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def fold_into_call(graph: Graph, transformed: str, call: str) -> GraphRewrite:

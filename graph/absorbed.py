@@ -17,8 +17,8 @@ from layoutproof.graph.signature import signature_of
 from layoutproof.graph.witness import GraphRewrite
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.index_map import IndexMap, index_map_text
-from layoutproof.lowering.layout import ROOT, TransformLayout
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.layout.transform_layout import ROOT, TransformLayout
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = None) -> GraphRewrite:

@@ -12,7 +12,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import children, loads_in, stores_in
-from layoutproof.lowering.affine import Affine, affine_of, expression_of
+from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
 
 Extents = Mapping[Var, int]
 UNBOUNDED: Extents = MappingProxyType({})

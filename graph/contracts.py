@@ -17,10 +17,10 @@ from layoutproof.ir.expr import TRUE
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.pad_value import PadText
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText]) -> Schedule:

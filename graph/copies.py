@@ -23,7 +23,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import loops_of_stores
-from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 PRIMITIVE = "fold"

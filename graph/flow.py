@@ -25,8 +25,8 @@ from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute, walk
-from layoutproof.lowering.affine import Affine, expression_of
-from layoutproof.lowering.find import find_buffer
+from layoutproof.lowering.arith.affine import Affine, expression_of
+from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.verify.verdict.verdict import Status
 
 

@@ -16,12 +16,12 @@ from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, IterKind
 from layoutproof.ir.visit import free_variables, stores_in, walk
-from layoutproof.lowering.affine import expression_of
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.arith.affine import expression_of
+from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.block_layout import TransformBlockLayout
 from layoutproof.lowering.loops.decompose_reduction import hoisted_inits
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 
 LANES = (4, 8, 16)
 """How many elements a vector of C may have, of those that channels are blocked by."""

@@ -11,7 +11,7 @@ from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, Let, Stmt
 from layoutproof.ir.visit import replace_buffers, walk
-from layoutproof.lowering.effects import data_read
+from layoutproof.lowering.passes.effects import data_read
 from layoutproof.verify.faults.facts import Facts, obstacle_reason
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.faults.reads import prove_readable

@@ -24,10 +24,10 @@ from layoutproof.ir.primfunc import AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATI
 from layoutproof.ir.stmt import Block, Seq, Stmt, seq
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.effects import data_read, data_written
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.remembered import verdicts_of
-from layoutproof.lowering.witness import rewrite_of
+from layoutproof.lowering.passes.effects import data_read, data_written
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.witness_maps import rewrite_of
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 PRIMITIVE = "hoist_layout_rewrites"

@@ -18,10 +18,10 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.relayout.plan import schedule_copy
-from layoutproof.lowering.relayout.program import LOGICAL, PHYSICAL, plain_program, read_relayout
-from layoutproof.lowering.runtime.build import CKernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.kernels.relayout import schedule_copy
+from layoutproof.lowering.kernels.relayout_program import LOGICAL, PHYSICAL, plain_program, read_relayout
+from layoutproof.lowering.runtime.build_c import CKernel
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.comparing.compare import compare
+from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict

@@ -38,7 +38,7 @@ from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.verdict.verdict import GOOD, Claim, ClaimKind, Status, Verdict
 
 ENGINE = "structure"

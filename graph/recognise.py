@@ -28,7 +28,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, Stmt
 from layoutproof.ir.visit import children, loops_of_stores, replace_buffers, stores_in, substitute
-from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.program.questions import at_least, below
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 

@@ -13,11 +13,10 @@ from dataclasses import replace
 from layoutproof.graph.flow import Layouts
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
-from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.layout import ROOT, TransformLayout
-from layoutproof.lowering.pad_value import PadText
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.layout.transform_layout import ROOT, ApplyBufferTransforms, TransformLayout
+from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.schedule.schedule import Schedule
 
 NAME = "operator"
 """What every function is called while it is proved: equal operators of different names then share their proofs and kernels."""

@@ -15,8 +15,8 @@ from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, IterKind, IterVar
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.lowering.reference.steps import keep_in_registers, make_vectors
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.kernels.reference import keep_in_registers, make_vectors
+from layoutproof.lowering.schedule.schedule import Schedule
 
 TOGETHER = 8
 """The most rows, or neighbours that read rows of their own, that are summed together: processors foresee only so many streams."""

@@ -13,7 +13,7 @@ from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import DeclBuffer, MatchBuffer
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.effects import data_written
+from layoutproof.lowering.passes.effects import data_written
 
 
 @dataclass(frozen=True, slots=True)

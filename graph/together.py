@@ -16,10 +16,10 @@ from layoutproof.graph import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.lowering.illegal import IllegalTransform, refusing
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.step import Step
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.illegal import IllegalTransform, refusing
+from layoutproof.lowering.passes.steps import Step
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 
 

@@ -19,9 +19,9 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.reference.steps import keep_in_registers, make_vectors
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.kernels.reference import keep_in_registers, make_vectors
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.schedule.schedule import Schedule
 
 BLOCKS = ("conv1d", "conv2d", "conv3d")
 """What the operator library calls the block of a convolution, over one, two or three axes."""

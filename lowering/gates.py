@@ -19,8 +19,8 @@ from layoutproof.verify.settings import settings, within
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences, names_of, parse_licences
 
 if TYPE_CHECKING:
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
     from layoutproof.verify.verdict.verdict import Verdict
 
@@ -167,8 +167,8 @@ def _checked(name: str, function: Callable[..., Any], case: Case) -> Case:
 
 
 def _results(name: str, found: object) -> Iterable[Any]:
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
     from layoutproof.verify.verdict.verdict import Verdict
 
@@ -184,8 +184,8 @@ def _results(name: str, found: object) -> Iterable[Any]:
 
 def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
     """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the gate."""
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.verdict.verdict import Verdict
 
     for result in found:

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from layoutproof.ir.rewrite import Domain, Rule
-from layoutproof.lowering.rules import ALL_RULES
-from layoutproof.lowering.textures import IMAGE2D, TEXTURE_LAYOUTS
+from layoutproof.lowering.arith.rules import ALL_RULES
+from layoutproof.lowering.layout.textures import IMAGE2D, TEXTURE_LAYOUTS
 from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layout_lemmas, prove_rule, rule_queries
 from layoutproof.verify.certificate.reading import LEMMAS_ENDING
 
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."
 _ABOUT_LAYOUTS = "Usual layouts, for all shapes: one place to each index, inside the box, and the inverse and the padding that are told."
-_ABOUT_TEXTURES = "Layouts of tensors in textures (`lowering/textures.py`), for all shapes: the same of each of them."
+_ABOUT_TEXTURES = "Layouts of tensors in textures (`lowering/layout/textures.py`), for all shapes: the same of each of them."
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout("NHWC to NCHW", "lambda n, h, w, c: [n, c, h, w]", "n, h, w, c"),

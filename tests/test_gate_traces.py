@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.gate_traces import LONGEST, search, write_logs
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from tests.lowering.small_operators import NAMES, small
 
 

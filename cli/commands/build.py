@@ -17,7 +17,7 @@ from layoutproof.ir.diagnostic import error
 if TYPE_CHECKING:
     from layoutproof.cli.trial.report import BuildResult, Refusal
     from layoutproof.lowering.runtime.kernel import BuildReport
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
 
 ENDINGS: Mapping[str, tuple[str, str]] = {"c": (".c", ".h"), "opencl": (".cl", ".json")}
 """By target, how the source's and the other file's names end."""
@@ -81,8 +81,8 @@ def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.progress import stages
     from layoutproof.cli.trial.report import BuildResult, Refusal, RunReport
     from layoutproof.cli.trial.steps import apply_and_lower, build_or_refuse, chosen_device
-    from layoutproof.lowering.schedule import Schedule
-    from layoutproof.lowering.trace import load_trace, passes_of
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.lowering.schedule.trace import load_trace, passes_of
 
     target, files = request.target, _places(request)
     for path in files:
@@ -119,9 +119,9 @@ def _built(request: BuildRequest) -> BuildResult:
 def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | None:
     """What takes no compiler and no device: what the target needs of textures is proved, for the profile alone."""
     from layoutproof.cli.trial.report import Refusal
-    from layoutproof.lowering.illegal import IllegalTransform
-    from layoutproof.lowering.runtime.opencl.limits import parse_profile
-    from layoutproof.lowering.runtime.opencl.obligations import prove_textures
+    from layoutproof.lowering.passes.illegal import IllegalTransform
+    from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
+    from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
 
     if request.target != "opencl":
         return None
@@ -152,10 +152,9 @@ def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tup
     from layoutproof.cli.output import json_text
     from layoutproof.cli.render.interface import c_interface, opencl_interface
     from layoutproof.lowering.codegen.c import emit_c
-    from layoutproof.lowering.codegen.opencl.emit import emit_opencl
-    from layoutproof.lowering.conventions import runtime_layouts
-    from layoutproof.lowering.runtime.assumptions import contract_of
-    from layoutproof.lowering.runtime.layouts import layout_notes
+    from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+    from layoutproof.lowering.runtime.array_layouts import layout_notes, runtime_layouts
+    from layoutproof.lowering.runtime.call_assumptions import contract_of
 
     source, other = files
     lowered = schedule.lower()

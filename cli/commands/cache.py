@@ -17,8 +17,7 @@ from layoutproof.cli.render import cache_report as render
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, error
 from layoutproof.lowering.codes import CACHE_ENTRY
 from layoutproof.lowering.proof_cache.backend import TABLES
-from layoutproof.lowering.proof_cache.places import is_there, place_of
-from layoutproof.lowering.proof_cache.store import Info, ProofStore
+from layoutproof.lowering.proof_cache.store import Info, ProofStore, is_there, place_of
 from layoutproof.lowering.proof_cache.versions import tool_digest
 
 PROOF, REPORT = "proof", "report"

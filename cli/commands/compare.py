@@ -173,7 +173,7 @@ def _check_names(option: str, names: Iterable[str], known: Sequence[str], func: 
 def _check_condition(text: str, func: PrimFunc) -> None:
     """Raise LayoutproofError, with the names that there are, for a text that is no condition on the constants of a function."""
     from layoutproof.ir.notations.map_text import parse_condition
-    from layoutproof.lowering.scopes import constants_of
+    from layoutproof.lowering.arith.known_facts import constants_of
 
     names = constants_of(func)
     try:
@@ -188,7 +188,7 @@ def _map(func: PrimFunc, name: str, text: str) -> str:
     """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of indices."""
     from layoutproof.cli.values import read_index_map
     from layoutproof.ir.index_map import index_map_text
-    from layoutproof.lowering.scopes import constants_of
+    from layoutproof.lowering.arith.known_facts import constants_of
 
     buffer = next(buffer for buffer in func.buffers if buffer.name == name)
     found = read_index_map(text, constants_of(func), f"--layout {name}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.verdict.verdict import Status
 
 _BLOCK = "conv2d_nhwc"
@@ -53,7 +53,7 @@ def demo_command(output: Path) -> int:
     from layoutproof.cli.render.run_report import lowering_lines, step_lines, summary_lines
     from layoutproof.ir.script.printer import print_func
     from layoutproof.ir.script.reader import loads
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.verdict.verdict import Status, worst
 
     out = console()

@@ -11,7 +11,7 @@ import click
 from layoutproof.cli.options import file_path, function_option, result_options, takes
 
 if TYPE_CHECKING:
-    from layoutproof.lowering.padding.report import PadValueReport
+    from layoutproof.lowering.padding.value_search import PadValueReport
     from layoutproof.verify.verdict.verdict import Status
 
 
@@ -44,8 +44,8 @@ def pad_values_command(request: PadValuesRequest) -> int:
     """
     from layoutproof.cli.gate.loading import read_program
     from layoutproof.cli.output import check_output, emit, exit_code, json_text
-    from layoutproof.lowering.schedule import Schedule
-    from layoutproof.lowering.trace import load_trace
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.lowering.schedule.trace import load_trace
 
     check_output(request.output)
     schedule = Schedule.replay(read_program(str(request.program), request.function), load_trace(request.trace_path))

@@ -23,7 +23,7 @@ from layoutproof.cli.options import (
 if TYPE_CHECKING:
     from layoutproof.cli.trial.report import RunReport
     from layoutproof.lowering.runtime.kernel import Kernel
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ def _report(request: RunRequest) -> RunReport:
     from layoutproof.cli.trial.report import Refusal, RunReport
     from layoutproof.cli.trial.steps import apply_and_lower, build_or_refuse, chosen_device
     from layoutproof.cli.values import read_sizes
-    from layoutproof.lowering.conventions import runtime_layouts
-    from layoutproof.lowering.schedule import Schedule
-    from layoutproof.lowering.trace import load_trace, passes_of
+    from layoutproof.lowering.runtime.array_layouts import runtime_layouts
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.lowering.schedule.trace import load_trace, passes_of
 
     device, sizes = chosen_device(request.target, request.device, request.profile), read_sizes(request.sizes)
     func = read_program(str(request.program), request.function)

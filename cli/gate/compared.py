@@ -17,14 +17,14 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.illegal import counterexample_text, worst_first
+from layoutproof.lowering.passes.illegal import counterexample_text, worst_first
 from layoutproof.verify.values.fast_math import Licence, names_of
 from layoutproof.verify.verdict import codes as claims
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
+    from layoutproof.lowering.compare.comparison import BufferLayout, Comparison
 
 
 def as_step(compared: Comparison) -> Mapping[str, Any]:
@@ -238,7 +238,7 @@ Pointed = tuple[Place | None, str]
 
 def _places(compared: Comparison, whole: Verdict, detailed: Verdict) -> tuple[Pointed, Pointed]:
     """The lines that it is about in the program after and in the one before, each with a word; None where no line is known."""
-    from layoutproof.lowering.proving import place_of_claim
+    from layoutproof.lowering.passes.steps import place_of_claim
 
     furthest, example = compared.furthest, whole.counterexample
     if furthest is not None and example is None:

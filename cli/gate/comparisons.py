@@ -23,7 +23,7 @@ from layoutproof.verify.verdict.verdict import Status
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.lowering.comparing.comparison import Comparison
+    from layoutproof.lowering.compare.comparison import Comparison
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -102,7 +102,7 @@ def _texts(item: Item) -> tuple[str, str]:
 
 def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
     """The comparison, and whether it comes out like this whenever it is made: the clock had no part in it."""
-    from layoutproof.lowering.comparing.compare import compare
+    from layoutproof.lowering.compare.compare_programs import compare
     from layoutproof.lowering.proof_cache.entries import Clock, is_storable
 
     asked, clock = Asked.read(item.text), Clock()

@@ -104,7 +104,7 @@ def _within(seconds: float, call: Callable[[], Any]) -> Any:
 
 def _for_elsewhere(options: Options) -> Options:
     """The options with the default place of the cache as each machine's own."""
-    from layoutproof.lowering.proof_cache.places import place_of
+    from layoutproof.lowering.proof_cache.store import place_of
 
     return replace(options, cache="") if options.cache == str(place_of(None)) else options
 

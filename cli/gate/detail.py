@@ -33,15 +33,14 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.lowering.comparing.comparison import PRIMITIVE, Comparison
-from layoutproof.lowering.find import all_buffers, find_buffer
-from layoutproof.lowering.illegal import RefusedStep
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.lowering.story import program_text
-from layoutproof.lowering.trace import passes_of
+from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
+from layoutproof.lowering.compare.comparison import PRIMITIVE, Comparison
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.find import all_buffers, find_buffer
+from layoutproof.lowering.passes.illegal import RefusedStep
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import passes_of, program_text
 from layoutproof.verify.certificate.certificate import EVERY_CALL, THE_CALLER, THE_PROGRAM
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.maps.check_map import check_map

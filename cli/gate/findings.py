@@ -12,14 +12,13 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.drawing import drawn
 from layoutproof.cli.gate.outcome import Fate, Finding, Place
 from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.lowering.hints import hint_of
-from layoutproof.lowering.illegal import counterexample_text
+from layoutproof.lowering.passes.illegal import counterexample_text, hint_of
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep
+    from layoutproof.lowering.schedule.schedule import Schedule
 
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
 

@@ -70,7 +70,7 @@ def _judge_rewrite(item: Item, options: Options, allowed: Licences) -> Outcome:
 
 
 def _judge_gate(item: Item, options: Options) -> Outcome:
-    from layoutproof.lowering.illegal import IllegalTransform
+    from layoutproof.lowering.passes.illegal import IllegalTransform
 
     gates = gates_in(item.path)
     if item.subject not in gates:

@@ -13,8 +13,7 @@ import click
 
 from layoutproof.cli.gate.items import Options
 from layoutproof.ir.diagnostic import Diagnostic
-from layoutproof.lowering.proof_cache.places import place_of
-from layoutproof.lowering.proof_cache.store import ProofStore
+from layoutproof.lowering.proof_cache.store import ProofStore, place_of
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.values.fast_math import ALL, Licences
 

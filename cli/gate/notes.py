@@ -19,9 +19,9 @@ from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.illegal import IllegalTransform
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.passes.illegal import IllegalTransform
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
 
     Result = Schedule | MapReport | Verdict | Comparison
@@ -66,8 +66,8 @@ def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
 
 def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:
     """The outcome of a gate that returned what it proved."""
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
 
     # A map, and a program, say by themselves what was asked.
@@ -130,8 +130,8 @@ def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
 def details(results: Sequence[Result], problem: IllegalTransform | None = None) -> dict[str, Any]:
     """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which nothing else is known."""
     from layoutproof.cli.gate.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
-    from layoutproof.lowering.comparing.comparison import Comparison
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.maps.map_report import MapReport
 
     refused = problem.step if problem is not None else None

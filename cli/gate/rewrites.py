@@ -9,8 +9,8 @@ from layoutproof.cli.gate.items import Item
 from layoutproof.cli.gate.loading import text_of
 from layoutproof.cli.gate.outcome import Kind, Outcome, Place, step_of
 from layoutproof.ir.notations.rewrite_text import parse_litmus
-from layoutproof.lowering.proving import place_of_claim
-from layoutproof.lowering.remembered import verdicts_of
+from layoutproof.lowering.passes.steps import place_of_claim
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.verify.certificate.certificate import certify
 from layoutproof.verify.certificate.certificate import text_of as text_of_rewrite
 from layoutproof.verify.certificate.reading import allowed_by

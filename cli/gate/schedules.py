@@ -25,7 +25,7 @@ from layoutproof.verify.values.fast_math import Licence, Licences
 if TYPE_CHECKING:
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.lowering.proof_cache.entries import Clock
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
 
 REPORT = "report"
 _PREFIXES = 48  # schedules that a process keeps, so that those that begin alike are not proved again
@@ -155,7 +155,7 @@ def _placed(outcome: Outcome, item: Item) -> Outcome:
 
 def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock: Clock) -> Outcome:
     from layoutproof.cli.gate.traces import read_trace
-    from layoutproof.lowering.illegal import IllegalTransform
+    from layoutproof.lowering.passes.illegal import IllegalTransform
 
     func = function_of(item.program, text, item.subject)
     trace, passes = read_trace(item)
@@ -207,7 +207,7 @@ def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list
 
 def _begun(func: PrimFunc, options: Options, keys: Sequence[str]) -> tuple[Schedule, int]:
     """A schedule of the longest beginning that this process knows, and how many steps that has."""
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.schedule.schedule import Schedule
 
     for done in range(len(keys) - 1, 0, -1):
         known = _prefixes.get(keys[done])

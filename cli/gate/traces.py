@@ -11,7 +11,7 @@ from layoutproof.ir.diagnostic import Source, Span, error
 from layoutproof.lowering import codes
 
 if TYPE_CHECKING:
-    from layoutproof.lowering.passes import Pass
+    from layoutproof.lowering.passes.base import Pass
 
 
 def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
@@ -19,7 +19,7 @@ def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
 
     Raises LayoutproofError, with line and column, for text that is not JSON, and, naming the step, for what is no schedule.
     """
-    from layoutproof.lowering.trace import json_of, passes_of
+    from layoutproof.lowering.schedule.trace import json_of, passes_of
 
     _check_decoded(item)
     try:

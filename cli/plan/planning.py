@@ -24,7 +24,7 @@ from layoutproof.graph.witness import GraphRewrite
 from layoutproof.importers.onnx import load_model
 from layoutproof.importers.onnx.peer import run_with_onnxruntime
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.verify.verdict.verdict import Status
 
 

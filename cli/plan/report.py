@@ -23,7 +23,7 @@ from layoutproof.graph.planning.measuring import MeasuredCosts
 from layoutproof.graph.planning.plan import Plan
 from layoutproof.graph.planning.problem import Choice, rewrites_of
 from layoutproof.graph.witness import GraphRewrite
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 

@@ -14,8 +14,8 @@ from layoutproof.cli.render.text import counterexample_text, verdict_text
 from layoutproof.cli.trial.compare import OutputTrial, Trial
 from layoutproof.cli.trial.padding import PaddingTrial
 from layoutproof.cli.trial.report import Refusal, RunReport
+from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
-from layoutproof.lowering.step import Step
 from layoutproof.verify.values.fast_math import Licence, names_of
 from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 

@@ -22,10 +22,9 @@ from layoutproof.ir.interp.memory import DEFINED
 from layoutproof.ir.interp.run import DEFAULT_LIMIT, ulps_apart
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import stores_in
-from layoutproof.lowering.conventions import runtime_layouts
+from layoutproof.lowering.runtime.array_layouts import Layout, Packer, runtime_layouts
 from layoutproof.lowering.runtime.enclosure import Enclosed, NoEnclosureError, outside
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.layouts import Layout, Packer
 from layoutproof.verify.faults.satisfying_data import assumption_program, repair_program, repaired
 
 FULL_RUN_INSTANCES = 2_000_000

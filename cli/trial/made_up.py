@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap, float_format
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.runtime.layouts import Layout
+from layoutproof.lowering.runtime.array_layouts import Layout
 
 # Data, its copies and the interpreter's memory together take some ten times as much.
 MOST_BYTES = 1 << 30

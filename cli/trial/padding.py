@@ -14,9 +14,8 @@ from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.conventions import runtime_layouts
+from layoutproof.lowering.runtime.array_layouts import Packer, runtime_layouts
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.layouts import Packer
 
 Array = NDArray[Any]
 

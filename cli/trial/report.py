@@ -11,9 +11,9 @@ from layoutproof.cli import codes
 from layoutproof.cli.trial.compare import Trial
 from layoutproof.ir.diagnostic import Diagnostic
 from layoutproof.ir.interp import Fault, FaultKind
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
-from layoutproof.lowering.step import Step
 from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 

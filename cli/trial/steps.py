@@ -9,12 +9,12 @@ from layoutproof.cli import codes
 from layoutproof.cli.progress import Advance
 from layoutproof.cli.trial.report import Refusal
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.passes import Pass
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.kernel import Kernel
+from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
-from layoutproof.lowering.runtime.opencl.limits import parse_profile
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def chosen_device(target: str, device: str | None, profile: str | None) -> Device | None:

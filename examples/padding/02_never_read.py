@@ -6,7 +6,7 @@ The roadmap's second way, and what happens without a pad value. Run it from anyw
 from __future__ import annotations
 
 import layoutproof as lp
-from layoutproof.lowering.story import program_text, proof_text, refusal_text, step_text
+from layoutproof.lowering.schedule.trace import program_text, proof_text, refusal_text, step_text
 
 PROGRAM = """
 @T.prim_func(s_tir=True)

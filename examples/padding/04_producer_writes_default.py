@@ -7,7 +7,7 @@ anywhere: `python examples/padding/04_producer_writes_default.py`.
 from __future__ import annotations
 
 import layoutproof as lp
-from layoutproof.lowering.story import program_text, proof_text, refusal_text, step_text
+from layoutproof.lowering.schedule.trace import program_text, proof_text, refusal_text, step_text
 
 PRODUCER = """
 @T.prim_func(s_tir=True)

@@ -8,7 +8,7 @@ is padding. Its output has the padding that the next convolution wants. Run it f
 from __future__ import annotations
 
 import layoutproof as lp
-from layoutproof.lowering.story import program_text, proof_text, refusal_text, step_text
+from layoutproof.lowering.schedule.trace import program_text, proof_text, refusal_text, step_text
 
 PROGRAM = """
 @T.prim_func(s_tir=True)

@@ -7,7 +7,7 @@ The roadmap's sixth way. `undef` as a pad value is leave to read the input's pad
 from __future__ import annotations
 
 import layoutproof as lp
-from layoutproof.lowering.story import program_text, proof_text, step_text
+from layoutproof.lowering.schedule.trace import program_text, proof_text, step_text
 
 PROGRAM = """
 @T.prim_func(s_tir=True)

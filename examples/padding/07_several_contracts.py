@@ -7,7 +7,7 @@ Run it from anywhere: `python examples/padding/07_several_contracts.py`.
 from __future__ import annotations
 
 import layoutproof as lp
-from layoutproof.lowering.story import program_text, proof_text, step_text
+from layoutproof.lowering.schedule.trace import program_text, proof_text, step_text
 
 PROGRAM = """
 @T.prim_func(s_tir=True)

@@ -32,7 +32,7 @@ from layoutproof.graph.roots import roots_of
 from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.graph.witness import Place
 from layoutproof.ir.primfunc import Kept, PrimFunc
-from layoutproof.lowering.find import find_buffer
+from layoutproof.lowering.passes.find import find_buffer
 
 MOST_VARIANTS = 48
 """The number of variants past which a call gets no more."""

@@ -18,8 +18,8 @@ from layoutproof.graph.signature import Signature, shape_of, signature_of
 from layoutproof.graph.witness import Chain
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 
 MOST_TRIES = 9
 """The number of proofs that are tried for one result: assignments of numbers to operands' padding that may make what it is to hold."""

@@ -12,7 +12,7 @@ from layoutproof.graph.model import Call
 from layoutproof.graph.planning.candidates import Candidates, calls_of
 from layoutproof.graph.planning.contracted import schedule_of
 from layoutproof.graph.planning.problem import Choice, Problem, Variant
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 
 
 def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterator[tuple[Call, Variant, str]]:

@@ -13,8 +13,8 @@ from layoutproof.graph.witness import Chain
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.pad_value import PadText
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.layout.pad_value import PadText
 from layoutproof.verify.checker import StepRecord
 from layoutproof.verify.settings import settings, within
 from layoutproof.verify.verdict.verdict import GOOD

@@ -1,17 +1,97 @@
-"""Statements put together again after something in them went: nothing stays that holds nothing."""
+"""Programs put together again after something in them went.
+
+Nothing stays that holds nothing, each new store is traced to its old one, and the checker is asked before the rewrite
+is proposed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferRegion
-from layoutproof.ir.expr import FALSE, TRUE
+from layoutproof.ir.expr import FALSE, TRUE, Expr, logical_and
+from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import OpaqueCall
-from layoutproof.ir.stmt import NOTHING, Allocate, Block, DeclBuffer, For, IfThenElse, Let, Stmt
-from layoutproof.ir.visit import loads_in, stores_in, walk
-from layoutproof.lowering.cleanup.conditions import negated
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
+from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, For, IfThenElse, Let, Stmt
+from layoutproof.ir.visit import loads_in, loops_of_stores, map_children, stores_in, walk
+from layoutproof.ir.wellformed import check_wellformed
+from layoutproof.lowering.cleanup.guard_conditions import negated
+from layoutproof.lowering.passes.witness_maps import count_stores
+from layoutproof.verify.checker import prove_rewrite
+from layoutproof.verify.values.fast_math import IEEE
+from layoutproof.verify.verdict.verdict import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """That a store computes old store `number`, in those of its instances where all `conditions` over loops hold."""
+
+    number: int
+    conditions: tuple[Expr, ...] = ()
+
+    def under(self, *conditions: Expr) -> Origin:
+        """The same where more conditions hold."""
+        return Origin(self.number, (*self.conditions, *conditions))
+
+
+@dataclass(slots=True)
+class Origins:
+    """What each store object stands for. `body` is the old body with an object of its own for every store; rebuild that one.
+
+    A rewriting that makes a store anew says so with `same`; one that puts a store twice needs to say nothing.
+    """
+
+    old: PrimFunc
+    body: Stmt = field(init=False)
+    known: dict[int, tuple[BufferStore, tuple[Origin, ...]]] = field(default_factory=dict[int, tuple[BufferStore, tuple[Origin, ...]]])
+
+    def __post_init__(self) -> None:
+        self.body = _own_objects(self.old.body)
+        for number, store in enumerate(stores_in(self.body)):
+            self.set(store, (Origin(number),))
+
+    def set(self, store: BufferStore, origins: Sequence[Origin]) -> None:
+        """State what a store object computes."""
+        # The object is kept as well, so that no other gets its identity.
+        self.known[id(store)] = (store, tuple(origins))
+
+    def of(self, store: BufferStore) -> tuple[Origin, ...]:
+        """What a store object computes."""
+        return self.known[id(store)][1]
+
+    def same(self, new: BufferStore, old: BufferStore) -> BufferStore:
+        """`new`, noted as computing what `old` does."""
+        self.set(new, self.of(old))
+        return new
+
+    def rewrite(self, body: Stmt) -> Rewrite:
+        """The rewrite that makes `body` of the old one. Loops are those of the same variable; one that is gone is taken at its start."""
+        new = self.old.with_body(body)
+        old_loops, new_loops = loops_of_stores(self.old.body), loops_of_stores(body)
+        maps: list[InstanceMap] = []
+        for number, (store, loops) in enumerate(zip(stores_in(body), new_loops, strict=True)):
+            inputs = tuple(loop.var for loop in loops)
+            for origin in self.of(store):
+                outputs: tuple[Expr, ...] = tuple(loop.var if loop.var in inputs else loop.start for loop in old_loops[origin.number])
+                where = logical_and(*origin.conditions) if origin.conditions else None
+                maps.append(InstanceMap(number, origin.number, IndexMap(inputs, outputs), where))
+        return Rewrite(self.old, new, Witness(tuple(maps)))
+
+
+def _own_objects(stmt: Stmt) -> Stmt:
+    def visit(node: Node) -> Node:
+        if isinstance(node, BufferStore):
+            return replace(node)
+        return map_children(node, visit) if isinstance(node, Stmt) else node
+
+    result = visit(stmt)
+    assert isinstance(result, Stmt)
+    return result
 
 
 def tidied(new: Stmt, old: Stmt) -> Stmt:
@@ -55,3 +135,21 @@ def _block(new: Block) -> Stmt:
 
 def _about(regions: Sequence[BufferRegion] | None, buffers: AbstractSet[Buffer]) -> tuple[BufferRegion, ...] | None:
     return None if regions is None else tuple(region for region in regions if region.buffer in buffers)
+
+
+MAX_WORK = 2048
+"""Stores of all programs that one pass asks about, together: a large program is asked about less often."""
+
+
+def tries_for(func: PrimFunc) -> int:
+    """How many rewrites of a function a pass asks about, at most."""
+    return MAX_WORK // max(1, count_stores(func.body))
+
+
+def is_proved(rewrite: Rewrite) -> bool:
+    """Whether the checker accepts a rewrite bit for bit, without assumptions from elsewhere; of a program that does nothing, too."""
+    if rewrite.new == rewrite.old:
+        return True
+    if check_wellformed(rewrite.new):
+        return False
+    return all(v.status in (Status.PROVED, Status.VACUOUS) for v in prove_rewrite(rewrite, allowed=IEEE).verdicts)

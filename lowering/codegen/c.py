@@ -14,20 +14,16 @@ from dataclasses import dataclass, replace
 from layoutproof.ir import interval
 from layoutproof.ir.dtype import Kind
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.lowering.codegen.c_arithmetic import Integers
 from layoutproof.lowering.codegen.c_check import check_c
 from layoutproof.lowering.codegen.c_expr import Expressions
 from layoutproof.lowering.codegen.c_helpers import helper_text
-from layoutproof.lowering.codegen.c_integer import Integers
-from layoutproof.lowering.codegen.c_requirements import is_expressible, write_requirement
 from layoutproof.lowering.codegen.c_stmt import Statements, describe
 from layoutproof.lowering.codegen.c_stream import write_tile
-from layoutproof.lowering.codegen.c_types import CType, int_literal, storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment, loaded
-from layoutproof.lowering.codegen.names import Names, entry_name
-from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract, Requirement
-from layoutproof.lowering.codegen.signature import Bounds, Parameter, parameters_of
-from layoutproof.lowering.codegen.storage import MemoryMap
-from layoutproof.lowering.codegen.writer import Writer, inside_comment
+from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, int_literal, loaded, storage_type, value_type
+from layoutproof.lowering.codegen.calling_convention import Bounds, MemoryMap, Parameter, parameters_of
+from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract, Requirement, is_expressible, write_requirement
+from layoutproof.lowering.codegen.writer import Names, Writer, entry_name, inside_comment
 
 FLAGS = ("-std=c11", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-tree-slp-vectorize")
 """What the generated text needs from a compiler to mean what the program means; none of it is a licence.

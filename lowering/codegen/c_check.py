@@ -19,7 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, Let
 from layoutproof.ir.visit import MAX_EXPRESSION, expression_depth, make_room_for, walk
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.storage import MemoryMap, find_memory, pointer_source
+from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memory, pointer_source
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,26 @@ from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.semantics import max_finite
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.c_integer import Integers, coerce
-from layoutproof.lowering.codegen.c_math import emit_call, float_binary, rounded
+from layoutproof.lowering.codegen.c_arithmetic import Integers, coerce, emit_call, float_binary, rounded
 from layoutproof.lowering.codegen.c_memory import access_name
-from layoutproof.lowering.codegen.c_types import CType, float_literal, half_name, int_literal, is_half, storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment, call, choice, convert, loaded, narrowed, operation
-from layoutproof.lowering.codegen.storage import MemoryMap
+from layoutproof.lowering.codegen.c_types import (
+    Binding,
+    CType,
+    Fragment,
+    call,
+    choice,
+    convert,
+    float_literal,
+    half_name,
+    int_literal,
+    is_half,
+    loaded,
+    narrowed,
+    operation,
+    storage_type,
+    value_type,
+)
+from layoutproof.lowering.codegen.calling_convention import MemoryMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,14 @@ from layoutproof.ir.interval import Interval
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.c_arithmetic import Integers
 from layoutproof.lowering.codegen.c_expr import Expressions, Mode
-from layoutproof.lowering.codegen.c_integer import Integers
 from layoutproof.lowering.codegen.c_memory import access_name
-from layoutproof.lowering.codegen.c_types import CType, half_name, is_half, storage_type, value_type, variable_type
+from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, call, half_name, is_half, storage_type, value_type, variable_type
 from layoutproof.lowering.codegen.c_vector import vector_fill, vector_store
-from layoutproof.lowering.codegen.fragments import Binding, Fragment, call
-from layoutproof.lowering.codegen.names import Names
-from layoutproof.lowering.codegen.storage import Memory, MemoryMap, pointer_source
-from layoutproof.lowering.codegen.writer import Writer, comment
-from layoutproof.lowering.loops.stream import is_streamed
+from layoutproof.lowering.codegen.calling_convention import Memory, MemoryMap, pointer_source
+from layoutproof.lowering.codegen.writer import Names, Writer, comment
+from layoutproof.lowering.loops.loop_kinds import is_streamed
 
 STACK_BYTES = 4096  # an allocation of constant size up to this stands on the stack
 STACK_TOTAL = 65536  # all of them that are alive at one time

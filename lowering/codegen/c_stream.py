@@ -14,12 +14,11 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import Expr, Var, const, logical_and
 from layoutproof.ir.stmt import BufferStore, For
 from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.lowering.arith.affine import Polynomial, Steps, added, expression, multiplied, number, steps_of
 from layoutproof.lowering.codegen.c_stmt import Statements, product_of
-from layoutproof.lowering.codegen.c_stream_guard import all_hold, is_total
-from layoutproof.lowering.codegen.c_stream_terms import Polynomial, Steps, added, expression, multiplied, number, steps_of
-from layoutproof.lowering.codegen.c_stream_tile import Axis, Tile, contiguous, dense_prefix, find_tile
+from layoutproof.lowering.codegen.c_stream_tile import Axis, Tile, all_hold, contiguous, dense_prefix, find_tile, is_total
 from layoutproof.lowering.codegen.c_types import storage_type
-from layoutproof.lowering.codegen.storage import Memory, MemoryMap
+from layoutproof.lowering.codegen.calling_convention import Memory, MemoryMap
 from layoutproof.lowering.codegen.writer import comment
 
 NAME = "tile"

@@ -17,10 +17,9 @@ from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Compare, CompareOp,
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen.c_expr import Expressions
-from layoutproof.lowering.codegen.c_types import CType, variable_type
+from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, variable_type
 from layoutproof.lowering.codegen.c_types import storage_type as element_type
 from layoutproof.lowering.codegen.c_vector_helpers import MATH, has_vectors, vector_suffix
-from layoutproof.lowering.codegen.fragments import Binding, Fragment
 
 _ACTIONS: Mapping[BinaryOp, str] = {
     BinaryOp.ADD: "add",

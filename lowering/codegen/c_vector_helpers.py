@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.lowering.codegen.c_math import emit_call
-from layoutproof.lowering.codegen.c_template import Helper
-from layoutproof.lowering.codegen.c_types import storage_type, value_type
-from layoutproof.lowering.codegen.fragments import Binding, Fragment
+from layoutproof.lowering.codegen.c_arithmetic import emit_call
+from layoutproof.lowering.codegen.c_types import Binding, Fragment, storage_type, value_type
+from layoutproof.lowering.codegen.writer import Helper
 
 MAX_BYTES = 64
 """The widest vector that is made: that of the widest registers there are."""

@@ -1,22 +1,32 @@
-"""Where a block or a piece of program touches a buffer: one index over the loops around it, or why there is none."""
+"""The access relation of a block or a statement to a buffer, and its inverse.
+
+The one is an index over the loops around it; the other gives loops over the physical axes, with the old loops as
+functions of them. Axes that share a loop are inverted together. Where more loops than axes say where an access is
+(`A[i + f]`), some loops are kept, reductions first, and the others follow from them: `i = p - f`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Var
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.expr import FALSE, Expr, IfThenElseExpr, Logical, Var, const, equal, is_zero, logical_and
+from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import expr_text
-from layoutproof.ir.visit import children, free_variables, substitute
+from layoutproof.ir.visit import children, free_variables, substitute, take_fresh
 from layoutproof.lowering import codes
-from layoutproof.lowering.effects import is_pure
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.layout.transform_layout import ROOT
+from layoutproof.lowering.passes.effects import is_pure
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +120,155 @@ def _executed(node: Node) -> Iterator[Node]:
 def _around_block(node: Node) -> bool:
     """Whether a branch without an alternative stands among the loops, where it is a guard like any other."""
     return isinstance(node, IfThenElse) and node.otherwise is None
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Physical axes and the loops that say where on them an access is, with nothing else in common with other axes."""
+
+    axes: tuple[int, ...]
+    loops: tuple[For, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """A component turned around: `values` give the loops that go away over `cells`, the variables of the axes, and the loops kept.
+
+    `guards` hold exactly where an iteration has this place; they are over the same variables.
+    """
+
+    component: Component
+    kept: tuple[For, ...]
+    values: Mapping[Var, Expr]
+    guards: tuple[Expr, ...]
+
+
+def components_of(index: Sequence[Expr], loops: Sequence[For]) -> list[Component]:
+    """The axes that depend on loops, grouped by the loops that they share; loops in their order."""
+    groups: list[tuple[set[int], set[Var]]] = []
+    variables = {loop.var for loop in loops}
+    for axis, expr in enumerate(index):
+        used = set(free_variables(expr)) & variables
+        if not used:
+            continue
+        touching = [g for g in groups if g[1] & used]
+        merged = ({axis}.union(*(g[0] for g in touching)), used.union(*(g[1] for g in touching)))
+        groups = [g for g in groups if not any(g is t for t in touching)] + [merged]
+    return [Component(tuple(sorted(a)), tuple(loop for loop in loops if loop.var in v)) for a, v in groups]
+
+
+def turn_around(
+    index: Sequence[Expr],
+    buffer: Buffer,
+    component: Component,
+    cells: Mapping[int, Var],
+    reductions: frozenset[Var],
+    assumed: Expr | None,
+) -> Turned | str:
+    """The component over `cells` (by axis) with as few loops kept as possible; a text that says why there is no such thing."""
+    reason = "no loops of it follow from its place in the buffer"
+    for kept in _candidates(component, reductions):
+        attempt = _Attempt(index, buffer, component, cells, kept, assumed)
+        answer = attempt.turned()
+        if not isinstance(answer, str):
+            return answer
+        reason = answer
+    return reason
+
+
+def _candidates(component: Component, reductions: frozenset[Var]) -> Iterator[tuple[For, ...]]:
+    """What may be kept: little before much, reductions before others, inner loops before outer ones."""
+    order = sorted(component.loops, key=lambda loop: (loop.var not in reductions, -component.loops.index(loop)))
+    for count in range(len(order)):
+        yield from combinations(order, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One choice of loops to keep."""
+
+    index: Sequence[Expr]
+    buffer: Buffer
+    component: Component
+    cells: Mapping[int, Var]
+    kept: tuple[For, ...]
+    assumed: Expr | None
+
+    @property
+    def gone(self) -> tuple[For, ...]:
+        return tuple(loop for loop in self.component.loops if not any(loop is k for k in self.kept))
+
+    def turned(self) -> Turned | str:
+        """The component turned around.
+
+        Where cells are left over, the loops are taken to be of any length: of `i` below 3 in an axis of four, `i = p` says less about
+        the cells left over than `i = 4*q + p` does, once a guard goes away. What is guarded off may lie outside of the buffer.
+        """
+        exact = self.turned_within(whole=True)
+        if isinstance(exact, Turned) and not exact.guards:
+            return exact
+        natural = self.turned_within(whole=False, any_length=True)
+        if isinstance(natural, Turned):
+            return natural
+        return exact if isinstance(exact, Turned) else self.turned_within(whole=False)
+
+    def turned_within(self, whole: bool, any_length: bool = False) -> Turned | str:
+        """`whole`: every iteration lies in the buffer, and the cells that none has are known."""
+        try:
+            report = self.report(whole, any_length)
+        except LayoutproofError as problem:
+            return problem.diagnostics[0].message
+        if report.injective.status is not Status.PROVED or report.inverse is None:
+            return report.inverse_reason if report.inverse_reason is not None else "its index is not injective"
+        return self.with_inverse(report, whole)
+
+    def names(self) -> dict[Var, Var]:
+        """The loops under names that mean nothing to maps: those of cells are `p0`, `p1`, ..."""
+        taken = {v.name for axis in self.component.axes for v in free_variables(self.index[axis])}
+        result: dict[Var, Var] = {}
+        for k, loop in enumerate(self.component.loops):
+            name = take_fresh(f"loop{k}", taken)
+            result[loop.var] = Var(name, loop.var.dtype)
+        return result
+
+    def report(self, whole: bool, any_length: bool) -> MapReport:
+        """What is true of the index as a map of the loops that go away; with `whole` its box is the buffer's, which must hold it."""
+        names = self.names()
+        shifted = {v: n if is_zero(loop.start) else loop.start + n for loop in self.gone for v, n in [(loop.var, names[loop.var])]}
+        renamed: dict[Var, Expr] = {**shifted, **{loop.var: names[loop.var] for loop in self.kept}}
+        outputs = tuple(substitute(self.index[axis], renamed) for axis in self.component.axes)
+        index_map = IndexMap(tuple(names[loop.var] for loop in self.gone), outputs)
+        ranges = [c for loop in self.kept for c in _range_of(names[loop.var], loop)]
+        where = [*([self.assumed] if self.assumed is not None else []), *ranges]
+        box = [self.buffer.shape[axis] for axis in self.component.axes] if whole else None
+        shape: list[Expr] = [loop.extent for loop in self.gone]
+        if any_length:
+            shape = [Var(f"length_{names[loop.var].name}", loop.extent.dtype) for loop in self.gone]
+        return check_map(index_map, shape, logical_and(*where) if where else None, physical_shape=box)
+
+    def with_inverse(self, report: MapReport, whole: bool) -> Turned:
+        assert report.inverse is not None
+        back = {new.name: old for old, new in self.names().items()}
+        cells = {f"p{k}": self.cells[axis] for k, axis in enumerate(self.component.axes)}
+        values: dict[Var, Expr] = {}
+        guards: list[Expr] = []
+        for loop, output in zip(self.gone, report.inverse.outputs, strict=True):
+            offset = renamed(output, {**back, **cells})
+            values[loop.var] = offset if is_zero(loop.start) else loop.start + offset
+            guards += [offset >= const(0, offset.dtype), offset < loop.extent]
+        guards += [equal(substitute(self.index[axis], values), self.cells[axis]) for axis in self.component.axes]
+        onto = whole and report.padding.predicate == FALSE
+        return Turned(self.component, self.kept, values, () if onto else tuple(guards))
+
+
+def _range_of(variable: Var, loop: For) -> tuple[Expr, Expr]:
+    end = loop.extent if is_zero(loop.start) else loop.start + loop.extent
+    return variable >= loop.start, variable < end
+
+
+def renamed(expr: Expr, variables: Mapping[str, Var]) -> Expr:
+    """The expression over the variables that the names stand for, of their types."""
+    types = {name: v.dtype for name, v in variables.items()}
+    typed = retype(expr, {**types, **{v.name: v.dtype for v in free_variables(expr) if v.name not in types}})
+    values: dict[Var, Expr] = {v: variables[v.name] for v in free_variables(typed) if v.name in variables}
+    return substitute(typed, values)

@@ -16,13 +16,10 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Attributes, Block, For, ForKind, IterKind, IterVar
 from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, substitute
 from layoutproof.lowering import codes
-from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.illegal import IllegalTransform, counterexample_text
-from layoutproof.lowering.index_simplify import not_plain
-from layoutproof.lowering.known import Scope
+from layoutproof.lowering.arith.index_simplify import not_plain
+from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, constants_of
+from layoutproof.lowering.loops.access import renamed
 from layoutproof.lowering.loops.guards import guarded_block
-from layoutproof.lowering.loops.invert import renamed
 from layoutproof.lowering.loops.nest import (
     Chain,
     chain_around,
@@ -35,9 +32,10 @@ from layoutproof.lowering.loops.nest import (
     scope_around,
     under,
 )
-from layoutproof.lowering.passes import Pass, option
-from layoutproof.lowering.scopes import assumed_of_constants, constants_of
-from layoutproof.lowering.witness import rewrite_by_values
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text
+from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
 from layoutproof.verify.verdict.verdict import Status

@@ -19,9 +19,6 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Attributes, Block, For, IfThenElse, IterKind, Seq, Stmt, at_first_update, seq
 from layoutproof.ir.visit import free_variables, fresh, stores_in, substitute, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.effects import conditions_of, data_read, data_written, is_pure
-from layoutproof.lowering.find import find_block
 from layoutproof.lowering.loops.guards import parts_of
 from layoutproof.lowering.loops.nest import (
     Chain,
@@ -35,8 +32,10 @@ from layoutproof.lowering.loops.nest import (
     put,
     scope_around,
 )
-from layoutproof.lowering.passes import Pass, option
-from layoutproof.lowering.witness import rewrite_by_values
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.effects import conditions_of, data_read, data_written, is_pure
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import children, free_variables, map_children, names_in, take_fresh, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.effects import is_pure
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.known import Scope
-from layoutproof.lowering.layout import ROOT
-from layoutproof.lowering.scopes import symbol_scope
+from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
+from layoutproof.lowering.layout.transform_layout import ROOT
+from layoutproof.lowering.passes.effects import is_pure
+from layoutproof.lowering.passes.find import find_block
 
 LoopName = str | int
 

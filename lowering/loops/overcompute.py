@@ -1,25 +1,299 @@
-"""Dropping guards: a few iterations more, which nobody sees, for a loop without branches."""
+"""Removing guards by computing more: a few iterations more, which nobody sees, for a loop without branches.
+
+Which instances are the old ones, which domains grow, and where an index has to wrap.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import ClassVar
 
+from layoutproof.ir.buffer import BufferLoad, Range
 from layoutproof.ir.diagnostic import counted, error
-from layoutproof.ir.expr import Expr, logical_and
+from layoutproof.ir.dtype import DType
+from layoutproof.ir.expr import Expr, IfThenElseExpr, Not, Var, logical_and, widen
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.visit import loops_of_stores
+from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Let, Seq, Stmt, seq
+from layoutproof.ir.visit import free_variables, loops_of_stores, map_children, stores_in, substitute
 from layoutproof.lowering import codes
-from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.loops.dropping import Dropping, Origin
-from layoutproof.lowering.loops.sites import GuardKind, GuardSite, guard_sites
-from layoutproof.lowering.loops.wrapping import wrap_indices
-from layoutproof.lowering.passes import Pass, option
-from layoutproof.lowering.scopes import symbol_scope
+from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
+from layoutproof.lowering.arith.known_facts import Scope, conjuncts, symbol_scope
+from layoutproof.lowering.loops.guards import GuardKind, GuardSite, guard_sites, parts_of
+from layoutproof.lowering.loops.nest import under
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.effects import is_pure
+from layoutproof.verify.faults.bounds import find_outside
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.program.instances import AccessKind
+
+_ROUNDS = 8  # loops whose ranges depend on one another are followed this deep
+
+
+def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequence[Expr]) -> IterVar:
+    """The iteration variable with a domain that holds all its values, where it needs another one and one is found.
+
+    `kept` are the conditions that still hold where the block runs. A domain that no dropped condition speaks of stays as it is.
+    """
+    spoken_of = {v for condition in dropped for v in free_variables(condition)}
+    if not spoken_of & {*free_variables(iter_var.binding), iter_var.var}:
+        return iter_var
+    domain, dtype = iter_var.domain, iter_var.domain.start.dtype
+    value, start = affine_of(iter_var.binding), affine_of(domain.start)
+    end = start + affine_of(domain.extent)
+    known = [part for condition in kept for part in conjuncts(condition)]
+    low = start if _holds(value - start, scope, known) else _end(value, scope, highest=False)
+    last = end + Affine({}, -1) if _holds(end + Affine({}, -1) - value, scope, known) else _end(value, scope, highest=True)
+    if low is None or last is None:
+        return iter_var
+    extent = last - low + Affine({}, 1)
+    if low == start and extent == affine_of(domain.extent):
+        return iter_var
+    if not (_is_sayable(low, dtype) and _is_sayable(extent, dtype)):
+        return iter_var
+    return replace(iter_var, domain=Range(expression_of(low, dtype), expression_of(extent, dtype)))
+
+
+def _is_sayable(part: Affine, dtype: DType) -> bool:
+    """Whether every number in it has a place in the type; the ends of a fused symbolic loop may have none."""
+    return all(abs(number) <= dtype.max_int for number in (part.constant, *part.terms.values()))
+
+
+def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:
+    """Whether `part >= 0`, by what loops say or by a condition."""
+    if scope.is_nonnegative(part):
+        return True
+    rests = (part - each for each in known)
+    return any(rest.is_constant and rest.constant >= 0 for rest in rests)
+
+
+def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
+    """The largest or the least value over the loops, in terms of what is the same throughout; None where that is not plain."""
+    for _ in range(_ROUNDS):
+        step = _one_out(value, scope, highest)
+        if step is None:
+            return None
+        if step == value:
+            return value
+        value = step
+    return None
+
+
+def _one_out(value: Affine, scope: Scope, highest: bool) -> Affine | None:
+    for term, coefficient in value.terms.items():
+        upwards = (coefficient > 0) is highest
+        rest = Affine({t: c for t, c in value.terms.items() if t != term}, value.constant)
+        known = scope.known.get(term) if isinstance(term, Var) else None
+        if known is not None:
+            end = known.high if upwards else known.low
+            if end is not None:
+                return rest + end.scaled(coefficient)
+            continue
+        if any(_is_loop(v, scope) for v in free_variables(term)):
+            bounds = scope.bounds(term)
+            if not bounds.fits(term.dtype) or bounds.high >= term.dtype.max_int or bounds.low <= term.dtype.min_int:
+                return None
+            return rest + Affine({}, coefficient * (bounds.high if upwards else bounds.low))
+    return value
+
+
+def _is_loop(variable: Var, scope: Scope) -> bool:
+    """Whether a variable changes in the course of the function: symbols have bounds, but no ends."""
+    known = scope.known.get(variable)
+    return known is not None and (known.low is not None or known.high is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """That a new store computes the old store `number` where all `conditions` over loops hold."""
+
+    number: int
+    conditions: tuple[Expr, ...]
+
+
+@dataclass(slots=True)
+class Dropping:
+    """Rebuilds a body without the guards of `sites`; of those in `otherwise` the alternative stays, of others what they guard.
+
+    `origins` has, for each store of the result in order, what it computes: one store, or one of either arm of a branch that is gone.
+    """
+
+    sites: Sequence[GuardSite]
+    otherwise: Sequence[GuardSite]
+    scope: Scope
+    origins: list[list[Origin]] = field(default_factory=list)
+    stores: int = 0
+    values: dict[Var, Expr] = field(default_factory=dict)
+    dropped: list[Expr] = field(default_factory=list)
+    kept: list[Expr] = field(default_factory=list)
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        """`stmt` without the guards."""
+        match stmt:
+            case BufferStore():
+                self.origins.append([Origin(self.stores, self.told(self.dropped))])
+                self.stores += 1
+                return replace(stmt, value=self.value(stmt.value))
+            case IfThenElse():
+                return self.branch(stmt)
+            case Block():
+                return self.block(stmt)
+            case Seq(body=body):
+                return seq(*(self.statement(part) for part in body))
+            case For(var=var, start=start, extent=extent):
+                outer = self.scope
+                self.scope = outer.with_range(var, start, extent)
+                result = replace(stmt, body=self.statement(stmt.body))
+                self.scope = outer
+                return result
+            case Let(var=var, value=value) if is_pure(value):
+                known = self.values
+                self.values = {**known, var: substitute(value, known)}
+                bound = replace(stmt, body=self.statement(stmt.body))
+                self.values = known
+                return bound
+            case _:
+                return map_children(stmt, self.below)
+
+    def below(self, node: Node) -> Node:
+        return self.statement(node) if isinstance(node, Stmt) else node
+
+    def value(self, value: Expr) -> Expr:
+        """A stored value without the choices that go away."""
+
+        def visit(node: Node) -> Node:
+            if isinstance(node, IfThenElseExpr) and self.of(node):
+                chosen = node.otherwise if self.of(node, self.otherwise) else node.then
+                return visit(chosen)
+            return map_children(node, visit)
+
+        result = visit(value)
+        assert isinstance(result, Expr)
+        return result
+
+    def of(self, node: Node, sites: Sequence[GuardSite] | None = None) -> set[int]:
+        """The conjuncts of a node's guard that go away."""
+        return {site.part for site in (self.sites if sites is None else sites) if site.node is node}
+
+    def branch(self, stmt: IfThenElse) -> Stmt:
+        gone = self.of(stmt)
+        if stmt.otherwise is not None:
+            return self.choice(stmt, stmt.otherwise, bool(gone))
+        parts = parts_of(stmt.condition)
+        left = [part for n, part in enumerate(parts) if n not in gone]
+        then = self.inside(stmt.then, [part for n, part in enumerate(parts) if n in gone], left)
+        if not gone:
+            return replace(stmt, then=then)
+        return under(left, then)
+
+    def choice(self, stmt: IfThenElse, otherwise: Stmt, gone: bool) -> Stmt:
+        """A branch with an alternative: one arm may be all that stays."""
+        if not gone:
+            then = self.inside(stmt.then, [], [stmt.condition])
+            return replace(stmt, then=then, otherwise=self.inside(otherwise, [], [Not(stmt.condition)]))
+        first = len(list(stores_in(stmt.then)))
+        second = len(list(stores_in(otherwise)))
+        begin = self.stores
+        if self.of(stmt, self.otherwise):
+            self.stores = begin + first
+            result = self.kept_arm(otherwise, Not(stmt.condition), stmt.condition, begin if first == second else None)
+        else:
+            result = self.kept_arm(stmt.then, stmt.condition, Not(stmt.condition), begin + first if first == second else None)
+        self.stores = begin + first + second
+        return result
+
+    def kept_arm(self, arm: Stmt, condition: Expr, contrary: Expr, other: int | None) -> Stmt:
+        """The arm that stays; where the contrary holds, its stores compute those of the other arm, which start at number `other`."""
+        position, number = len(self.origins), self.stores
+        result = self.inside(arm, [condition], [])
+        if other is not None and is_pure(condition):
+            outer = self.told([*self.dropped, contrary])
+            for origins in self.origins[position:]:
+                origins.append(Origin(other + origins[0].number - number, outer))
+        return result
+
+    def inside(self, stmt: Stmt, dropped: Sequence[Expr], kept: Sequence[Expr]) -> Stmt:
+        """`stmt` where conditions were dropped, and others still hold."""
+        scope, gone, held = self.scope, len(self.dropped), len(self.kept)
+        self.dropped += dropped
+        self.kept += kept
+        for condition in kept:
+            self.scope = self.scope.with_condition(condition)
+        result = self.statement(stmt)
+        del self.dropped[gone:], self.kept[held:]
+        self.scope = scope
+        return result
+
+    def block(self, block: Block) -> Block:
+        gone = self.of(block)
+        parts = parts_of(block.where)
+        dropped = [part for n, part in enumerate(parts) if n in gone]
+        left = [part for n, part in enumerate(parts) if n not in gone]
+        outer_values, outer_scope = dict(self.values), self.scope
+        for iter_var in block.iter_vars:
+            self.values[iter_var.var] = substitute(iter_var.binding, outer_values)
+            self.scope = self.scope.with_value(iter_var.var, iter_var.binding)
+        all_dropped, all_kept = [*self.dropped, *dropped], [*self.kept, *left]
+        iter_vars = tuple(grown(i, outer_scope, all_dropped, all_kept) for i in block.iter_vars)
+        init = self.inside(block.init, dropped, left) if block.init is not None else None
+        body = self.inside(block.body, dropped, left)
+        self.values, self.scope = outer_values, outer_scope
+        where = logical_and(*left) if gone else block.where
+        return replace(block, iter_vars=iter_vars, body=body, init=init, where=where)
+
+    def told(self, conditions: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The conditions over loops; what depends on data is part of a value, not of which instances there are."""
+        return tuple(dict.fromkeys(substitute(c, self.values) for c in conditions if is_pure(c)))
+
+
+def wrap_indices(func: PrimFunc) -> PrimFunc:
+    """The function with every index of an access that is not known to stay inside taken modulo its extent.
+
+    A store that is wrapped hits a cell that is somebody's: that it puts back what is there is for the checker to say.
+    """
+    loose = _loose_axes(func)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, BufferLoad | BufferStore) and id(node) in loose:
+            axes = loose[id(node)]
+            indices = tuple(map(_expr, map(visit, node.indices)))
+            wrapped = tuple(_wrapped(i, node, a) if a in axes else i for a, i in enumerate(indices))
+            if isinstance(node, BufferLoad):
+                return replace(node, indices=wrapped)
+            return replace(node, indices=wrapped, value=_expr(visit(node.value)))
+        return map_children(node, visit) if isinstance(node, Stmt | Expr) else node
+
+    body = visit(func.body)
+    assert isinstance(body, Stmt)
+    return func.with_body(body)
+
+
+def _wrapped(index: Expr, access: BufferLoad | BufferStore, axis: int) -> Expr:
+    return index % widen(access.buffer.shape[axis], index.dtype)
+
+
+def _expr(node: Node) -> Expr:
+    assert isinstance(node, Expr)
+    return node
+
+
+def _loose_axes(func: PrimFunc) -> dict[int, set[int]]:
+    """The axes of loads and stores, by identity, along which they may leave their buffers."""
+    facts = Facts.of(func)
+    found: dict[int, set[int]] = {}
+    for access in facts.program.accesses:
+        wanted = AccessKind.WRITE if isinstance(access.node, BufferStore) else AccessKind.READ
+        if access.kind is not wanted:
+            continue
+        for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
+            if not find_outside(facts, access.scene, index, extent).is_empty:
+                found.setdefault(id(access.node), set()).add(axis)
+    return found
+
 
 MAX_CANDIDATES = 16
 """Sets of guards that are tried, at most, when none are named."""

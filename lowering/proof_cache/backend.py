@@ -1,12 +1,21 @@
-"""What a place for proofs has to do, whatever it is made of, and what can go wrong there."""
+"""What a place for proofs has to do, and entries as bytes: compressed, under a seal that is checked at every read.
+
+The seal is the SHA-256 over table, key, version and compressed value: an entry that was changed, cut off, or put in
+the place of another one does not fit. It says that nobody altered the bytes by accident; whoever writes to the place
+can make one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 TABLES: tuple[str, ...] = ("proof", "report")
 
@@ -86,3 +95,71 @@ class Backend(Protocol):
     def close(self) -> None:
         """Let go of files. Whoever asks again gets them opened again."""
         ...
+
+
+HASH = 32
+HEAD = 2 * HASH
+NO_TOOL = bytes(HASH)
+# No honest value is nearly as large; a small file that unfolds to more is no entry.
+MOST_BYTES = 1 << 28
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class BadEntry(Exception):
+    """Bytes that are not what was written; the text says what is wrong with them."""
+
+
+def check_place(table: str, key: str) -> None:
+    """Raise ValueError for a table that there is not, or a key that is no SHA-256 in hexadecimal."""
+    if table not in TABLES:
+        raise ValueError(f"there is no table {table!r}; there are {', '.join(TABLES)}")
+    if not is_key(key):
+        raise ValueError(f"a key is a SHA-256 in 64 hexadecimal digits, not {key!r}")
+
+
+def is_key(key: str) -> bool:
+    """Whether a text is a key."""
+    return _KEY.fullmatch(key) is not None
+
+
+def pack(table: str, key: str, value: dict[str, Any]) -> bytes:
+    """An entry. Raises ValueError or TypeError for what is no JSON data: floats stand in it as texts, NaN and infinity too."""
+    check_place(table, key)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"an entry has at most {MOST_BYTES} bytes, not {len(text)}")
+    body = tool_bytes(value.get("tool")) + zlib.compress(text, 6)
+    return _seal(table, key, body) + body
+
+
+def unpack(table: str, key: str, data: bytes) -> dict[str, Any]:
+    """The value of an entry. Raises BadEntry for bytes that were not written so, under this key, in this table."""
+    if len(data) <= HEAD:
+        raise BadEntry(f"it is cut off: {len(data)} bytes")
+    if _seal(table, key, data[HASH:]) != data[:HASH]:
+        raise BadEntry("it was changed: its hash is another one")
+    try:
+        unfolding = zlib.decompressobj()
+        text = unfolding.decompress(data[HEAD:], MOST_BYTES)
+        if not unfolding.eof:
+            raise BadEntry("it does not end where it should")
+        value = json.loads(text)
+    except (zlib.error, ValueError, RecursionError) as problem:
+        raise BadEntry(f"it holds no JSON: {problem}") from problem
+    if not isinstance(value, dict):
+        raise BadEntry("it holds no JSON object")
+    return value
+
+
+def tool_bytes(tool: object) -> bytes:
+    """A tool's digest as entries have it; zeros for what is none."""
+    return bytes.fromhex(tool) if isinstance(tool, str) and is_key(tool) else NO_TOOL
+
+
+def tool_of(head: bytes) -> bytes:
+    """The version in an entry's first `HEAD` bytes."""
+    return head[HASH:HEAD]
+
+
+def _seal(table: str, key: str, body: bytes) -> bytes:
+    return hashlib.sha256(b"\0".join((table.encode("ascii"), key.encode("ascii"), body))).digest()

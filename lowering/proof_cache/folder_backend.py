@@ -15,8 +15,7 @@ from pathlib import Path
 
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.lowering import codes
-from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
-from layoutproof.lowering.proof_cache.packing import HEAD, is_key, tool_of
+from layoutproof.lowering.proof_cache.backend import HEAD, TABLES, Count, Trouble, What, is_key, tool_of
 from layoutproof.verify.certificate.sealed_files import replacing
 
 MARKER = "layoutproof-proofs.json"

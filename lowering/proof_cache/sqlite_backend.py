@@ -19,8 +19,7 @@ from typing import TypeVar
 from layoutproof.ir.diagnostic import error
 from layoutproof.lowering import codes
 from layoutproof.lowering.lock import Hold, locked
-from layoutproof.lowering.proof_cache.backend import TABLES, Count, Trouble, What
-from layoutproof.lowering.proof_cache.packing import HASH
+from layoutproof.lowering.proof_cache.backend import HASH, TABLES, Count, Trouble, What
 
 T = TypeVar("T")
 

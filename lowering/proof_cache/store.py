@@ -1,22 +1,58 @@
 """The proof cache: values under keys, in tables, kept between runs and shared between processes.
 
-A run is never wrong, and never stopped, by what is wrong with the cache: entries carry a seal that is checked at every read, what does not
-fit is set aside, and a place that cannot be used is not used. Each kind of trouble is told once. Nothing here loads a solver.
+A run is never wrong, and never stopped, by what is wrong with the cache: entries carry a seal that is checked at
+every read, what does not fit is set aside, and a place that cannot be used is not used. Nothing here loads a solver.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
-from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity
+import platformdirs
+
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity, error
 from layoutproof.lowering import codes
-from layoutproof.lowering.proof_cache.backend import TABLES, Backend, Count, Trouble, What
-from layoutproof.lowering.proof_cache.packing import BadEntry, check_place, pack, tool_bytes, unpack
-from layoutproof.lowering.proof_cache.places import backend_of, place_of
+from layoutproof.lowering.proof_cache.backend import TABLES, Backend, BadEntry, Count, Trouble, What, check_place, pack, tool_bytes, unpack
+from layoutproof.lowering.proof_cache.folder_backend import FolderBackend
+from layoutproof.lowering.proof_cache.sqlite_backend import SqliteBackend
+
+VARIABLE = "LAYOUTPROOF_PROOF_CACHE"
+ENDING = ".sqlite"
+
+
+def place_of(place: str | None) -> Path:
+    """The path that a place's text names; None or nothing: `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
+    named = place if place else os.environ.get(VARIABLE, "").strip()
+    return Path(named).expanduser() if named else Path(platformdirs.user_cache_dir("layoutproof")) / "proofs" / f"proofs{ENDING}"
+
+
+def backend_of(path: Path) -> Backend:
+    """The store at a path, not opened yet: SQLite where it ends in .sqlite, else a folder.
+
+    Raises LayoutproofError for a folder that is called like a file, and for a file that is not.
+    """
+    if path.suffix == ENDING:
+        if os.path.isdir(path):
+            raise error(codes.CACHE_FOREIGN, f"{path} is a folder; what ends in {ENDING} is one file", help="name it without that ending")
+        return SqliteBackend(path)
+    return FolderBackend(path)
+
+
+def is_there(path: Path) -> bool:
+    """Whether something is at a place already: anything but an empty file or folder."""
+    try:
+        if path.is_dir():
+            return next(path.iterdir(), None) is not None
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
 
 T = TypeVar("T")
 Warn = Callable[[Diagnostic], None]

@@ -39,8 +39,8 @@ from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.stmt import Allocate, Attributes, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import names_in, take_fresh, walk
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.ends import Arithmetic, Ends, open_end, unit
 from layoutproof.lowering.runtime.inexact import Inexact
+from layoutproof.lowering.runtime.interval_arithmetic import Arithmetic, Ends, open_end, unit
 
 Cells = Mapping[str, Sequence[tuple[int, ...]]]
 _PARTS = ("low", "high", "size", "count")

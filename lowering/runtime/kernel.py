@@ -1,10 +1,10 @@
-"""A built function as something to call on arrays: in logical layout (packed, run, unpacked) or in physical layout, in place."""
+"""A built function as something to call on arrays, in logical or physical layout, and the launcher that runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,16 +16,61 @@ from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.signature import Parameter
-from layoutproof.lowering.runtime.arguments import Signature, scalar_value
+from layoutproof.lowering.codegen.calling_convention import Parameter
+from layoutproof.lowering.runtime.array_layouts import Layout, Packer, Step
 from layoutproof.lowering.runtime.arrays import Array, as_array, check_apart, check_array, check_overlap, lane_shape, poison, split_lanes
-from layoutproof.lowering.runtime.assumptions import Assumption, check_requirements
+from layoutproof.lowering.runtime.call_arguments import Signature, Symbols, extent_text, scalar_value
+from layoutproof.lowering.runtime.call_assumptions import Assumption, check_requirements
 from layoutproof.lowering.runtime.enclosure import Cells, Enclosed, enclose
 from layoutproof.lowering.runtime.inexact import EXACT, Inexact
-from layoutproof.lowering.runtime.launcher import Launcher, Source
-from layoutproof.lowering.runtime.layouts import Layout, Packer, Step
-from layoutproof.lowering.runtime.symbols import Symbols, extent_text
 from layoutproof.verify.verdict.verdict import Verdict
+
+Scalars = Mapping[str, int | float]
+
+
+class Source(Protocol):
+    """Generated text of any target: the whole of it, the parameters in order, the width of index arithmetic."""
+
+    @property
+    def text(self) -> str:
+        """What is compiled."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The function's parameters in order."""
+        ...
+
+    @property
+    def index_bits(self) -> int:
+        """32 or 64."""
+        ...
+
+
+class Launcher(Protocol):
+    """A compiled function.
+
+    `copies` says that it works on copies of the arrays, so that two arrays in one memory would not be one to it; `compiler` is what
+    is at fault, besides this project, where it computes something else than the program.
+    """
+
+    @property
+    def copies(self) -> bool:
+        """Whether each array is copied to memory of its own."""
+        ...
+
+    @property
+    def compiler(self) -> str:
+        """Who compiled it, in words."""
+        ...
+
+    def check(self, symbols: Symbols) -> None:
+        """Raise LayoutproofError where the target cannot take a call with these symbols, before anything runs."""
+        ...
+
+    def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
+        """Run on physical arrays, in place; `scalars` has the values of all other parameters. Raises LayoutproofError (LP427)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)

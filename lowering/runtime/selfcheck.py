@@ -1,7 +1,6 @@
-"""A kernel compared with the reference interpreter on made-up data, before anybody uses it.
-
-Small concrete functions are compared in full, symbolic ones at small extents, large ones in chosen cells. What cannot be compared
-in a moment, or not on made-up data, is not, and the report says so.
+"""A kernel compared with the reference interpreter on random inputs before it is used, with guard zones around arrays.
+Small concrete functions are compared in full, symbolic ones at small extents, large ones in chosen cells, where no
+index, loop bound or divisor depends on what is in memory. What cannot be compared is not, and the report says so.
 """
 
 from __future__ import annotations
@@ -15,26 +14,131 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm
 from layoutproof.ir.interp.fault import Fault
-from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN
+from layoutproof.ir.interp.memory import DEFINED, FORBIDDEN, Fill, Filling
 from layoutproof.ir.interp.run import Result, run, ulps_apart
 from layoutproof.ir.interp.slice_cells import count_instances
+from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.interval import Interval
+from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate
-from layoutproof.ir.visit import free_variables, walk
+from layoutproof.ir.stmt import Allocate, BufferStore, For, Let
+from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.signature import Parameter
+from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.runtime.arrays import Array, lane_shape
 from layoutproof.lowering.runtime.enclosure import Enclosed, NoEnclosureError, enclose, outside
-from layoutproof.lowering.runtime.guarded import GuardedArrays
-from layoutproof.lowering.runtime.spotcheck import MOST_BYTES, MOST_INSTANCES, chosen_cells, is_safe_on_any_data, slices
 
 if TYPE_CHECKING:
     from layoutproof.lowering.runtime.kernel import Kernel
+
+
+_LEAST, _MOST = 256, 1 << 20  # bytes of ground on each side
+_ALIGNMENT = 64
+_PATTERN = 0xA5
+
+
+class GuardedArrays:
+    """Copies of some arrays, by name, each with ground on both sides. Values that are no arrays are kept as they are."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.arrays: dict[str, Any] = {}
+        self._grounds: dict[str, tuple[npt.NDArray[np.uint8], int]] = {}
+        for name, value in arguments.items():
+            self.arrays[name] = self._copy(name, value) if isinstance(value, np.ndarray) else value
+
+    def _copy(self, name: str, array: Array) -> Array:
+        ground = _ground(array.nbytes)
+        whole = np.full(2 * ground + array.nbytes + _ALIGNMENT, _PATTERN, dtype=np.uint8)
+        # numpy's own arrays begin at a multiple of 16 at least; the copy begins at one of a cache line.
+        start = ground + -(whole.ctypes.data + ground) % _ALIGNMENT
+        inside = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        inside[...] = array
+        self._grounds[name] = (whole, start)
+        return inside
+
+    def trespassed(self) -> tuple[str, int] | None:
+        """The first array beside which something was written, and where, in bytes: below 0 before its first byte, else behind its last
+        one (0 is the first behind). None where nothing was.
+        """
+        for name, (whole, start) in self._grounds.items():
+            end = start + self.arrays[name].nbytes
+            before, behind = (np.flatnonzero(part != _PATTERN) for part in (whole[:start], whole[end:]))
+            if before.size:
+                return name, int(before[-1]) - start
+            if behind.size:
+                return name, int(behind[0])
+        return None
+
+
+def _ground(size: int) -> int:
+    return -(-min(max(size, _LEAST), _MOST) // _ALIGNMENT) * _ALIGNMENT
+
+
+CELLS = 40
+"""Cells of each output that are compared."""
+
+MOST_INSTANCES = 300_000_000  # a second or so of a kernel's time
+MOST_BYTES = 256 << 20  # of made-up data
+
+_DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
+
+
+def is_safe_on_any_data(func: PrimFunc) -> bool:
+    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no whole number is passed in."""
+    mapped = dict(func.buffer_map)
+    if any(p not in mapped and not p.dtype.is_float for p in func.params):
+        return False
+    named = {n.var.name for n in walk(func.body) if isinstance(n, Let) and any(True for _ in loads_in(n.value))}
+    return not named and not any(True for part in _delicate(func) for _ in loads_in(part))
+
+
+def _delicate(func: PrimFunc) -> Iterator[Expr]:
+    """Expressions whose value decides whether a run is defined."""
+    for node in walk(func.body):
+        match node:
+            case BufferLoad() | BufferStore():
+                yield from node.indices
+            case For():
+                yield from (node.start, node.extent)
+            case Binary() if node.op in _DIVISIONS and not (isinstance(node.rhs, IntImm) and node.rhs.value > 0):
+                yield from (node.lhs, node.rhs)
+            case Binary() if node.op in (BinaryOp.SHL, BinaryOp.SHR) and not isinstance(node.rhs, IntImm):
+                yield node.rhs
+            case Cast() if node.value.dtype.is_float and node.dtype.is_integer:
+                yield node.value
+            case _:
+                pass
+
+
+def chosen_cells(func: PrimFunc, name: str, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The first and the last cell of a parameter and others at random, none of them padding."""
+    data = next(b.data.name for b in func.buffers if b.name == name)
+    records = padding_cells(func, {})
+    wanted = np.flatnonzero(records[data].reshape(-1) == Cell.LOGICAL) if data in records else None
+    count = wanted.size if wanted is not None else int(np.prod(shape, dtype=np.int64))
+    if count == 0:
+        return []
+    generator = np.random.default_rng(count)
+    picked = np.unique(np.concatenate([[0, count - 1], generator.integers(0, count, CELLS - 2)]))
+    flat = wanted[picked] if wanted is not None else picked
+    return [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)] if shape else [()]
+
+
+def slices(func: PrimFunc, arguments: Mapping[str, object], cells: Mapping[str, list[tuple[int, ...]]]) -> dict[str, Array] | None:
+    """What the interpreter finds in the cells; None where that depends on undefined values. Raises Fault and LayoutproofError."""
+    first = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.RANDOM))
+    if any(bool((found == Cell.PAD_UNDEF).any()) for found in padding_cells(func, {}).values()):
+        second = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.ZERO))
+        if any(np.asarray(first[name]).tobytes() != np.asarray(second[name]).tobytes() for name in cells):
+            return None
+    return {name: np.asarray(first[name]) for name in cells}
+
 
 LIMIT = 100_000
 """Statement instances up to which a function is interpreted in full."""

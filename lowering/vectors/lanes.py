@@ -32,7 +32,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.folding import fold_constants
+from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.verify.program.instances import can_trap
 
 _RAMPED = frozenset((BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL))

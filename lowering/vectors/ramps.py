@@ -1,19 +1,81 @@
-"""Accesses that are whole vectors: ramps of stride 1 in the last index that start at a multiple of their length, and views of such."""
+"""Accesses that are whole vectors, as such or through a view of the memory with vectors as elements.
+
+Which vectors are allowed depends on the target. The view is written out in the program (`T.decl_buffer` with lanes),
+so that code generators add no cast of their own. An access is rewritten where it is a ramp of stride 1 that starts at
+a multiple of its length, the memory is aligned, and the target has vectors of that length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import gcd
+from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Ramp, binary, const
+from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Block, BufferStore
-from layoutproof.ir.visit import walk
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
+from layoutproof.ir.visit import fresh, map_children, names_in, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.affine import Affine, affine_of, expression_of
+from layoutproof.lowering.arith.affine import Affine, affine_of, expression_of
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
+from layoutproof.lowering.passes.witness_maps import rewrite_of
+
+# What generated code allocates starts at a cache line, on every target.
+ALLOCATED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTarget:
+    """`lanes` are the lengths of vectors that it loads at once, `parameters` the alignment of parameters in bytes that needs no promise
+    (0: that of their elements).
+    """
+
+    name: str
+    pointer_casts: bool
+    lanes: frozenset[int]
+    parameters: int
+
+
+TARGETS: Mapping[str, VectorTarget] = {
+    target.name: target
+    for target in (
+        # Arrays of callers are aligned to their elements.
+        VectorTarget("c", True, frozenset((2, 4, 8, 16)), 0),
+        # A buffer of OpenCL starts at a multiple of its largest type; three lanes take the place of four there.
+        VectorTarget("opencl", True, frozenset((2, 4, 8, 16)), 128),
+        # Arrays of SPIR-V are typed, and pointers to them cannot be cast.
+        VectorTarget("vulkan", False, frozenset((2, 4)), 16),
+    )
+}
+
+
+def find_target(name: str) -> VectorTarget:
+    """The target of a name. Raises LayoutproofError where there is none."""
+    target = TARGETS.get(name)
+    if target is None:
+        raise error(codes.VECTOR_TARGET, f"there is no target {name!r}", help=f"there are {', '.join(TARGETS)}")
+    return target
+
+
+def alignments(func: PrimFunc, target: VectorTarget) -> dict[str, int]:
+    """The alignment in bytes of each memory's start, by its data variable's name."""
+    found = {b.data.name: max(b.align, target.parameters, b.dtype.element.bytes) for b in func.buffers}
+    for node in walk(func.body):
+        if isinstance(node, Allocate):
+            found[node.buffer.data.name] = max(node.buffer.align, ALLOCATED)
+    return found
+
+
+def is_aligned(buffer: Buffer, lanes: int, alignment: Mapping[str, int]) -> bool:
+    """Whether vectors of `lanes` elements lie at multiples of their size; `alignment` is that of the memories."""
+    promised = max(alignment.get(buffer.data.name, 0), buffer.align)
+    return promised % (buffer.dtype.element.bytes * lanes) == 0 and promised > 0
+
 
 Access = BufferLoad | BufferStore
 
@@ -100,3 +162,77 @@ def check_no_blocks(func: PrimFunc, primitive: str) -> None:
     if block is not None:
         message = f"{primitive} takes a program without blocks, and there is block {block.name}: lower_blocks goes first"
         raise error(codes.BLOCKS_FIRST, message, block.span)
+
+
+Views = dict[Buffer, dict[int, Buffer]]
+
+
+@dataclass(frozen=True)
+class RewriteRampAsPointerCast(Pass):
+    """See memory as vectors where whole vectors are accessed (seed `vectorized-tir-buffers`). A second time it changes nothing."""
+
+    primitive: ClassVar[str] = "rewrite_ramp_as_pointer_cast"
+    target: str = field(default="c", metadata=option(ArgumentKind.NAME))
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The function with views.
+
+        Raises LayoutproofError for blocks, for an unknown target, and for one that cannot cast pointers.
+        """
+        target = find_target(self.target)
+        check_no_blocks(func, self.primitive)
+        if not target.pointer_casts:
+            message = f"{target.name} cannot see memory under another number of lanes"
+            raise error(codes.POINTER_CASTS, message, func.span, help="vector_type_rewrite gives buffers vectors as elements")
+        views = _views(func, target)
+        body = _with_views(func.body, views)
+        for buffer in reversed(func.buffers):
+            body = _declared(views.get(buffer, {}), body)
+        return rewrite_of(func, func.with_body(body))
+
+
+def _views(func: PrimFunc, target: VectorTarget) -> Views:
+    """The views that are needed, by the buffer that is accessed and the number of lanes."""
+    alignment = alignments(func, target)
+    names = names_in(func.body) | {b.name for b in func.buffers}
+    found: Views = {}
+    for access in accesses_in(func):
+        vector, buffer = whole_vector(access), access.buffer
+        if vector is None or vector.lanes not in target.lanes or not is_aligned(buffer, vector.lanes, alignment):
+            continue
+        known = found.setdefault(buffer, {})
+        if vector.lanes not in known:
+            name = fresh(f"{buffer.name}_x{vector.lanes}", names)
+            view = vector_view(buffer, vector.lanes, name)
+            if view is not None:
+                names.add(name)
+                known[vector.lanes] = view
+    return found
+
+
+def _with_views(body: Stmt, views: Views) -> Stmt:
+    """The body with accesses through the views, each declared where its buffer is."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Buffer):
+            return node
+        rebuilt = map_children(node, visit)
+        if isinstance(rebuilt, BufferLoad | BufferStore):
+            vector = whole_vector(rebuilt)
+            view = views.get(rebuilt.buffer, {}).get(vector.lanes) if vector is not None else None
+            return replace(rebuilt, buffer=view, indices=vector.indices) if vector is not None and view is not None else rebuilt
+        if isinstance(rebuilt, Allocate | DeclBuffer):
+            inner = _declared(views.get(rebuilt.buffer, {}), rebuilt.body)
+            needed = isinstance(rebuilt, Allocate) or rebuilt.buffer not in views or rebuilt.buffer in set(walk(inner))
+            return replace(rebuilt, body=inner) if needed else inner
+        return rebuilt
+
+    result = visit(body)
+    assert isinstance(result, Stmt)
+    return result
+
+
+def _declared(views: dict[int, Buffer], body: Stmt) -> Stmt:
+    for view in reversed(views.values()):
+        body = DeclBuffer(view, body)
+    return body

@@ -22,8 +22,7 @@ from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import free_variables, fresh, loops_of_stores, map_children, names_in, stores_in, substitute, walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.arguments import ArgumentKind
-from layoutproof.lowering.passes import Pass, option
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.vectors.lanes import Lanes, NoLanes
 from layoutproof.lowering.vectors.ramps import check_no_blocks
 

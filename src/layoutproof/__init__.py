@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from layoutproof.ir.intrinsics import undef
     from layoutproof.ir.primfunc import PrimFunc
     from layoutproof.ir.script.reader import load, loads
-    from layoutproof.lowering.comparing.compare import compare
-    from layoutproof.lowering.comparing.comparison import Comparison
+    from layoutproof.lowering.compare.compare_programs import compare
+    from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.gates import gate
-    from layoutproof.lowering.relayout.relayout import relayout
-    from layoutproof.lowering.schedule import IllegalTransform, Schedule
+    from layoutproof.lowering.kernels.relayout import relayout
+    from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -44,20 +44,20 @@ __all__ = [
 
 _HOME: dict[str, str] = {
     "AXIS_SEPARATOR": "layoutproof.ir.index_map",
-    "Comparison": "layoutproof.lowering.comparing.comparison",
-    "IllegalTransform": "layoutproof.lowering.schedule",
+    "Comparison": "layoutproof.lowering.compare.comparison",
+    "IllegalTransform": "layoutproof.lowering.schedule.schedule",
     "IndexMap": "layoutproof.ir.index_map",
     "LayoutproofError": "layoutproof.ir.diagnostic",
     "PrimFunc": "layoutproof.ir.primfunc",
-    "Schedule": "layoutproof.lowering.schedule",
+    "Schedule": "layoutproof.lowering.schedule.schedule",
     "Status": "layoutproof.verify.verdict.verdict",
     "Verdict": "layoutproof.verify.verdict.verdict",
     "check_map": "layoutproof.verify.maps.check_map",
-    "compare": "layoutproof.lowering.comparing.compare",
+    "compare": "layoutproof.lowering.compare.compare_programs",
     "gate": "layoutproof.lowering.gates",
     "load": "layoutproof.ir.script.reader",
     "loads": "layoutproof.ir.script.reader",
-    "relayout": "layoutproof.lowering.relayout.relayout",
+    "relayout": "layoutproof.lowering.kernels.relayout",
     "undef": "layoutproof.ir.intrinsics",
 }
 

@@ -7,7 +7,10 @@ from layoutproof.ir.expr import Expr, Var, equal
 from layoutproof.ir.index_map import AXIS_SEPARATOR
 from layoutproof.ir.intrinsics import undef
 from layoutproof.lowering.te.compute import compute, max, min, prod, sum
-from layoutproof.lowering.te.functions import (
+from layoutproof.lowering.te.create_prim_func import create_prim_func
+from layoutproof.lowering.te.stages import ComputeSchedule, Stage, create_schedule
+from layoutproof.lowering.te.tensor import Axis, Tensor, placeholder, reduce_axis, var
+from layoutproof.lowering.te.value_functions import (
     abs,
     all,
     any,
@@ -35,9 +38,6 @@ from layoutproof.lowering.te.functions import (
     truncdiv,
     truncmod,
 )
-from layoutproof.lowering.te.program import create_prim_func
-from layoutproof.lowering.te.schedule import ComputeSchedule, Stage, create_schedule
-from layoutproof.lowering.te.tensor import Axis, Tensor, placeholder, reduce_axis, var
 
 __all__ = [
     "AXIS_SEPARATOR",

@@ -20,7 +20,7 @@ from random import Random
 
 from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.script.printer import print_module
-from layoutproof.lowering.comparing.comparison import Comparison
+from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference
 from tests.attack.compare_mutants import KINDS, Mutant, mutants, smaller

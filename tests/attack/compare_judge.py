@@ -26,8 +26,8 @@ from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, lay
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables, stores_in
-from layoutproof.lowering.pad_value import read_pad_value
-from layoutproof.lowering.scopes import constants_of
+from layoutproof.lowering.arith.known_facts import constants_of
+from layoutproof.lowering.layout.pad_value import read_pad_value
 from tests.attack.contracts import Arrays, satisfy
 
 EXTENTS = (1, 2, 3, 5, 7, 8, 9, 13)

@@ -23,9 +23,9 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.primfunc import LAYOUT, IRModule, PrimFunc
 from layoutproof.ir.script.printer import print_module
 from layoutproof.ir.stmt import Attributes
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.comparing.comparison import Comparison
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference
 from tests.lowering.comparing.pairs import told

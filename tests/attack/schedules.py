@@ -12,13 +12,12 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, For, Stmt
 from layoutproof.ir.visit import children
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.layout.transform_layout import TransformLayout
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
-from layoutproof.lowering.loops.reorder import Reorder
-from layoutproof.lowering.loops.sequential import SequentialBufferAccess
-from layoutproof.lowering.loops.split import Split
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.registry import LOWERING
+from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
+from layoutproof.lowering.loops.tiling import Reorder, Split
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.schedule.registry import LOWERING
 from tests.lowering.small_operators import CONCRETE, random_map, small
 
 

@@ -22,7 +22,7 @@ from layoutproof.graph.signature import shape_of, signature_of
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from tests.attack.graph_claims import drawn
 from tests.attack.graph_tampering import other_body
 from tests.attack.odd_functions import ODD

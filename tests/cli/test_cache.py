@@ -18,7 +18,7 @@ from tests.lowering.proof_cache.test_verifying import entries
 from tests.shares import one_in
 from tests.tree import ROOT
 
-from layoutproof.lowering.proof_cache.places import VARIABLE
+from layoutproof.lowering.proof_cache.store import VARIABLE
 from layoutproof.lowering.proof_cache.versions import tool_digest
 from layoutproof.verify.smt import engines
 

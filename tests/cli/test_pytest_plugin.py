@@ -345,7 +345,7 @@ def test_strictness_bounds_proofs(team: Team) -> None:
 def test_proofs_are_kept_where_asked(team: Team) -> None:
     """Proofs of schedules go to the cache that is named, and nowhere with --layoutproof-no-cache."""
     gate = (
-        "import layoutproof as lp\nfrom layoutproof.lowering.reference.programs import row_sum_program\n\n\n@lp.gate\ndef kept():\n"
+        "import layoutproof as lp\nfrom layoutproof.lowering.kernels.reference import row_sum_program\n\n\n@lp.gate\ndef kept():\n"
         "    schedule = lp.Schedule(row_sum_program(16, 14))\n"
         "    schedule.transform_layout('row_sum', 'A', lambda i, j: [i, j // 4, j % 4], pad_value=0.0)\n"
         "    return schedule\n"

@@ -17,7 +17,7 @@ from tests.conftest import Golden
 from layoutproof.cli.trial import compare as trial
 from layoutproof.cli.trial import padding as padding_trial
 from layoutproof.ir.script.reader import load
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 ROW_SUM = str(OPERATORS / "row_sum.py")
 PADDED = [["transform_layout", {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, i%3]", "pad_value": "T.float32(7)"}]]

@@ -21,7 +21,7 @@ from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = tuple(sorted(path.stem for path in (DATA / "operators").glob("*.py")))

@@ -18,13 +18,13 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For
-from layoutproof.lowering.codegen.c_template import Helper
-from layoutproof.lowering.codegen.opencl import helpers
+from layoutproof.lowering.codegen.opencl import cl_helpers as helpers
+from layoutproof.lowering.codegen.writer import Helper
 from layoutproof.lowering.runtime.enclosure import NoEnclosureError, enclose, outside
 from layoutproof.lowering.runtime.inexact import EXACT, FAST_C, Bound, Inexact, of_device
-from layoutproof.lowering.runtime.opencl import load
-from layoutproof.lowering.runtime.opencl.load import OpenCLKernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.runtime.opencl import load_opencl as load
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
+from layoutproof.lowering.schedule.schedule import Schedule
 
 DATA = Path(__file__).parents[1] / "data" / "math"
 NAMES = ("layer_norm", "softmax", "log_sum_exp", "gelu", "rms_norm", "group_norm", "attention")

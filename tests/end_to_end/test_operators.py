@@ -21,7 +21,7 @@ from tests.shares import chosen, one_in
 
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 SIZES = {"sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)], "sym_row_sum": [{"n": n, "m": m} for n in (0, 1, 6) for m in (1, 2, 9)]}

@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import Golden
 from tests.lowering.programs import copy
 
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.story import proof_text
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import proof_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "padding"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))

@@ -6,7 +6,7 @@ from tests.shares import one_in
 
 from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 HEAD = '@T.prim_func(s_tir=True)\ndef main(A: T.Buffer((16,), "float64"), B: T.Buffer((16,), "float64")):\n'
 NARROW = '    T.func_attr({"tirx.noalias": True})\n'

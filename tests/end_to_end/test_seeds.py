@@ -13,7 +13,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import load_module, loads, loads_module, read_text
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 MODULES = {name: load_module(DATA / "seeds" / f"{name}.py") for name in ("buffer_access", "relax_layouts", "row_summation")}

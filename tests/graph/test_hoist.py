@@ -21,7 +21,7 @@ from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.verify.verdict.verdict import Status
 
 MATMUL = loads(

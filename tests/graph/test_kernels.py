@@ -30,10 +30,10 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.relayout.plan import THREADED
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.kernels.relayout import THREADED
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

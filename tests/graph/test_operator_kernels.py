@@ -33,7 +33,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 BY_4 = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
 BY_8 = "lambda n, c, h, w: [n, c//8, h, w, c%8]"

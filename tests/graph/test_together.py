@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.together import Together, apply_together, drafted
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def test_a_trace_of_passes_proved_together_replays() -> None:

@@ -18,7 +18,7 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.layout_record import extents_for, layout_records
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.scopes import shape_symbols
+from layoutproof.lowering.arith.known_facts import shape_symbols
 from layoutproof.verify.faults.satisfying_data import repair_program
 
 OPERATORS = Path(__file__).resolve().parent.parent / "data" / "operators"

@@ -15,10 +15,9 @@ from tests.lowering.small_operators import assert_same_results
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status

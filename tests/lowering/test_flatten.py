@@ -14,12 +14,11 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Allocate
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.buffer_transforms import ApplyBufferTransforms
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.separators import SetAxisSeparators, groups_of, stated_separators
-from layoutproof.lowering.simplify import Simplify
+from layoutproof.lowering.layout.separators import SetAxisSeparators, groups_of, stated_separators
+from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.simplify import Simplify
 
 
 def flat(func: PrimFunc) -> PrimFunc:

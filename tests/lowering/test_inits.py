@@ -10,9 +10,9 @@ from tests.random.objects import RandomProgram
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.fault import Fault
 from layoutproof.ir.script.printer import print_func
-from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def compare_shared(seed: int) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.faults.vacuity import check_program
 from layoutproof.verify.verdict.verdict import Status
 

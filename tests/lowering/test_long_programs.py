@@ -10,9 +10,9 @@ from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.runtime.build import build_c
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.runtime.build_c import build_c
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 HEAD = """

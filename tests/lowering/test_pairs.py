@@ -17,9 +17,9 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.effects import data_read, data_written
-from layoutproof.lowering.find import find_block
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.effects import data_read, data_written
+from layoutproof.lowering.passes.find import find_block
+from layoutproof.lowering.schedule.schedule import Schedule
 
 PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
 # 138 million updates, and 3 million: both are there at a smaller size among the operators.

@@ -13,8 +13,8 @@ from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutSte
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.pad_value import PadText
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.layout.transform_layout import TransformLayout
 
 ROWS = """def main(A: T.Buffer(({extents}), "float32"), B: T.Buffer(({extents}), "float32")):
     {sizes}T.func_attr({{"tirx.noalias": True}})

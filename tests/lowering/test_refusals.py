@@ -15,7 +15,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.visit import replace_buffers
 from layoutproof.lowering import codes
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 REFUTED = ("not_injective", "not_injective_rotation", "out_of_bounds")

@@ -13,8 +13,8 @@ from tests.tree import ROOT
 
 import layoutproof as lp
 from layoutproof.ir.notations.rewrite_text import parse_litmus
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
 from layoutproof.lowering.proof_cache.store import ProofStore
-from layoutproof.lowering.remembered import verdicts_of
 from layoutproof.verify.certificate.reading import allowed_by
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.replay import refute as checked

@@ -8,7 +8,7 @@ from tests.shares import one_in
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import TRUE, Var, const
 from layoutproof.ir.rewrite import Domain, Rule
-from layoutproof.lowering.rules import ALL_RULES, VALUE_RULES
+from layoutproof.lowering.arith.rules import ALL_RULES, VALUE_RULES
 from layoutproof.verify.certificate.lemmas import prove_rule
 from layoutproof.verify.verdict.verdict import Status
 
@@ -24,7 +24,7 @@ def test_every_rule_is_a_lemma(rule: Rule) -> None:
 def test_rules_have_names_of_their_own() -> None:
     """A rule's name says which one it is, and its source where it stands."""
     assert len({rule.name for rule in ALL_RULES}) == len(ALL_RULES)
-    assert all(rule.source.startswith("lowering/rules.py:") for rule in ALL_RULES)
+    assert all(rule.source.startswith("lowering/arith/rules.py:") for rule in ALL_RULES)
     assert all(rule.lhs.dtype == dtype for dtype, rules in VALUE_RULES.items() for rule in rules)
 
 

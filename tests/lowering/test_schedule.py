@@ -26,10 +26,10 @@ from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.registry import LOWERING, PASSES
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.trace import load_trace
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.schedule.registry import LOWERING, PASSES
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.trace import load_trace
 from layoutproof.verify.verdict.verdict import Status
 
 

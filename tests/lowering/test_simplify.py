@@ -20,11 +20,11 @@ from layoutproof.ir.notations.map_text import parse_condition, parse_integer
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import loads_in
-from layoutproof.lowering.affine import affine_of, expression_of
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.index_simplify import IndexSimplifier
-from layoutproof.lowering.known import Known, Scope
-from layoutproof.lowering.simplify import SIMPLIFIED_TYPES, Simplify, simplify_value
+from layoutproof.lowering.arith.affine import affine_of, expression_of
+from layoutproof.lowering.arith.index_simplify import IndexSimplifier
+from layoutproof.lowering.arith.known_facts import Known, Scope
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.simplify import SIMPLIFIED_TYPES, Simplify, simplify_value
 
 RANGES = {"i": (0, 14), "j": (0, 4), "k": (0, 3), "x": (-5, 11)}
 VARIABLES = {name: Var(name) for name in (*RANGES, "n", "m")}

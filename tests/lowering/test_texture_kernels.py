@@ -8,8 +8,8 @@ from tests.lowering.test_textures import TENSORS
 from tests.shares import one_in
 from tests.verify.programs import program, statuses
 
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.textures import TextureLayout
+from layoutproof.lowering.layout.textures import TextureLayout
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
 from layoutproof.verify.verdict.verdict import Status
 

@@ -13,8 +13,8 @@ from tests.verify.programs import OPERATORS, statuses
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.textures import ROWS4, VECTOR4, NCHW4c, TextureLayout
+from layoutproof.lowering.layout.textures import ROWS4, VECTOR4, NCHW4c, TextureLayout
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.textures.texture_checks import DeviceLimits, check_texels
 from layoutproof.verify.verdict.verdict import Status
 

@@ -16,11 +16,11 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import AXIS_SEPARATOR, IndexMap
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.lowering import textures
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.textures import NHC4W4, RGBA, TEXTURE_LAYOUTS, TextureLayout
+from layoutproof.lowering.layout import textures
+from layoutproof.lowering.layout.textures import NHC4W4, RGBA, TEXTURE_LAYOUTS, TextureLayout
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.textures.texture_checks import PROFILES, check_texels
 from layoutproof.verify.verdict.verdict import Status

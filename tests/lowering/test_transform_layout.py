@@ -22,11 +22,11 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block, For, Stmt
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.find import all_buffers
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.pad_value import PadText
-from layoutproof.lowering.registry import LOWERING
-from layoutproof.lowering.separators import stated_separators
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.layout.separators import stated_separators
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.passes.find import all_buffers
+from layoutproof.lowering.schedule.registry import LOWERING
 
 CELLS = 3000
 

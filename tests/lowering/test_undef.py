@@ -12,9 +12,9 @@ from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.visit import stores_in, walk
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def single(body: str) -> PrimFunc:

@@ -16,8 +16,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Stmt
 from layoutproof.ir.visit import children
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.registry import LOWERING
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.schedule.registry import LOWERING
 
 Path = tuple[Stmt, ...]
 

@@ -16,8 +16,8 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.codegen.c import CSource
-from layoutproof.lowering.registry import LOWERING
-from layoutproof.lowering.runtime.native import compile_library, find_compiler
+from layoutproof.lowering.runtime.compiler import compile_library, find_compiler
+from layoutproof.lowering.schedule.registry import LOWERING
 
 Array = np.ndarray[Any, Any]
 Runs = Sequence[Sequence[Array]]

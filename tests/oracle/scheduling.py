@@ -23,12 +23,11 @@ from layoutproof.ir.script.lint import check_upstream
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Allocate, Block, For, ForKind, Stmt
 from layoutproof.ir.visit import children, walk
-from layoutproof.lowering.conventions import runtime_layouts
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.registry import LOWERING, PASSES
-from layoutproof.lowering.runtime.layouts import Packer
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.runtime.array_layouts import Packer, runtime_layouts
+from layoutproof.lowering.schedule.registry import LOWERING, PASSES
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.values.fast_math import Licences
 from tests.lowering.small_operators import CONCRETE, random_map, small_text
 from tests.oracle.comparing import SIMPLIFIED, Difference, failure_kind, without_wraps

@@ -10,12 +10,11 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.blocks import LowerBlocks
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.loops.reorder import Reorder
-from layoutproof.lowering.loops.sequential import SequentialBufferAccess
-from layoutproof.lowering.loops.split import Split
-from layoutproof.lowering.passes import Pass
+from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
+from layoutproof.lowering.loops.tiling import Reorder, Split
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.passes.base import Pass
 from tests.lowering.programs import program
 from tests.lowering.small_operators import inputs_of
 

@@ -157,8 +157,8 @@ def scheduled() -> list[Any]:
 def refused() -> list[Any]:
     """The code and the lines of a step that is refused for a race."""
     from layoutproof.ir.script.reader import loads
-    from layoutproof.lowering.illegal import IllegalTransform
-    from layoutproof.lowering.schedule import Schedule
+    from layoutproof.lowering.passes.illegal import IllegalTransform
+    from layoutproof.lowering.schedule.schedule import Schedule
 
     try:
         Schedule(loads(RACE, "race.py")).parallel("last", "i")

@@ -6,7 +6,7 @@ import pytest
 
 from layoutproof.ir.notations.rewrite_text import parse_rewrite
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

@@ -8,7 +8,7 @@ import pytest
 from tests.verify.programs import facts, statuses
 
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.comparing.compare import compare
+from layoutproof.lowering.compare.compare_programs import compare
 from layoutproof.verify.faults.arithmetic import prove_no_trap
 from layoutproof.verify.verdict.verdict import Status
 

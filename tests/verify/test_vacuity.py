@@ -15,7 +15,7 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.notations.map_text import parse_condition
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.scopes import constants_of
+from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.verify.faults.vacuity import prove_runs
 from layoutproof.verify.verdict.verdict import Status, Verdict
 

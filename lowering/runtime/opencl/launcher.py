@@ -1,9 +1,18 @@
-"""Running a compiled program: memory on the device, kernels in order, results back into the arrays of the caller."""
+"""Running generated OpenCL: compiled by the device's compiler, arrays to the device and back, kernels in order.
+
+Results are what IEEE 754 says, where the device can. Transfers see bytes, not numbers, so that every type goes, NaNs
+keep their payload and nothing is rounded.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,17 +22,145 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.codegen.opencl.source import Image, KernelArgument, OpenCLSource
-from layoutproof.lowering.codegen.signature import Parameter
-from layoutproof.lowering.runtime import symbols as call
+from layoutproof.lowering.codegen import codes as codes_launcher
+from layoutproof.lowering.codegen.calling_convention import Parameter
+from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
+from layoutproof.lowering.runtime import call_arguments as call
 from layoutproof.lowering.runtime.arrays import Array
-from layoutproof.lowering.runtime.launcher import Scalars
-from layoutproof.lowering.runtime.opencl import memory
+from layoutproof.lowering.runtime.kernel import Scalars
+from layoutproof.lowering.runtime.opencl import codes
+from layoutproof.lowering.runtime.opencl.device_limits import Profile, bytes_of, check_image, check_memory, textures_of
 from layoutproof.lowering.runtime.opencl.devices import Device
-from layoutproof.lowering.runtime.opencl.limits import Profile, bytes_of, check_image, check_memory, textures_of
-from layoutproof.lowering.runtime.opencl.memory import Memory, place_of
-from layoutproof.lowering.runtime.opencl.program import BuiltProgram
+
+Memory = cl.Buffer | cl.Image
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device's context and its queue, in which commands run in order."""
+
+    context: cl.Context
+    queue: cl.CommandQueue
+
+
+@lru_cache(maxsize=8)
+def place_of(handle: cl.Device) -> Place:
+    """The context and the queue of a device, made once in a process."""
+    context = cl.Context([handle])
+    return Place(context, cl.CommandQueue(context))
+
+
+def image_format(order: str, channel_type: str) -> cl.ImageFormat:
+    """The format of images whose texels are called so in OpenCL: `RGBA` of `HALF_FLOAT`."""
+    return cl.ImageFormat(getattr(cl.channel_order, order), getattr(cl.channel_type, channel_type))
+
+
+def new_buffer(place: Place, size: int) -> cl.Buffer:
+    """Memory of at least one byte: OpenCL has no empty buffers."""
+    return cl.Buffer(place.context, cl.mem_flags.READ_WRITE, max(size, 1))
+
+
+def new_image(place: Place, texels: cl.ImageFormat, sizes: Sequence[int]) -> cl.Image:
+    """An image of these sizes, width and height, and layers of an array of images; of one texel where one of them is 0."""
+    shape = tuple(sizes) if prod(sizes) > 0 else (1,) * len(sizes)
+    return cl.create_image(place.context, cl.mem_flags.READ_WRITE, texels, shape=shape, is_array=len(sizes) == 3)
+
+
+def fill_buffer(place: Place, buffer: cl.Buffer, array: Array) -> None:
+    """Copy an array to the device."""
+    if array.nbytes:
+        cl.enqueue_copy(place.queue, buffer, _bytes(array))
+
+
+def read_buffer(place: Place, array: Array, buffer: cl.Buffer) -> None:
+    """Copy from the device into an array."""
+    if array.nbytes:
+        cl.enqueue_copy(place.queue, _bytes(array), buffer)
+
+
+def fill_image(place: Place, memory: cl.Image, sizes: Sequence[int], array: Array) -> None:
+    """Copy an array to the device. The array has as many bytes as the image."""
+    if array.nbytes:
+        cl.enqueue_copy(place.queue, memory, _bytes(array), **_region(sizes, array.nbytes))
+
+
+def read_image(place: Place, array: Array, memory: cl.Image, sizes: Sequence[int]) -> None:
+    """Copy an image into an array of as many bytes."""
+    if array.nbytes:
+        cl.enqueue_copy(place.queue, _bytes(array), memory, **_region(sizes, array.nbytes))
+
+
+def _region(sizes: Sequence[int], size: int) -> dict[str, Any]:
+    """The whole image, with the bytes from row to row and, of an array, from layer to layer of the array on this side."""
+    width, height, *layers = sizes
+    row = size // (prod(sizes) // width)
+    pitches = (row, row * height) if layers else (row,)
+    return {"origin": (0, 0, 0), "region": (width, height, layers[0] if layers else 1), "pitches": pitches}
+
+
+def _bytes(array: Array) -> Array:
+    """A contiguous array's memory as bytes, without a copy."""
+    return array.reshape(-1).view(np.uint8)
+
+
+CORRECT_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
+FAST = "-cl-fast-relaxed-math"
+UNOPTIMISED = "-cl-opt-disable"
+
+_FORCED = "PYOPENCL_BUILD_OPTIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltProgram:
+    """A compiled program, the options it was compiled with, and what is to be said of that."""
+
+    program: cl.Program
+    options: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def version_for(source: OpenCLSource, device: Device) -> str:
+    """The option that asks for the version of OpenCL C that the text needs."""
+    version = ("CL3.0" if device.version.startswith("OpenCL 3") else "CL2.0") if READ_WRITE_IMAGES in source.extensions else "CL1.2"
+    return f"-cl-std={version}"
+
+
+def arithmetic_options(device: Device, *, fast: bool) -> tuple[str, ...]:
+    """Correct division where the device has it; with `fast`, fast arithmetic. No other option that changes a result.
+
+    Contraction is switched off in the text itself.
+    """
+    return (FAST,) if fast else (CORRECT_DIVISION,) if device.correct_division else ()
+
+
+def build_text(context: cl.Context, text: str, options: Sequence[str]) -> cl.Program:
+    """A program of this text. Raises pyopencl's errors."""
+    program = cl.Program(context, text)
+    with warnings.catch_warnings():
+        # A compiler that says something and goes on is not worth a word to who calls a kernel.
+        warnings.simplefilter("ignore")
+        # Asking for anything keeps pyopencl from looking for the program in a cache on disk, which would be one more thing to go wrong:
+        # drivers that compile slowly have caches of their own. It warns of that.
+        program.get_info(cl.program_info.REFERENCE_COUNT)
+        program.build(list(options))
+    return program
+
+
+def compile_program(name: str, source: OpenCLSource, device: Device, options: tuple[str, ...]) -> BuiltProgram:
+    """Compile for one device. Raises LayoutproofError (LP446) with what its compiler says."""
+    context = place_of(device.handle).context
+    try:
+        program = build_text(context, source.text, options)
+    except cl.Error as problem:
+        said = "\n    ".join(str(problem).strip().splitlines()[:40])
+        raise error(
+            codes.NOT_COMPILED,
+            f"the compiler of {device.title} failed on {name}\n  options: {' '.join(options)}\n  it said: {said}",
+            help="`layoutproof run --target opencl --emit FILE.cl` writes the text where another device compiles it",
+        ) from problem
+    forced = os.environ.get(_FORCED, "").strip()
+    notes = (f"the environment variable {_FORCED} adds the options {forced}",) if forced else ()
+    return BuiltProgram(program, options, notes)
 
 
 class OpenCLLauncher:
@@ -67,7 +204,7 @@ class OpenCLLauncher:
             try:
                 self._launch(arrays, scalars)
             except cl.Error as problem:
-                raise error(codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}") from problem
+                raise error(codes_launcher.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}") from problem
 
     def _launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
         place = place_of(self._device.handle)
@@ -92,26 +229,26 @@ class OpenCLLauncher:
         """Memory of the device with an array's content: outputs too, whose cells need not all be written."""
         place = place_of(self._device.handle)
         if name not in self._textures:
-            buffer = memory.new_buffer(place, array.nbytes)
-            memory.fill_buffer(place, buffer, array)
+            buffer = new_buffer(place, array.nbytes)
+            fill_buffer(place, buffer, array)
             return buffer
         sizes = self._image_sizes(name, env)
-        image = memory.new_image(place, _format(self._textures[name].image), sizes)
-        memory.fill_image(place, image, sizes, array)
+        image = new_image(place, _format(self._textures[name].image), sizes)
+        fill_image(place, image, sizes, array)
         return image
 
     def _temporary(self, temporary: Buffer | Image, env: Mapping[str, int]) -> Memory:
         place = place_of(self._device.handle)
         if isinstance(temporary, Image):
-            return memory.new_image(place, _format(temporary), self._image_sizes(temporary.buffer.name, env))
-        return memory.new_buffer(place, bytes_of(temporary, env))
+            return new_image(place, _format(temporary), self._image_sizes(temporary.buffer.name, env))
+        return new_buffer(place, bytes_of(temporary, env))
 
     def _read(self, name: str, array: Array, held: Memory, env: Mapping[str, int]) -> None:
         place = place_of(self._device.handle)
         if isinstance(held, cl.Image):
-            memory.read_image(place, array, held, self._image_sizes(name, env))
+            read_image(place, array, held, self._image_sizes(name, env))
         else:
-            memory.read_buffer(place, array, held)
+            read_buffer(place, array, held)
 
 
 def _buffer_of(temporary: Buffer | Image) -> Buffer:
@@ -119,7 +256,7 @@ def _buffer_of(temporary: Buffer | Image) -> Buffer:
 
 
 def _format(image: Image) -> cl.ImageFormat:
-    return memory.image_format(image.channel_order, image.channel_type)
+    return image_format(image.channel_order, image.channel_type)
 
 
 def _argument(argument: KernelArgument | Parameter, held: Mapping[str, Memory], scalars: Scalars) -> Any:

@@ -14,9 +14,9 @@ from layoutproof.cli.gate.detail import detail_of
 from layoutproof.cli.gate.outcome import Finding, Kind, Outcome, Place
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load
-from layoutproof.lowering.illegal import IllegalTransform, RefusedStep
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.trace import passes_of
+from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import passes_of
 from layoutproof.verify.verdict.verdict import worst
 
 EXAMPLES = ROOT / "examples"

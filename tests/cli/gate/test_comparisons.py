@@ -20,8 +20,7 @@ from layoutproof.cli.gate.comparisons import Asked
 from layoutproof.cli.gate.outcome import Fate
 from layoutproof.cli.render.gate.text import finding_lines
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.comparing.comparison import BufferLayout, Comparison
-from layoutproof.lowering.pairing.question import Furthest
+from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 CACHE = "cache.sqlite"

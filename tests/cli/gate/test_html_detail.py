@@ -23,8 +23,8 @@ from layoutproof.ir.expr import Var, const
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep
 from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
 from layoutproof.ir.notations.rewrite_text import parse_litmus
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.story import program_text
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import program_text
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.maps.map_report import MapReport
 

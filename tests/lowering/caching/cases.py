@@ -14,8 +14,8 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.effects import data_read, data_written
-from layoutproof.lowering.find import find_buffer
+from layoutproof.lowering.passes.effects import data_read, data_written
+from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

@@ -17,10 +17,10 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Block
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.caching.cache import CacheRead, CacheWrite
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.cache_read_write import CacheRead, CacheWrite
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

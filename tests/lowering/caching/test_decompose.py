@@ -13,8 +13,8 @@ from tests.shares import one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
-from layoutproof.lowering.caching.decompose import DecomposePadding
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.decompose_padding import DecomposePadding
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 
 
 def padded_vector() -> PrimFunc:

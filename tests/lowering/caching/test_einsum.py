@@ -13,8 +13,8 @@ from tests.shares import one_in
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
-from layoutproof.lowering.caching.einsum import PadEinsum
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.pad_einsum import PadEinsum
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.registry import PASSES
+from layoutproof.lowering.schedule.registry import PASSES
 
 
 @pytest.mark.parametrize(("primitive", "arguments", "words"), [

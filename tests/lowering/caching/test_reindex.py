@@ -14,9 +14,9 @@ from tests.shares import chosen, one_in
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.caching.reindex import Reindex
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.cache_read_write import Reindex
+from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

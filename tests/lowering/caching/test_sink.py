@@ -12,9 +12,9 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.stmt import Allocate, For
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes
-from layoutproof.lowering.caching.sink import SinkAllocation
-from layoutproof.lowering.registry import PASSES
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.temporaries import SinkAllocation
+from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict import codes as claims
 
 ROWS = """def main(A: T.Buffer((6, 8), "float32"), C: T.Buffer((6,), "float32")):

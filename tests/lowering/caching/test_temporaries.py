@@ -12,10 +12,9 @@ from tests.lowering.small_operators import assert_same_results, small
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.caching.compact import CompactBuffer
-from layoutproof.lowering.caching.double_buffer import InjectDoubleBuffer
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.caching.temporaries import CompactBuffer, InjectDoubleBuffer
+from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

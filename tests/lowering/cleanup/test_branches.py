@@ -11,12 +11,12 @@ from tests.lowering.small_operators import assert_same_results
 from tests.shares import one_in
 
 from layoutproof.ir.rewrite import Rewrite, Witness
-from layoutproof.lowering.cleanup.branches import Merging
-from layoutproof.lowering.cleanup.stores import Origins
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.simplify import Simplify
-from layoutproof.lowering.witness import count_stores
+from layoutproof.lowering.cleanup.merge_branches import Merging
+from layoutproof.lowering.cleanup.rebuild import Origins
+from layoutproof.lowering.lower.simplify import Simplify
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.witness_maps import count_stores
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.faults.vacuity import is_idle
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status

@@ -8,10 +8,9 @@ from tests.lowering.programs import program
 from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.lowering.cleanup.full import first_proved
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.simplify import Simplify, simplified
+from layoutproof.lowering.lower.simplify import Simplify, first_proved, simplified
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

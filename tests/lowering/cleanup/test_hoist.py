@@ -16,9 +16,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.cleanup.hoist import ALL_BUT_THREADS, HoistExpression
-from layoutproof.lowering.cleanup.hoist_sources import Flag
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.cleanup.hoist_expression import ALL_BUT_THREADS, Flag, HoistExpression
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.faults.vacuity import is_idle
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status

@@ -13,8 +13,8 @@ from tests.shares import one_in, some
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.cleanup.no_op import RemoveNoOp, without_stores
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.cleanup.remove_no_op import RemoveNoOp, without_stores
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

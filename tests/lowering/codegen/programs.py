@@ -15,7 +15,7 @@ from layoutproof.ir.expr import Expr, ExprLike, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite, round_float
 from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt, seq
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 Array = npt.NDArray[Any]
 

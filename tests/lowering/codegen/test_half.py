@@ -12,7 +12,7 @@ from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
 from layoutproof.ir.expr import Cast
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import Call
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
 
 HALVES = [FLOAT16, BFLOAT16]

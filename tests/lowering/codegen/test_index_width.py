@@ -15,7 +15,7 @@ from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 BORDER = 2**31
 STRIDE = 2**26

@@ -14,7 +14,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call
 from layoutproof.ir.semantics import float_format, round_float
-from layoutproof.lowering.codegen.c_math import MATH_NAMES
+from layoutproof.lowering.codegen.c_arithmetic import MATH_NAMES
 
 
 def test_every_function_is_known() -> None:

@@ -28,7 +28,7 @@ from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, IfThenElseExpr, Logical, LogicalOp, Not, Select
 from layoutproof.ir.interp.runtime import float_div
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 Reference = Callable[[Any, Any, DType], Any]
 

@@ -16,7 +16,7 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt, seq
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 SIZE = 19
 

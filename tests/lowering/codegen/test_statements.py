@@ -17,7 +17,7 @@ from layoutproof.ir.intrinsics import Call, PointerCast
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 A = make_buffer("A", (24,), "float32")
 B = make_buffer("B", (24,), "float32")

@@ -10,7 +10,7 @@ import pytest
 
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 BIG = 1 << 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layoutproof.lowering.codegen.c_helpers import helper_text
-from layoutproof.lowering.runtime.native import find_compiler
+from layoutproof.lowering.runtime.compiler import find_compiler
 
 TRIAL = """
 #define TRY(bits) { \\

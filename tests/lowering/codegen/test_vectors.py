@@ -25,7 +25,7 @@ from layoutproof.lowering.codegen import c_vector
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.codegen.c_helpers import HELPERS, find_helper, helper_text
 from layoutproof.lowering.codegen.c_vector_helpers import ACTIONS, MATH, has_vectors, vector_helper
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 PLAIN = [dtype for dtype in (*INTEGERS, *FLOATS) if has_vectors(dtype.with_lanes(4))]
 ARITHMETIC = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX)

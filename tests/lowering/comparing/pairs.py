@@ -26,9 +26,9 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load, load_module
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.comparing.comparison import Comparison
-from layoutproof.lowering.find import find_block
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.comparison import Comparison
+from layoutproof.lowering.passes.find import find_block
 from layoutproof.verify.verdict.verdict import Status
 
 DATA = Path(__file__).resolve().parents[2] / "data"

@@ -16,7 +16,7 @@ from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.comparing.contracts import MOST_CHOICES, Choice, Choosing, LastStored, options_of
+from layoutproof.lowering.compare.padding_contracts import MOST_CHOICES, Choice, Choosing, LastStored, options_of
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 

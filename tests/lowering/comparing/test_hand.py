@@ -10,8 +10,8 @@ from tests.lowering.comparing.pairs import Pair, case_name, cases, check, named,
 from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.verdict.verdict import Status
 

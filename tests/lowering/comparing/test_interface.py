@@ -20,7 +20,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Attributes
 from layoutproof.ir.wellformed import check_wellformed
 from layoutproof.lowering import codes
-from layoutproof.lowering.comparing.interface import aligned
+from layoutproof.lowering.compare.shared_interface import aligned
 from layoutproof.verify.verdict.verdict import Status
 
 

@@ -13,9 +13,9 @@ from layoutproof.ir.primfunc import LAYOUT
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import load, loads
 from layoutproof.ir.stmt import Attributes
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.pad_value import read_pad_value
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.layout.pad_value import read_pad_value
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.recheck import recheck
 from layoutproof.verify.verdict.verdict import Status
 

@@ -15,8 +15,8 @@ from typing import Any
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.trace import passes_of
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import passes_of
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _DECLARATION = re.compile(r"^ *[\w, ]+ = T\.int32\(\)(, T\.int32\(\))*\n", re.MULTILINE)

@@ -6,11 +6,10 @@ import pytest
 from tests.lowering.loops.cases import REFUSED
 from tests.lowering.programs import program
 
-from layoutproof.lowering.loops.broken import broken_order
-from layoutproof.lowering.loops.reorder import Reorder
-from layoutproof.lowering.loops.sequential import SequentialBufferAccess
-from layoutproof.lowering.loops.split import Split
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.dependence import broken_order
+from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
+from layoutproof.lowering.loops.tiling import Reorder, Split
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 BLOCKS = """def main(A: T.Buffer((16,), "float32"), F: T.Buffer((3,), "float32"), B: T.Buffer((15,), "float32")):

@@ -9,10 +9,10 @@ from tests.lowering.loops.cases import CASES, REFUSED, Sizes
 from tests.lowering.small_operators import assert_same_results
 from tests.shares import chosen, one_in
 
-from layoutproof.lowering.registry import LOWERING
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.step import prove_step
-from layoutproof.lowering.trace import passes_of, trace_of
+from layoutproof.lowering.passes.steps import prove_step
+from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.trace import passes_of, trace_of
 from layoutproof.verify.verdict.verdict import Status
 
 # Whole numbers in floats stay exact in any order; these cases keep the order of every sum, and are compared bit for bit.

@@ -16,8 +16,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.loops.extents import ReduceLoopExtents
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

@@ -19,9 +19,9 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.loops.fuse import Fuse
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.loops.tiling import Fuse
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

@@ -15,10 +15,9 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.loops.kinds import Parallel, Vectorize
+from layoutproof.lowering.loops.loop_kinds import Parallel, Unroll, Vectorize
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.loops.unroll import Unroll
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 NOALIAS = '    T.func_attr({"tirx.noalias": True})\n'

@@ -20,9 +20,9 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.loops.broken import broken_order
-from layoutproof.lowering.loops.merge import MergeAdjacentLoops
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.dependence import broken_order
+from layoutproof.lowering.loops.partition_and_merge import MergeAdjacentLoops
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

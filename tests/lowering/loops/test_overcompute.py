@@ -18,9 +18,9 @@ from layoutproof.ir.stmt import Block
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.lowering.loops.guards import guard_sites
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute, candidates
-from layoutproof.lowering.loops.sites import guard_sites
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 MANY = """def main(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32"), C: T.Buffer((16,), "int32")):

@@ -11,9 +11,9 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.loops.partition import Partition
-from layoutproof.lowering.loops.stream import STREAM, Stream, is_streamed
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.loop_kinds import STREAM, Stream, is_streamed
+from layoutproof.lowering.loops.partition_and_merge import Partition
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 COPY = """def main(A: T.Buffer((5, 9), "float32"), B: T.Buffer((5, 9), "float32")):

@@ -10,7 +10,7 @@ from tests.random.nests import apart, assert_same_sums, lowered, random_nest, ra
 from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 

@@ -12,8 +12,8 @@ from tests.random.nests import apart, assert_same_sums, lowered, random_nest
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.loops.reorder import Reorder
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.tiling import Reorder
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 
 FOUR = """def main(A: T.Buffer((2, 3, 4, 5), "int32")):
     for a, b, c, d in T.grid(2, 3, 4, 5):

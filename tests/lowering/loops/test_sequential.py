@@ -20,11 +20,11 @@ from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.visit import loops_of_stores, stores_in
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.layout.transform_layout import TransformLayout
 from layoutproof.lowering.loops.access import find_touch
-from layoutproof.lowering.loops.sequential import SequentialBufferAccess
-from layoutproof.lowering.loops.split import Split
+from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
+from layoutproof.lowering.loops.tiling import Split
+from layoutproof.lowering.passes.find import find_buffer
 
 CONVOLUTION = """def main(A: T.Buffer((16,), "int32"), F: T.Buffer((3,), "int32"), B: T.Buffer((14,), "int32")):
     for i, f in T.grid(14, 3):

@@ -18,8 +18,8 @@ from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.loops.split import Split
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.loops.tiling import Split
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 
 
 def loops_of(func: PrimFunc) -> list[str]:

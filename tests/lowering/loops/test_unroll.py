@@ -18,9 +18,9 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import Stmt
 from layoutproof.ir.visit import walk
 from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.lowering.loops.loop_kinds import MAX_COPIES, Unroll
 from layoutproof.lowering.loops.nest import loops_of_block
-from layoutproof.lowering.loops.unroll import MAX_COPIES, Unroll
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status
 

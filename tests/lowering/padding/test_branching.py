@@ -21,11 +21,10 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.padding.branching import MAX_CANDIDATES, RemoveOvercomputeThroughBranching, candidates
+from layoutproof.lowering.padding.branching import MAX_CANDIDATES, RemoveOvercomputeThroughBranching, candidates, places_of
 from layoutproof.lowering.padding.elements import Elements
-from layoutproof.lowering.padding.places import places_of
-from layoutproof.lowering.proving import check_step
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.passes.steps import check_step
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status, worst
 

@@ -15,11 +15,11 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import logical_and
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.find import all_buffers
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.layout import TransformLayout
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
 from layoutproof.lowering.padding.elements import Elements, cells_of
+from layoutproof.lowering.passes.find import all_buffers
 
 
 def check_elements(func: PrimFunc, symbols: dict[str, int]) -> int:

@@ -16,8 +16,8 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.story import program_text
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.trace import program_text
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Status, worst
 

@@ -6,8 +6,8 @@ import pytest
 from tests.lowering.small_operators import assert_same_results
 
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
-from layoutproof.lowering.story import program_text
+from layoutproof.lowering.schedule.schedule import Schedule
+from layoutproof.lowering.schedule.trace import program_text
 from layoutproof.verify.verdict.verdict import Status
 
 ROW_SUM = """@T.prim_func(s_tir=True)

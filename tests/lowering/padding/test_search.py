@@ -13,9 +13,8 @@ from tests.lowering.programs import program
 from tests.shares import chosen, one_in
 
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.padding.report import PadValueReport
-from layoutproof.lowering.padding.values import candidate_values
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.padding.value_search import PadValueReport, candidate_values
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 ROWS = "lambda i, j: [i, j//4, j%4]"

@@ -16,8 +16,8 @@ from layoutproof.ir.expr import Var
 from layoutproof.ir.layout_record import Cell, padding_cells
 from layoutproof.ir.notations.map_text import parse_condition, parse_index_map
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.story import program_text
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.schedule.trace import program_text
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.verdict.verdict import Status
 

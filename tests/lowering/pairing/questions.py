@@ -10,8 +10,8 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.script.reader import load_module, loads_module
 from layoutproof.ir.text import Style, expr_text
-from layoutproof.lowering.comparing.interface import aligned
-from layoutproof.lowering.pairing.question import Found, Question
+from layoutproof.lowering.compare.comparison import Found, Question
+from layoutproof.lowering.compare.shared_interface import aligned
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict.verdict import Status, worst
 

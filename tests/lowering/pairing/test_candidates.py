@@ -11,7 +11,7 @@ import pytest
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.map_text import parse_shape
-from layoutproof.lowering.pairing.candidates import LIMIT, candidates
+from layoutproof.lowering.compare.layout_candidates import LIMIT, candidates
 
 NAMES = "abcdef"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.lowering.pairing.questions import from_text
 
-from layoutproof.lowering.pairing.question import Furthest, NoWitness
-from layoutproof.lowering.pairing.search import find_witness
+from layoutproof.lowering.compare.comparison import Furthest, NoWitness
+from layoutproof.lowering.compare.witness_search import find_witness
 
 A_TO_B = 'A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")'
 FOUR = 'A: T.Buffer((16,), "float32"), B: T.Buffer((4, 4), "float32")'

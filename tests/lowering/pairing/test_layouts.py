@@ -17,9 +17,9 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.script.reader import load
-from layoutproof.lowering.comparing.compare import compare
-from layoutproof.lowering.pairing.layouts import find_witnesses, index_names
-from layoutproof.lowering.pairing.question import Found, Question
+from layoutproof.lowering.compare.compare_programs import compare
+from layoutproof.lowering.compare.comparison import Found, Question
+from layoutproof.lowering.compare.layout_search import find_witnesses, index_names
 from layoutproof.verify.verdict.verdict import Status
 
 ROOT = Path(__file__).resolve().parents[3]

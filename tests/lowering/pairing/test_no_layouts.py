@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.lowering.pairing.questions import asked, from_text, sized
 
-from layoutproof.lowering.pairing.layouts import find_witnesses
-from layoutproof.lowering.pairing.question import NoWitness
+from layoutproof.lowering.compare.comparison import NoWitness
+from layoutproof.lowering.compare.layout_search import find_witnesses
 
 
 def test_none() -> None:

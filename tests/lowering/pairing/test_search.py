@@ -11,8 +11,8 @@ from tests.shares import one_in
 
 from layoutproof.ir.expr import equal
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering.pairing.question import NoWitness
-from layoutproof.lowering.pairing.search import find_witness, search_of
+from layoutproof.lowering.compare.comparison import NoWitness
+from layoutproof.lowering.compare.witness_search import find_witness, search_of
 from layoutproof.verify.verdict.verdict import Status
 
 A_TO_B = 'A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")'

@@ -10,11 +10,11 @@ from tests.lowering.pairing.questions import from_text
 from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.lowering.pairing.formulas import Guess, bounded, layout_of, simplified, with_ones, written_out
-from layoutproof.lowering.pairing.meetings import Meetings
-from layoutproof.lowering.pairing.question import Question
-from layoutproof.lowering.pairing.search import search_of
-from layoutproof.lowering.pairing.solving import Solving
+from layoutproof.lowering.compare.comparison import Question
+from layoutproof.lowering.compare.layout_equations import Solving
+from layoutproof.lowering.compare.layout_formulas import Guess, bounded, layout_of, simplified, with_ones, written_out
+from layoutproof.lowering.compare.value_meetings import Meetings
+from layoutproof.lowering.compare.witness_search import search_of
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.proposing import is_inside, span
 

@@ -14,9 +14,8 @@ from tests.lowering.proof_cache.caches import PLACES, check_right, filled, key, 
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering import codes
-from layoutproof.lowering.proof_cache import packing
-from layoutproof.lowering.proof_cache.places import VARIABLE, is_there, place_of
-from layoutproof.lowering.proof_cache.store import ProofStore
+from layoutproof.lowering.proof_cache import backend as packing
+from layoutproof.lowering.proof_cache.store import VARIABLE, ProofStore, is_there, place_of
 
 
 @pytest.fixture(params=PLACES)

@@ -17,10 +17,10 @@ from tests.verify.certificate.samples import ROW_SUM
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering import codes
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.proof_cache.entries import Clock, ProofEntry, certificate_of, is_storable, proof_key
 from layoutproof.lowering.proof_cache.verifying import Checked, Found, verify_entries
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.program.location import Place
 from layoutproof.verify.settings import Settings, settings, within
 from layoutproof.verify.smt import solver as worker

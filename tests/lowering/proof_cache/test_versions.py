@@ -13,7 +13,7 @@ from tests.shares import one_in
 from tests.tree import ROOT
 
 from layoutproof.lowering.proof_cache import versions
-from layoutproof.lowering.proof_cache.packing import is_key
+from layoutproof.lowering.proof_cache.backend import is_key
 from layoutproof.lowering.proof_cache.versions import ENGINES, digest_of, tool_digest, version_of
 
 TOLD = "from layoutproof.lowering.proof_cache.versions import tool_digest; print(tool_digest())"
@@ -48,7 +48,7 @@ def test_it_is_one_hash_everywhere(copy: Path, tmp_path: Path) -> None:
 
 @one_in(2)
 @pytest.mark.parametrize(
-    "name", ["verify/checker.py", "ir/expr.py", "lowering/schedule.py", "verify/values/new.json", "verify/flow/new.py"]
+    "name", ["verify/checker.py", "ir/expr.py", "lowering/schedule/schedule.py", "verify/values/new.json", "verify/flow/new.py"]
 )
 def test_a_changed_source_changes_it(copy: Path, name: str) -> None:
     """A comment more in one file, or one file more, makes another digest; taken back, it is the first one again."""

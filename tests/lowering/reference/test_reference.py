@@ -19,11 +19,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.interp.run import run
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.reference.conv2d import best_tile, conv2d
-from layoutproof.lowering.reference.matmul import matmul
-from layoutproof.lowering.reference.rows import row_max, row_sum
+from layoutproof.lowering.kernels.reference import best_tile, conv2d, matmul, row_max, row_sum
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 Array = npt.NDArray[np.float32]

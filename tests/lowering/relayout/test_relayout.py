@@ -15,7 +15,7 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.notations.map_text import parse_index_map
-from layoutproof.lowering.relayout.relayout import RelayoutKernel
+from layoutproof.lowering.kernels.relayout import RelayoutKernel
 from layoutproof.verify.maps.check_map import check_map
 from layoutproof.verify.verdict.verdict import Status
 

@@ -9,7 +9,7 @@ from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import undef
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, DeclBuffer, IfThenElse, seq
-from layoutproof.lowering.runtime.layouts import Layout, Step
+from layoutproof.lowering.runtime.array_layouts import Layout, Step
 
 
 def shape(*extents: int | Expr) -> tuple[Expr, ...]:

@@ -13,7 +13,7 @@ from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
 
 

@@ -10,10 +10,10 @@ from tests.lowering.runtime.kernels import blocked_copy
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.assumptions import Duty
-from layoutproof.lowering.runtime.build import CKernel, build_c
+from layoutproof.lowering.runtime.build_c import CKernel, build_c
+from layoutproof.lowering.runtime.call_assumptions import Duty
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def copy_of(assumed: str = "n >= 1", attributes: str = "", scalars: str = "", value: str = "A[vi, vj]") -> PrimFunc:

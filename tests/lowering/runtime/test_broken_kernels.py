@@ -11,7 +11,7 @@ from tests.shares import one_in
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import CSource, emit_c
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both values."""
     slip = SLIPS[name]
     assert copy_of(slip).build().report.self_check.startswith("equal to the interpreter")
-    monkeypatch.setattr("layoutproof.lowering.runtime.build.emit_c", spoilt(slip))
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
     with pytest.raises(LayoutproofError, match=r"disagree: \w+\[[\d, ]*\] is .*the program's value is") as caught:
         copy_of(slip).build()
     assert caught.value.diagnostics[0].code == codes.SELF_CHECK
@@ -75,7 +75,7 @@ def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_broken_kernel_is_caught_from_the_cache_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """That a library was built before does not make it right: it is compared each time."""
     slip = SLIPS["a loop that ends early"]
-    monkeypatch.setattr("layoutproof.lowering.runtime.build.emit_c", spoilt(slip))
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
     for _ in range(2):
         with pytest.raises(LayoutproofError, match="disagree"):
             copy_of(slip).build()
@@ -84,7 +84,7 @@ def test_a_broken_kernel_is_caught_from_the_cache_too(monkeypatch: pytest.Monkey
 
 def test_switched_off_means_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """check=False builds what it is given, and the report says that nothing was compared."""
-    monkeypatch.setattr("layoutproof.lowering.runtime.build.emit_c", spoilt(SLIPS["an operator"]))
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(SLIPS["an operator"]))
     assert copy_of(SLIPS["an operator"]).build(check=False).report.self_check == "off"
 
 
@@ -103,7 +103,7 @@ TRESPASSES: dict[str, tuple[Slip, str]] = {
 def test_a_trespass_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written beside an array or into padding that nobody may touch is refused, and so is one extent taken for another."""
     slip, words = TRESPASSES[name]
-    monkeypatch.setattr("layoutproof.lowering.runtime.build.emit_c", spoilt(slip))
+    monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
     with pytest.raises(LayoutproofError, match=words) as caught:
         copy_of(slip).build()
     assert caught.value.diagnostics[0].code == codes.SELF_CHECK

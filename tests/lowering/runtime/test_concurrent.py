@@ -18,14 +18,14 @@ from tests.tree import ROOT
 
 from layoutproof.lowering import lock
 from layoutproof.lowering.lock import Hold, locked
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 
 # Builds kernels 0 to KINDS - 1 over and over, in as many threads as builds, all let go at once; prints how many were compiled here.
 MANY_BUILDS = """
 import sys, threading
 import numpy as np
 from tests.lowering.runtime.test_native import copy
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 builds, kinds, offset = map(int, sys.argv[1:])
 barrier, reports, problems = threading.Barrier(builds), [], []
 def work(number):
@@ -47,7 +47,7 @@ print(len(reports), sum(not r.reused for r in reports), [r.notes for r in report
 """
 BUILD = """
 from tests.lowering.runtime.test_native import copy
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 build_c(copy(), check=False)
 """
 

@@ -16,7 +16,7 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.runtime.arrays import as_array
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
 
 

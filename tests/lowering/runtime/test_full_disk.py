@@ -16,14 +16,14 @@ from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build import build_c
-from layoutproof.lowering.runtime.native import find_compiler
+from layoutproof.lowering.runtime.build_c import build_c
+from layoutproof.lowering.runtime.compiler import find_compiler
 
 LIMITED = """
 import resource, sys
 import numpy as np
 from tests.lowering.runtime.test_native import copy
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.ir.diagnostic import LayoutproofError
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from layoutproof.lowering.runtime.guarded import GuardedArrays
+from layoutproof.lowering.runtime.selfcheck import GuardedArrays
 
 
 def beside(array: np.ndarray, offset: int) -> np.ndarray:

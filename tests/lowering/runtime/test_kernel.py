@@ -15,10 +15,10 @@ from layoutproof.ir.expr import IntImm, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.stmt import NOTHING, Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.runtime.array_layouts import Layout, Step
 from layoutproof.lowering.runtime.arrays import poison
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.layouts import Layout, Step
 
 
 def one(result: Array | tuple[Array, ...]) -> Array:

@@ -14,8 +14,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build import build_c
-from layoutproof.lowering.runtime.native import find_compiler
+from layoutproof.lowering.runtime.build_c import build_c
+from layoutproof.lowering.runtime.compiler import find_compiler
 
 
 def copy(extent: int = 4, kind: ForKind = ForKind.SERIAL) -> PrimFunc:

@@ -13,7 +13,7 @@ from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt, seq
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.build import build_c
+from layoutproof.lowering.runtime.build_c import build_c
 from layoutproof.lowering.runtime.selfcheck import LIMIT, self_check
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.lowering.padding.test_implicit_default import convolution, licences, without_branches
 
+from layoutproof.lowering.runtime.compiler import find_compiler
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.native import find_compiler
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 
 # Every flag of gcc and clang that relaxes float arithmetic, each of -ffast-math's among them.
 RELAXING = re.compile(

@@ -14,8 +14,8 @@ from layoutproof import te
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.script.printer import print_func
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 SEP = te.AXIS_SEPARATOR

@@ -18,11 +18,11 @@ from layoutproof.ir.expr import IntImm
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, Seq
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.find import all_buffers
-from layoutproof.lowering.layout import ROOT
+from layoutproof.lowering.layout.transform_layout import ROOT
 from layoutproof.lowering.loops.nest import find_loop, loops_of_block
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.registry import PASSES
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.find import all_buffers
+from layoutproof.lowering.schedule.registry import PASSES
 
 LOWEST = -340282346638528859811704183484516925440.0
 

@@ -9,7 +9,7 @@ from tests.shares import one_in, some
 
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.registry import PASSES
+from layoutproof.lowering.schedule.registry import PASSES
 from layoutproof.verify.verdict.verdict import Status
 
 SLICE, SHORT, BATCH = 30, 4, 5

@@ -14,8 +14,8 @@ from tests.lowering.traces.generator import random_pass, size_of
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.script.reader import load
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 
 LONGEST = 12
 LARGEST = 1_000

@@ -16,8 +16,8 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, DeclBuffer
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 from layoutproof.verify.replay.refute import check_rewrite

@@ -19,8 +19,8 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For, ForKind, Stmt
 from layoutproof.ir.visit import map_children, walk
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.vectors import lanes
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 from layoutproof.verify.checker import prove_rewrite

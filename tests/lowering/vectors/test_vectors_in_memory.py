@@ -15,13 +15,12 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.passes import Pass
-from layoutproof.lowering.schedule import IllegalTransform, Schedule
-from layoutproof.lowering.simplify import Simplify
-from layoutproof.lowering.vectors.pointer_cast import RewriteRampAsPointerCast
-from layoutproof.lowering.vectors.targets import TARGETS
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.simplify import Simplify
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
+from layoutproof.lowering.vectors.ramps import TARGETS, RewriteRampAsPointerCast
 from layoutproof.lowering.vectors.type_rewrite import VectorTypeRewrite
 from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 from layoutproof.verify.checker import prove_rewrite

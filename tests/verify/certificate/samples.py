@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate
 
 ROW_SUM = """

@@ -22,7 +22,7 @@ from tests.verify.certificate.samples import certificate
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script.reader import load
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.certificate.certificate import Certificate, query_dict, query_id
 from layoutproof.verify.certificate.reading import Kind, read_file
 from layoutproof.verify.certificate.sealed_files import Document, chained, sealed, to_bytes

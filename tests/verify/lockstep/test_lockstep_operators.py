@@ -17,8 +17,8 @@ from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.layout import TransformLayout
-from layoutproof.lowering.registry import LOWERING
+from layoutproof.lowering.layout.transform_layout import TransformLayout
+from layoutproof.lowering.schedule.registry import LOWERING
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.lockstep.prove import Lockstep, prove_lockstep

@@ -7,9 +7,9 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.find import find_buffer
-from layoutproof.lowering.layout import relay
-from layoutproof.lowering.pad_value import PadText
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.layout.transform_layout import relay
+from layoutproof.lowering.passes.find import find_buffer
 
 
 def func(parameters: str, body: str, *, noalias: bool = True) -> PrimFunc:

@@ -21,10 +21,10 @@ from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import children, map_children, walk
 from layoutproof.ir.wellformed import check_wellformed
-from layoutproof.lowering.find import all_buffers
-from layoutproof.lowering.layout import relay
-from layoutproof.lowering.loops.split import Split
-from layoutproof.lowering.registry import LOWERING
+from layoutproof.lowering.layout.transform_layout import relay
+from layoutproof.lowering.loops.tiling import Split
+from layoutproof.lowering.passes.find import all_buffers
+from layoutproof.lowering.schedule.registry import LOWERING
 from layoutproof.verify.replay.refute import Budget, find_counterexample
 
 QUICK = Budget(instances=400_000, runs=25)

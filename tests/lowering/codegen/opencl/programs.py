@@ -7,10 +7,10 @@ from tests.lowering.runtime.opencl.sources import default_device
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.blocks import LowerBlocks
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.source import READ_WRITE_IMAGES, KernelArgument, Launch, OpenCLSource
-from layoutproof.lowering.flatten import FlattenBuffer
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, KernelArgument, Launch, OpenCLSource
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
 
 
 def texture(shape: str, dtype: str = "float32") -> str:

@@ -15,12 +15,11 @@ from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Cast, const
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, seq
+from layoutproof.lowering.codegen.c_arithmetic import MATH_NAMES
 from layoutproof.lowering.codegen.c_helpers import HELPERS, helper_text
-from layoutproof.lowering.codegen.c_math import MATH_NAMES
-from layoutproof.lowering.codegen.opencl.emit import DOUBLES, emit_opencl
-from layoutproof.lowering.codegen.opencl.helpers import OWN_HELPERS, find_opencl_helper
-from layoutproof.lowering.codegen.opencl.spelling import OPENCL_RESERVED, OpenCLNames, kernel_name, spell
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.codegen.opencl.cl_emit import DOUBLES, emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_helpers import OPENCL_RESERVED, OWN_HELPERS, OpenCLNames, find_opencl_helper, kernel_name, spell
+from layoutproof.lowering.schedule.schedule import Schedule
 
 STORED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 # What only the function around C's statements asks for: memory, checks of arguments, vectors of C's compilers.

@@ -12,9 +12,9 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Ramp, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, DeclBuffer, For, ForKind
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.images import TEXTURE as TEXTURES
-from layoutproof.lowering.codegen.opencl.source import Image, KernelArgument
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_images import TEXTURE as TEXTURES
+from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument
 
 CHANNELS = {
     "float32": ("FLOAT", "f"), "float16": ("HALF_FLOAT", "f"), "int8": ("SIGNED_INT8", "i"), "int16": ("SIGNED_INT16", "i"),

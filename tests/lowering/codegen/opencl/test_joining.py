@@ -2,7 +2,7 @@
 
 import pytest
 
-from layoutproof.lowering.codegen.opencl.joining import elements_in_a_row, same_of_all, whole_texel
+from layoutproof.lowering.codegen.opencl.cl_lanes import elements_in_a_row, same_of_all, whole_texel
 
 
 def is_float_pointer(name: str) -> bool:

@@ -12,9 +12,9 @@ from layoutproof.ir.expr import Expr, IfThenElseExpr, Var, const, equal
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
-from layoutproof.lowering.codegen.opencl.source import READ_WRITE_IMAGES, Image, Launch
-from layoutproof.lowering.codegen.signature import Parameter
+from layoutproof.lowering.codegen.calling_convention import Parameter
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, Launch
 
 
 def sizes(launch: Launch, **values: int) -> tuple[int, ...]:

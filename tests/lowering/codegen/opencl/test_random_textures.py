@@ -10,9 +10,9 @@ from tests.shares import one_in
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.script.reader import loads
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
-from layoutproof.lowering.flatten import FlattenBuffer
-from layoutproof.lowering.runtime.opencl.load import load_opencl
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
 
 def compare(seed: int) -> None:

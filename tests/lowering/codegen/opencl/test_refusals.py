@@ -17,7 +17,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, ForKind, Let, Stmt, seq
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c import emit_c
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 
 A = make_buffer("A", (4,), "float32")
 ZERO = const(0.0, FLOAT32)

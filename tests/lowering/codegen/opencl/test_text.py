@@ -10,7 +10,7 @@ from tests.shares import one_in
 
 from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.lowering.codegen.opencl.emit import emit_opencl
+from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
 
 
 def nhwc_to_texture() -> PrimFunc:

@@ -14,7 +14,7 @@ from layoutproof.ir.interp.runtime import LIBRARY
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.lowering.runtime.kernel import Kernel
-from layoutproof.lowering.runtime.opencl.build import build_opencl
+from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
 
 MODULES = (programs, test_half, test_math, test_operators, test_random_exprs, test_statements)
 

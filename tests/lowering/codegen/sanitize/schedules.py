@@ -11,8 +11,8 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, IterKind
 from layoutproof.ir.visit import walk
-from layoutproof.lowering.illegal import IllegalTransform
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.schedule.schedule import Schedule
 
 # Extents that no tile divides, one, and none at all.
 SIZES: Mapping[str, tuple[Mapping[str, int], ...]] = {

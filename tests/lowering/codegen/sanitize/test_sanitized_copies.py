@@ -7,7 +7,7 @@ import pytest
 from tests.lowering.codegen.sanitize.harness import Call, sanitize
 from tests.shares import one_in
 
-from layoutproof.lowering.relayout.relayout import relayout
+from layoutproof.lowering.kernels.relayout import relayout
 
 NCHW4C = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
 TILES = "lambda i, j: [i//16, j//16, i%16, j%16]"

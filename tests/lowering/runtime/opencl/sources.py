@@ -10,9 +10,8 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.expr import Expr, Var, const
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
-from layoutproof.lowering.codegen.opencl.source import Image, KernelArgument, Launch, OpenCLSource
-from layoutproof.lowering.codegen.signature import Parameter, parameters_of
-from layoutproof.lowering.codegen.storage import find_memory
+from layoutproof.lowering.codegen.calling_convention import Parameter, find_memory, parameters_of
+from layoutproof.lowering.codegen.opencl.cl_source import Image, KernelArgument, Launch, OpenCLSource
 from layoutproof.lowering.runtime.opencl.devices import Device, find_device
 
 CHANNEL_TYPES = {

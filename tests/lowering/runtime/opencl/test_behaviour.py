@@ -8,10 +8,10 @@ from tests.lowering.programs import program
 from tests.lowering.runtime.opencl.sources import default_device
 from tests.lowering.small_operators import small
 
-from layoutproof.lowering.runtime.opencl import load as module
-from layoutproof.lowering.runtime.opencl.behaviour import Behaviour, observe
-from layoutproof.lowering.runtime.opencl.program import FAST, UNOPTIMISED
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.runtime.opencl import load_opencl as module
+from layoutproof.lowering.runtime.opencl.device_behaviour import Behaviour, observe
+from layoutproof.lowering.runtime.opencl.launcher import FAST, UNOPTIMISED
+from layoutproof.lowering.schedule.schedule import Schedule
 
 SOUND = Behaviour(regroups=False, flushes=False, divides_inexactly=False)
 REGROUPING = Behaviour(regroups=True, flushes=False, divides_inexactly=False)

@@ -190,8 +190,8 @@ def test_pyopencl_is_imported_late() -> None:
     """Neither the package, nor a schedule, nor a C kernel loads pyopencl; listing devices does."""
     text = (
         "import sys, layoutproof\n"
-        "from layoutproof.lowering.schedule import Schedule\n"
-        "import layoutproof.lowering.runtime.build, layoutproof.lowering.runtime.opencl.build, layoutproof.cli.trial.steps\n"
+        "from layoutproof.lowering.schedule.schedule import Schedule\n"
+        "import layoutproof.lowering.runtime.build_c, layoutproof.lowering.runtime.opencl.build_opencl, layoutproof.cli.trial.steps\n"
         "early = 'pyopencl' in sys.modules\n"
         "from layoutproof.lowering.runtime.opencl.devices import devices\n"
         "devices()\n"

@@ -32,11 +32,12 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, seq
 from layoutproof.lowering.codegen import codes as codegen_codes
-from layoutproof.lowering.codegen.opencl.source import READ_WRITE_IMAGES, Launch, OpenCLSource
-from layoutproof.lowering.runtime.opencl import codes, formats
+from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Launch, OpenCLSource
+from layoutproof.lowering.runtime.opencl import codes
+from layoutproof.lowering.runtime.opencl import device_behaviour as formats
+from layoutproof.lowering.runtime.opencl.device_limits import Profile, parse_profile
 from layoutproof.lowering.runtime.opencl.devices import Device, ImageLimits
-from layoutproof.lowering.runtime.opencl.limits import Profile, parse_profile
-from layoutproof.lowering.runtime.opencl.load import OpenCLKernel, load_opencl
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel, load_opencl
 
 N = Var("n")
 

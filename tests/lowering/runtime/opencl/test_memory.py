@@ -12,8 +12,8 @@ from tests.lowering.runtime.opencl.sources import CHANNEL_TYPES, default_device
 from tests.shares import one_in
 
 from layoutproof.ir.dtype import DType
-from layoutproof.lowering.runtime.opencl.formats import works
-from layoutproof.lowering.runtime.opencl.memory import (
+from layoutproof.lowering.runtime.opencl.device_behaviour import works
+from layoutproof.lowering.runtime.opencl.launcher import (
     Place,
     fill_buffer,
     fill_image,

@@ -13,7 +13,7 @@ from tests.shares import chosen, one_in
 
 from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays
 from layoutproof.ir.interp.run import ulps_apart
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 SIZES: Mapping[str, list[dict[str, int]]] = {

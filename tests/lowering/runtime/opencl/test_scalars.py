@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Var
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.lowering.codegen import codes
-from layoutproof.lowering.runtime.opencl.build import build_opencl
+from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
 
 
 def filled(dtype: DType) -> PrimFunc:

@@ -15,12 +15,12 @@ from tests.shares import one_in
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.lowering.codegen import codes as codegen_codes
-from layoutproof.lowering.illegal import IllegalTransform
+from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.runtime.opencl import codes
-from layoutproof.lowering.runtime.opencl.build import build_opencl
+from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
 from layoutproof.lowering.runtime.opencl.devices import find_device
-from layoutproof.lowering.runtime.opencl.load import OpenCLKernel
-from layoutproof.lowering.schedule import Schedule
+from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
+from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
 TYPES = ("float32", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32")

@@ -1,0 +1,259 @@
+"""Readable OpenCL C 1.2 from a lowered, flattened function: kernels in the order in which they are launched, and what a host needs.
+
+The text says what the program says, as the C of it does. What C's function checks when it is called (extents within their bounds, what
+the proofs took for granted, memory that does not overlap) the host checks before the first launch. What the program leaves without a
+result is checked nowhere: that none of it happens was proved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import Buffer
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import Kind
+from layoutproof.ir.expr import BinaryOp, Expr, binary
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.visit import free_variables
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.c import describe_parameter
+from layoutproof.lowering.codegen.c_arithmetic import Integers
+from layoutproof.lowering.codegen.c_check import Target, check_target
+from layoutproof.lowering.codegen.c_helpers import helper_text
+from layoutproof.lowering.codegen.c_stmt import describe, describe_extent
+from layoutproof.lowering.codegen.c_types import CType, loaded, storage_type
+from layoutproof.lowering.codegen.calling_convention import Bounds, MemoryMap, Parameter, parameters_of
+from layoutproof.lowering.codegen.opencl.cl_expr import OpenCLExpressions
+from layoutproof.lowering.codegen.opencl.cl_helpers import OpenCLNames, find_opencl_helper, kernel_name, spell
+from layoutproof.lowering.codegen.opencl.cl_images import TEXTURE, find_images
+from layoutproof.lowering.codegen.opencl.cl_plan import Piece, Plan, WorkItems, make_plan, usage_of
+from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, Launch, OpenCLSource
+from layoutproof.lowering.codegen.opencl.cl_stmt import OpenCLStatements
+from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract
+from layoutproof.lowering.codegen.writer import Writer, comment, inside_comment
+
+OPENCL = Target("the OpenCL target", threads=True, assumptions=True, textures=TEXTURE)
+DOUBLES = "cl_khr_fp64"
+# What the text does without where a device has no doubles.
+_WITH_DOUBLES = re.compile(r"^#if(?: LP_EXACT|def cl_khr_fp64)$.*?^#(?:else|endif)$", re.MULTILINE | re.DOTALL)
+
+
+def emit_opencl(
+    func: PrimFunc,
+    *,
+    index_bits: int | None = None,
+    bounds: Bounds | None = None,
+    notes: Mapping[str, str] | None = None,
+    contract: Contract = NOTHING_ASSUMED,
+) -> OpenCLSource:
+    """The OpenCL C of a function without blocks, whose buffers have one axis, or two or three in scope `global.texture`.
+
+    The arguments are those of `emit_c`; the host answers for `bounds` and `contract`. Raises LayoutproofError: LP401 to LP403 for what
+    the target cannot express, LP404 for a program nested too deeply, LP405 for a store to part of a texel.
+    """
+    remarks = notes if notes is not None else {}
+    memory = check_target(func, OPENCL)
+    images = find_images(func, memory)
+    limits = bounds if bounds is not None else {}
+    parameters = parameters_of(func, memory, limits)
+    plan = make_plan(func, memory, images, frozenset(p.name for p in parameters if p.buffer is None))
+    if index_bits is None:
+        first = _Emission(func, memory, images, parameters, plan, CType.I32)
+        if not first.overflows:
+            return first.source(remarks, contract, 32)
+        index_bits = 64
+    index_type = CType.I64 if index_bits == 64 else CType.I32
+    return _Emission(func, memory, images, parameters, plan, index_type).source(remarks, contract, index_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Memory that kernels get from the host: its name there, its C name, the image it is, and the data variable that declares it."""
+
+    name: str
+    c_name: str
+    data: str
+    buffer: Buffer
+    image: Image | None
+
+
+class _Emission:
+    """One attempt at writing all kernels of a function, with one index type."""
+
+    def __init__(
+        self,
+        func: PrimFunc,
+        memory: MemoryMap,
+        images: Mapping[str, Image],
+        parameters: tuple[Parameter, ...],
+        plan: Plan,
+        index_type: CType,
+    ) -> None:
+        self.func, self.memory, self.images, self.index_type = func, memory, images, index_type
+        self.entry = kernel_name(func.name)
+        pieces = plan.pieces
+        self.kernel_names = [self.entry] if len(pieces) == 1 else [f"{self.entry}_{k}" for k in range(len(pieces))]
+        self.names = OpenCLNames((self.entry, *self.kernel_names))
+        self.parameters = tuple(replace(p, c_name=self.names.declare(p.name)) for p in parameters)
+        self.scalars = tuple(p for p in self.parameters if p.buffer is None)
+        self.host_names = {p.name for p in self.parameters}
+        self.shared: list[_Shared] = []
+        self.temporaries: list[Buffer | Image] = []
+        for parameter in self.parameters:
+            if parameter.buffer is not None:
+                data = parameter.buffer.data.name
+                self.shared.append(_Shared(parameter.name, parameter.c_name, data, parameter.buffer, images.get(data)))
+        for allocation in plan.allocations:
+            self._allocate(allocation.buffer)
+        self.helpers: set[str] = set()
+        self.overflows = False
+        self.launches: list[Launch] = []
+        self.texts = [self._kernel(name, piece) for name, piece in zip(self.kernel_names, pieces, strict=True)]
+
+    # --- memory around the kernels
+
+    def _allocate(self, buffer: Buffer) -> None:
+        """A temporary for an allocation around kernels, if one of them uses it."""
+        piece = self.memory.of(buffer)
+        assert piece is not None
+        if piece.buffer != buffer or not (piece.read or piece.written):
+            return
+        image = self.images.get(buffer.data.name)
+        known = {p.name for p in self.scalars}
+        unknown = [v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in known]
+        if unknown:
+            message = f"the OpenCL target cannot allocate {buffer.name}: the host does not know {unknown[0]}, which is in its extents"
+            raise error(codes.UNSUPPORTED, message, buffer.span)
+        self._share(buffer, image, buffer.data.name)
+
+    def _share(self, buffer: Buffer, image: Image | None, data: str) -> str:
+        name = buffer.name
+        while name in self.host_names:
+            name = f"{name}_{len(self.temporaries)}"
+        self.host_names.add(name)
+        named = replace(buffer, name=name)
+        found = replace(image, buffer=replace(image.buffer, name=name)) if image is not None else None
+        c_name = self.names.declare(name)
+        self.shared.append(_Shared(name, c_name, data, named, found))
+        self.temporaries.append(found if found is not None else named)
+        return c_name
+
+    # --- one kernel
+
+    def _kernel(self, name: str, piece: Piece) -> str:
+        stmt = piece.stmt
+        usage = usage_of(stmt, self.memory)
+        both = frozenset(data for data in usage.read & usage.written if data in self.images)
+        work_items = WorkItems(piece.grid, frozenset(p.name for p in self.scalars))
+        expressions = OpenCLExpressions(self.memory, Integers(self.index_type), target=OPENCL.name, images=self.images)
+        for shared in self.shared:
+            expressions.pointers[shared.data] = shared.c_name
+        for parameter in self.scalars:
+            expressions.variables[parameter.name] = loaded(parameter.c_name, parameter.dtype, self.helpers, parameter.bounds)
+            if parameter.dtype.kind is Kind.INT:
+                expressions.index_names.add(parameter.name)
+        own: list[_Shared] = []
+
+        def new_temporary(buffer: Buffer) -> str:
+            whole = replace(buffer, shape=(*work_items.global_size, *buffer.shape)) if work_items.grid else buffer
+            c_name = self._share(_flat(whole), None, f"{name}.{buffer.data.name}")
+            own.append(self.shared[-1])
+            return c_name
+
+        writer = Writer(depth=1, spell=spell)
+        with self.names.block():
+            statements = OpenCLStatements(
+                expressions, writer, self.names, self.func.noalias, work_items=work_items, both_ways=both, new_temporary=new_temporary
+            )
+            statements.emit(stmt)
+        self.helpers |= expressions.helpers
+        self.overflows = self.overflows or expressions.integers.overflows
+        used = [s for s in self.shared if s.data in usage.read | usage.written]
+        memory = [KernelArgument(s.name, s.image, _access(s.data in usage.read, s.data in usage.written)) for s in used]
+        memory += [KernelArgument(s.name, None, "read_write") for s in own]
+        code = writer.text()
+        said = re.sub(r"/\*.*?\*/", "", code)
+        scalars = [p for p in self.scalars if re.search(rf"\b{p.c_name}\b", said) is not None]
+        self.launches.append(Launch(name, (*memory, *scalars), work_items.global_size, work_items.local_size))
+        arguments = [self._argument(s, a) for s, a in zip([*used, *own], memory, strict=True)]
+        arguments += [f"const {spell(storage_type(p.dtype))} {p.c_name}" for p in scalars]
+        return f"{self._about(piece)}\n__kernel void {name}(\n    " + ",\n    ".join(arguments) + f"\n) {{\n{code}}}\n"
+
+    def _argument(self, shared: _Shared, argument: KernelArgument) -> str:
+        if shared.image is not None:
+            return f"{argument.access} {shared.image.kind}_t {shared.c_name}"
+        const = "const " if argument.access == "read_only" else ""
+        restrict = "restrict " if self.func.noalias else ""
+        return f"__global {const}{spell(storage_type(shared.buffer.dtype))} *{restrict}{shared.c_name}"
+
+    def _about(self, piece: Piece) -> str:
+        """What a kernel's work items are."""
+        if not piece.grid:
+            return "/* One work item. */"
+        loops = ", ".join(f"{loop.var.name} of {describe_extent(loop.extent)}" for loop in piece.grid)
+        return spell(comment(f"One work item for each {loops}."))
+
+    # --- the whole text
+
+    def source(self, notes: Mapping[str, str], contract: Contract, index_bits: int) -> OpenCLSource:
+        """The finished text."""
+        helpers = helper_text(self.helpers, find_opencl_helper)
+        kernels = "\n".join(self.texts)
+        extensions = self._extensions(helpers + kernels)
+        lines = [*self._comment(notes, contract), "#pragma OPENCL FP_CONTRACT OFF"]
+        lines += [f"#pragma OPENCL EXTENSION {name} : enable" for name in extensions if name.startswith("cl_")]
+        lines += ["", *([helpers, ""] if helpers else []), kernels]
+        launches, temporaries = tuple(self.launches), tuple(self.temporaries)
+        return OpenCLSource("\n".join(lines), launches, self.parameters, temporaries, index_bits, extensions)
+
+    def _extensions(self, code: str) -> tuple[str, ...]:
+        found = [DOUBLES] if re.search(r"\bdouble\d*\b", _WITH_DOUBLES.sub("", code)) is not None else []
+        images = (
+            a.image is not None and a.access == "read_write" for k in self.launches for a in k.arguments if isinstance(a, KernelArgument)
+        )
+        return (*found, READ_WRITE_IMAGES) if any(images) else tuple(found)
+
+    def _comment(self, notes: Mapping[str, str], contract: Contract) -> Iterator[str]:
+        count = f"{len(self.launches)} kernels, each launched when the one before it is done" if len(self.launches) > 1 else "one kernel"
+        yield "/*"
+        yield f" * {inside_comment(f'{self.func.name}: generated by layoutproof, OpenCL C 1.2, {count}.')}"
+        yield " *"
+        rows = [(p.c_name, describe_parameter(p, notes) + self._image_text(p.name)) for p in self.parameters]
+        rows += [(s.c_name, f"{describe(s.buffer)}, a temporary{_image_text(s.image)}") for s in self.shared[self._buffers :]]
+        width = max((len(name) for name, _ in rows), default=0)
+        yield from (f" *   {name:<{width}}  {inside_comment(spell(text))}" for name, text in rows)
+        yield " *"
+        overlap = ", and do not overlap where one of them is written" if self.func.noalias else ""
+        yield f" * Buffers are row-major{overlap}."
+        texts = [r.text for r in contract.requirements]
+        for title, said in (("The host checks before a launch", texts), ("The caller's word is taken for", list(contract.promises))):
+            yield from [f" * {title}:", *(f" *   {inside_comment(text)}" for text in said)] if said else []
+        yield " */"
+
+    @property
+    def _buffers(self) -> int:
+        return len(self.parameters) - len(self.scalars)
+
+    def _image_text(self, name: str) -> str:
+        return next((_image_text(s.image) for s in self.shared if s.name == name), "")
+
+
+def _image_text(image: Image | None) -> str:
+    if image is None:
+        return ""
+    sizes = [image.width, image.height, *([image.layers] if image.layers is not None else [])]
+    return f"; {image.kind} of {' x '.join(describe_extent(size) for size in sizes)} texels, {image.channel_order} {image.channel_type}"
+
+
+def _flat(buffer: Buffer) -> Buffer:
+    """The buffer with one axis of all its elements."""
+    size: Expr = buffer.shape[0]
+    for extent in buffer.shape[1:]:
+        size = binary(BinaryOp.MUL, size, extent)
+    return replace(buffer, shape=(size,), axis_separators=())
+
+
+def _access(reads: bool, writes: bool) -> str:
+    return "read_write" if reads and writes else "write_only" if writes else "read_only"

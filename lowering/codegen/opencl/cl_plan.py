@@ -1,0 +1,283 @@
+"""Where a function is cut into kernels, which of its loops become work items, and in which dimension each is.
+
+Each statement at the top is a kernel of its own: a launch ends before the next begins, so what one wrote the next may
+read. Names and conditions around statements stand in each kernel that needs them, unless they read memory that the
+function writes. The innermost loop is dimension 0; of more than three loops the outer ones share dimension 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from layoutproof.ir.buffer import BufferLoad
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.expr import BinaryOp, Expr, IntImm, Not, Var, binary
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.visit import free_variables, loads_in, walk
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.c_expr import Expressions
+from layoutproof.lowering.codegen.c_types import Binding, Fragment
+from layoutproof.lowering.codegen.calling_convention import MemoryMap
+from layoutproof.lowering.codegen.opencl.cl_source import Image
+
+_GRID = (ForKind.PARALLEL, ForKind.THREAD_BINDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One kernel: its statement, the loops of it that are work items, outermost first, and the statements around it."""
+
+    unit: Stmt
+    grid: tuple[For, ...]
+    around: tuple[Stmt, ...]
+
+    @property
+    def stmt(self) -> Stmt:
+        """The statement with what stands around it, as far as it is needed."""
+        found = self.unit
+        for outer in reversed(self.around):
+            found = _wrapped(outer, found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a statement does with memory, by the data variables that declare it."""
+
+    read: frozenset[str]
+    written: frozenset[str]
+
+
+def usage_of(stmt: Stmt, memory: MemoryMap) -> Usage:
+    """What a statement reads and writes."""
+    read, written = set[str](), set[str]()
+    for node in walk(stmt):
+        if isinstance(node, BufferLoad | BufferStore):
+            piece = memory.of(node.buffer)
+            assert piece is not None
+            (written if isinstance(node, BufferStore) else read).add(piece.buffer.data.name)
+    return Usage(frozenset(read), frozenset(written))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The kernels in order, and the allocations that outlive one."""
+
+    pieces: tuple[Piece, ...]
+    allocations: tuple[Allocate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What cutting needs to know: the memory, whether parameters may overlap, the names whose values the host knows."""
+
+    memory: MemoryMap
+    noalias: bool
+    hosts: frozenset[str]
+
+    def lasts(self, expr: Expr) -> bool:
+        """Whether an expression has one value for the whole call: it reads no memory that the function writes."""
+        overlapping = not self.noalias and any(piece.is_parameter and piece.written for piece in self.memory.by_data.values())
+        for load in loads_in(expr):
+            piece = self.memory.of(load.buffer)
+            assert piece is not None
+            if piece.written or (overlapping and piece.is_parameter):
+                return False
+        return True
+
+
+def make_plan(func: PrimFunc, memory: MemoryMap, images: Mapping[str, Image], hosts: frozenset[str]) -> Plan:
+    """The kernels of a function. `hosts` are the names whose values the host knows: parameters and the symbols of shapes."""
+    allocations: list[Allocate] = []
+    pieces: list[Piece] = []
+    for piece in _pieces(func.body, (), _Context(memory, func.noalias, hosts), allocations.append):
+        before = pieces[-1] if pieces else None
+        if before is not None and _joins(before, piece, memory, images):
+            pieces[-1] = Piece(seq(before.unit, piece.unit), (), piece.around)
+        else:
+            pieces.append(piece)
+    return Plan(tuple(pieces), tuple(allocations))
+
+
+def _pieces(stmt: Stmt, around: tuple[Stmt, ...], context: _Context, allocate: Callable[[Allocate], None]) -> Iterator[Piece]:
+    match stmt:
+        case Seq(body=parts):
+            for part in parts:
+                yield from _pieces(part, around, context, allocate)
+        case Allocate(body=body):
+            allocate(stmt)
+            yield from _pieces(body, around, context, allocate)
+        case DeclBuffer(body=body) | AttrStmt(body=body):
+            yield from _pieces(body, (*around, stmt), context, allocate)
+        case Let(value=value, body=body) if context.lasts(value) and _has_grid(body):
+            yield from _pieces(body, (*around, stmt), context, allocate)
+        case IfThenElse(condition=condition, then=then, otherwise=otherwise) if context.lasts(condition) and _has_grid(stmt):
+            yield from _pieces(then, (*around, replace(stmt, otherwise=None)), context, allocate)
+            if otherwise is not None:
+                unless = IfThenElse(Not(condition), otherwise)
+                yield from _pieces(otherwise, (*around, unless), context, allocate)
+        case _:
+            if any(isinstance(node, BufferStore) for node in walk(stmt)):
+                yield Piece(stmt, _grid_of(stmt, context), around)
+
+
+def _has_grid(stmt: Stmt) -> bool:
+    return any(isinstance(node, For) and node.kind in _GRID for node in walk(stmt))
+
+
+def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
+    """The loops of a statement that become work items: parallel ones around all of it, of extents that the host knows.
+
+    What lies between them may not read memory that the body may write. Where loops are bound to threads, those alone count.
+    """
+    found: list[For] = []
+    current: Stmt | None = stmt
+    while current is not None:
+        match current:
+            case For(kind=kind, start=start, extent=extent, body=body) if kind in _GRID and context.lasts(start):
+                if any(v.name not in context.hosts for v in free_variables(extent)) or any(True for _ in loads_in(extent)):
+                    break
+                found.append(current)
+                current = body
+            case DeclBuffer(body=body) | AttrStmt(body=body):
+                current = body
+            case Let(value=value, body=body) if context.lasts(value):
+                current = body
+            case IfThenElse(condition=condition, then=then, otherwise=None) if context.lasts(condition):
+                current = then
+            case _:
+                break
+    threads = tuple(loop for loop in found if loop.kind is ForKind.THREAD_BINDING)
+    return threads if threads else tuple(found)
+
+
+def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, Image]) -> bool:
+    """Whether two statements may be one kernel: single work items both, and no image that one writes and the other reads."""
+    if before.grid or after.grid or before.around != after.around:
+        return False
+    first, second = usage_of(before.unit, memory), usage_of(after.unit, memory)
+    crossing = (first.written & second.read) | (first.read & second.written)
+    return not any(name in images for name in crossing)
+
+
+def _wrapped(outer: Stmt, inner: Stmt) -> Stmt:
+    """`inner` in what stands around it, where it has a use for that."""
+    match outer:
+        case Let(var=var, value=value):
+            return Let(var, value, inner) if _uses(inner, var) else inner
+        case DeclBuffer(buffer=buffer):
+            used = any(isinstance(node, BufferLoad | BufferStore) and node.buffer == buffer for node in walk(inner))
+            return DeclBuffer(buffer, inner) if used else inner
+        case IfThenElse(condition=condition):
+            return IfThenElse(condition, inner)
+        case _:
+            return inner
+
+
+def _uses(stmt: Stmt, var: Var) -> bool:
+    if any(node == var for node in walk(stmt)):
+        return True
+    return any(isinstance(node, BufferLoad | BufferStore) and node.buffer.data == var for node in walk(stmt))
+
+
+DIMENSIONS = 3
+_AXES = "xyz"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItems:
+    """The work items of one kernel. `grid` are the loops, outermost first; `hosts` the names that the host knows the values of."""
+
+    grid: tuple[For, ...] = ()
+    hosts: frozenset[str] = frozenset()
+
+    def counts(self, stmt: For) -> bool:
+        """Whether the loop is one of those that became work items."""
+        return any(loop is stmt for loop in self.grid)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the loops name hardware axes."""
+        return any(loop.kind is ForKind.THREAD_BINDING for loop in self.grid)
+
+    @property
+    def global_size(self) -> tuple[Expr, ...]:
+        """How many work items there are in each dimension; one where there are no loops."""
+        if self.is_bound:
+            blocks, threads = self._axes("blockIdx"), self._axes("threadIdx")
+            rank = 1 + max(_AXES.index(axis) for axis in {*blocks, *threads})
+            return tuple(_product([sizes[a].extent for sizes in (blocks, threads) if a in sizes]) for a in _AXES[:rank])
+        inner = self.grid[::-1]
+        sizes = [loop.extent for loop in inner[: DIMENSIONS - 1]]
+        outer = self.grid[: -(DIMENSIONS - 1)]
+        if outer:
+            sizes.append(_product([loop.extent for loop in outer]))
+        return tuple(sizes) if sizes else (IntImm(1),)
+
+    @property
+    def local_size(self) -> tuple[int, ...] | None:
+        """The size of a group where threads are named. Raises LayoutproofError (LP403) where that is no constant."""
+        if not self.is_bound:
+            return None
+        threads = self._axes("threadIdx")
+        return tuple(_constant(threads.get(axis)) for axis in _AXES[: len(self.global_size)])
+
+    def _axes(self, role: str) -> dict[str, For]:
+        found: dict[str, For] = {}
+        for loop in self.grid:
+            name, _, axis = (loop.thread if loop.thread is not None else "").partition(".")
+            if name not in ("blockIdx", "threadIdx") or axis not in tuple(_AXES):
+                raise error(
+                    codes.UNSUPPORTED, f"the OpenCL target has no axis {loop.thread}, which loop {loop.var.name} is bound to", loop.span
+                )
+            if name == role:
+                if axis in found:
+                    message = (
+                        f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and {loop.var.name}"
+                    )
+                    raise error(codes.UNSUPPORTED, message, loop.span)
+                found[axis] = loop
+        return found
+
+    def position(self, stmt: For, expressions: Expressions) -> str:
+        """A work item's place in a loop, from 0, as an expression that binds as a product or tighter."""
+        integer = expressions.integers.index_type.value
+        if self.is_bound:
+            assert stmt.thread is not None
+            role, _, axis = stmt.thread.partition(".")
+            name = "get_group_id" if role == "blockIdx" else "get_local_id"
+            return f"({integer}){name}({_AXES.index(axis)})"
+        number = next(k for k, loop in enumerate(self.grid) if loop is stmt)
+        inner = len(self.grid) - 1 - number
+        outer = self.grid[: -(DIMENSIONS - 1)]
+        if inner < DIMENSIONS - 1 or len(outer) == 1:
+            return f"({integer})get_global_id({inner})"
+        sizes = [expressions.emit_index(loop.extent) for loop in outer]
+        whole = sizes[0]
+        for size in sizes[1:]:
+            whole = expressions.integers.index_product(whole, size)  # notes it where the number of work items may not fit
+        text = f"({integer})get_global_id({DIMENSIONS - 1})"
+        rest: Fragment | None = None
+        for size in sizes[number + 1 :]:
+            rest = size if rest is None else expressions.integers.index_product(rest, size)
+        if rest is not None:
+            text = f"{text} / {rest.at(Binding.UNARY)}"
+        return text if number == 0 else f"{text} % {sizes[number].at(Binding.UNARY)}"
+
+
+def _constant(loop: For | None) -> int:
+    if loop is None:
+        return 1
+    if not isinstance(loop.extent, IntImm):
+        message = f"the OpenCL target takes groups of constant size; loop {loop.var.name}, bound to {loop.thread}, has another"
+        raise error(codes.UNSUPPORTED, message, loop.span)
+    return loop.extent.value
+
+
+def _product(factors: list[Expr]) -> Expr:
+    found = factors[0]
+    for factor in factors[1:]:
+        found = binary(BinaryOp.MUL, found, factor)
+    return found

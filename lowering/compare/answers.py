@@ -1,0 +1,163 @@
+"""What a comparison answers, in words: the claim, and the verdict on it that stands before those of the checker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.lowering.compare.check_witness import Asked, Moved, Trial, layouts_of
+from layoutproof.lowering.compare.comparison import BufferLayout, Furthest
+from layoutproof.lowering.compare.padding_contracts import Choice
+from layoutproof.lowering.compare.stated_layouts import Source
+from layoutproof.lowering.passes.effects import data_written
+from layoutproof.lowering.passes.illegal import counterexample_text, worst_first
+from layoutproof.verify.lockstep.memories import ASKED, is_asked
+from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
+
+ENGINE = "compare"
+REPLAY = "replay"
+
+
+def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> Claim:
+    """What is asked: that callers see no difference, the layouts aside."""
+    return _claim(asked.old.name, asked.after.name, layouts)
+
+
+def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> Claim:
+    names = (after, before) if before != after else (f"{after} after", f"{before} before")
+    said = "".join(f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts))
+    text = f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
+    return Claim(ClaimKind.SAME_END, text)
+
+
+def _stored(layout: BufferLayout) -> str:
+    holds = "" if layout.pad_value is None else f" and {_content(layout.pad_value)} in its padding"
+    return f"{layout.buffer} stored as `{layout.index_map}`{holds}"
+
+
+def _content(contract: str) -> str:
+    return "anything" if contract == "undef" else contract
+
+
+def proved(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
+    """The verdicts of what holds, or holds of nothing."""
+    layouts = layouts_of(asked, trial)
+    first = worst_first(trial.verdicts)[0]
+    reason = first.reason if first.status is Status.VACUOUS else _found_text(trial.rewrite, layouts)
+    licences = tuple(sorted(trial.licences))
+    said = Verdict(trial.status, claim_of(asked, layouts), ENGINE, licences, reason, seconds=sum(v.seconds for v in trial.verdicts))
+    return (said, *trial.verdicts)
+
+
+def of_the_same(before: PrimFunc, after: PrimFunc) -> Verdict:
+    """The verdict on a program that is compared with itself, up to names."""
+    return Verdict(Status.PROVED, _claim(before.name, after.name, ()), ENGINE)
+
+
+def vacuous(asked: Asked, said: Verdict) -> tuple[Verdict, ...]:
+    """The verdict where no witness is needed: there is no input to speak of. `said` says why."""
+    return (replace(said, claim=claim_of(asked, ()), engine=ENGINE),)
+
+
+def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None:
+    """What nobody gave, and what is asked of callers for it."""
+    maps = [layout.buffer for layout in layouts if not layout.layout_given]
+    pads = [layout.buffer for layout in layouts if not layout.pad_given and layout.pad_value is not None]
+    parts = [f"the layout of {', '.join(maps)}"] if maps else []
+    parts += [f"what padding of {', '.join(pads)} holds"] if pads else []
+    said = [f"found, not given: {' and '.join(parts)}"] if parts else []
+    said += [ASKED.text] if is_asked(rewrite) else []
+    return "; ".join(said) if said else None
+
+
+def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None) -> tuple[Verdict, ...]:
+    """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with other ones."""
+    first = trials[0]
+    shown = worst_first(first.verdicts)[0]
+    said = [_difference_text(shown)]
+    if shown.engine == REPLAY:
+        said += _interface_text(asked)
+    inputs = _open_inputs(asked, first)
+    if inputs:
+        said.append(f"no pad value of {', '.join(inputs)} was given; a run differs {_under(trials, inputs)}")
+    if instead is not None:
+        said.append(_instead(instead))
+    reason = "\n".join(said)
+    claim = claim_of(asked, layouts_of(asked, first))
+    verdict = Verdict(Status.REFUTED, claim, shown.engine, (), reason, shown.counterexample, shown.seconds)
+    return (verdict, *first.verdicts)
+
+
+def _difference_text(shown: Verdict) -> str:
+    """What was seen; of what no two results show, an access out of bounds or a race, with the claim that it refutes."""
+    text = str(counterexample_text(shown))
+    example = shown.counterexample
+    return text if example is None or "element" in example else f"{shown.claim} is refuted: {text}"
+
+
+def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
+    """The verdicts where the new program has a fault whatever layouts are meant, and the old one has none. `moved` has those known."""
+    known = layouts_of(asked, Trial(asked.skeleton(moved), (), tuple(moved), {}))
+    reason = f"whatever the layout of {', '.join(asked.unknown)} is, {fault.claim} is refuted: {counterexample_text(fault)}"
+    verdict = Verdict(Status.REFUTED, claim_of(asked, known), fault.engine, (), reason, fault.counterexample, fault.seconds)
+    return (verdict, fault)
+
+
+def _open_inputs(asked: Asked, trial: Trial) -> list[str]:
+    """The parameters with padding that the new program only reads, and of whose content nothing was said."""
+    written = data_written(asked.new.body)
+    return [place.name for place in trial.moved if place.is_open and place.term.new.data not in written]
+
+
+def _under(trials: Sequence[Trial], names: Sequence[str]) -> str:
+    cases = [" and ".join(f"{name}'s padding {_holds(trial.contracts.get(name))}" for name in names) for trial in trials]
+    return f"where {', and where '.join(cases)}"
+
+
+def _interface_text(asked: Asked) -> Iterator[str]:
+    """Which parameters are taken to keep their cells, though nobody said so."""
+    kept = [term.old.name for term in asked.terms if term.source is Source.KEPT and term.old.rank > 0]
+    if kept:
+        keeps = "keeps its cells, as it has" if len(kept) == 1 else "keep their cells, as they have"
+        yield f"{', '.join(kept)} {keeps} the same shape in both programs, unless a layout is given"
+
+
+def _holds(contract: Choice) -> str:
+    return "may not be touched" if contract is None else f"holds {_content(contract.text)}"
+
+
+def _instead(trial: Trial) -> str:
+    cases = (f"{place.name}'s padding {_holds(trial.contract(place))}" for place in trial.moved if place.has_padding)
+    return f"where {' and '.join(cases)}, all is proved"
+
+
+def undecided(
+    asked: Asked, trial: Trial, layouts_tried: int = 0, *, exhausted: bool = False, instead: Trial | None = None
+) -> tuple[Verdict, ...]:
+    """The verdicts where a witness was found, and the checker is not convinced. `instead` is proved with other contracts."""
+    layouts = layouts_of(asked, trial)
+    failed = worst_first(trial.verdicts)[0]
+    alone = "the program after faults by itself, and so may the one before: " if failed.status is Status.REFUTED else ""
+    why = f"{alone}{failed.claim}: {counterexample_text(failed)}"
+    if asked.unknown:
+        number = counted(layouts_tried, "layout", "layouts")
+        those = f"{number} of {', '.join(asked.unknown)} that fit, and there are no others that were found" if exhausted else number
+        why = f"nothing was proved with {those}; with the one that came closest: {why}"
+    if instead is not None:
+        why = f"{why}\n{_instead(instead)}"
+    said = Verdict(Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), why, seconds=sum(v.seconds for v in trial.verdicts))
+    # With a layout or a contract that nobody stated, what is refuted is the guess; and the program before may fault where this one does.
+    return (said, *(_doubted(v) if v.status is Status.REFUTED else v for v in trial.verdicts))
+
+
+def _doubted(verdict: Verdict) -> Verdict:
+    reason = f"of the program after alone, with layouts and pad values that may be other ones: {counterexample_text(verdict)}"
+    return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
+
+
+def without_witness(asked: Asked, layouts: Sequence[BufferLayout], furthest: Furthest, seconds: float) -> tuple[Verdict, ...]:
+    """The verdict where no witness was found, and no run was seen to differ."""
+    return (Verdict(Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), furthest.text(), seconds=seconds),)

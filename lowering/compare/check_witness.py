@@ -1,0 +1,360 @@
+"""A witness is checked: made into a rewrite under each choice of open padding contracts.
+
+The checker proves one, or a difference is seen, or enough was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+from layoutproof.ir.expr import FALSE, Expr, logical_and
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep, layout_records, with_record
+from layoutproof.ir.primfunc import APART, PrimFunc
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
+from layoutproof.ir.visit import loops_of_stores
+from layoutproof.lowering.compare.comparison import PRIMITIVE, BufferLayout
+from layoutproof.lowering.compare.padding_contracts import ABOUT_PADDING, Choice, Choosing, LastStored, assumed_contracts, options_of
+from layoutproof.lowering.compare.stated_layouts import Source, Term, padding_under
+from layoutproof.lowering.layout.pad_stage import with_assume_stage
+from layoutproof.lowering.layout.transform_layout import padding_of
+from layoutproof.lowering.passes.effects import data_written
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
+from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A parameter that lies elsewhere in the new program, by a map that is known now. `padding` is where its padding is, None where that
+    is not known; FALSE where there is none."""
+
+    term: Term
+    index_map: IndexMap
+    padding: Expr | None
+
+    @property
+    def name(self) -> str:
+        """Its name before."""
+        return self.term.old.name
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its contract is to be found."""
+        return self.term.source is not Source.RECORDED and not self.term.pad_given and self.padding != FALSE
+
+    @property
+    def has_padding(self) -> bool:
+        """Whether there may be padding."""
+        return self.padding != FALSE
+
+    @property
+    def cells(self) -> CellMap:
+        """Where its cells went."""
+        return CellMap(self.term.old.data.name, self.term.new.data.name, self.index_map)
+
+
+def proposal(
+    old: PrimFunc, new: PrimFunc, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap]
+) -> Rewrite:
+    """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under these contracts.
+
+    The new program gets the layout records that say so; and, where it reads padding under a contract that is a value, and assumes nothing
+    of it, the assumption that its callers keep the contract.
+    """
+    for place in moved:
+        new = _recorded(old, new, place, contracts.get(place.name))
+    for data, record in layout_records(old).items():
+        if data not in layout_records(new) and any(b.data.name == data for b in new.buffers):
+            new = replace(new, attrs=with_record(new, data, record))
+    if moved and not old.noalias and len(old.buffers) > 1:
+        # Two parameters in one memory cannot both have it their own way once one of them is stored differently.
+        new = replace(new, attrs=new.attrs.with_value(APART, True))
+    witness = Witness(tuple(instances), tuple(place.cells for place in moved), tuple(place.name for place in moved))
+    return Rewrite(old, new, witness)
+
+
+def _recorded(old: PrimFunc, new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
+    term = place.term
+    if term.source is Source.RECORDED:
+        return new
+    contract = term.pad if term.pad_given else contract
+    contract = None if place.padding == FALSE else contract
+    data = term.new.data.name
+    record = layout_records(old).get(data, LayoutRecord(term.old.shape))
+    step = LayoutStep(place.index_map, term.new.shape, contract)
+    new = replace(new, attrs=with_record(new, data, record.with_step(step)))
+    return _assuming(new, place, contract)
+
+
+def _assuming(new: PrimFunc, place: Moved, contract: Choice) -> PrimFunc:
+    """The program, told what its input's padding holds where it does not say so itself."""
+    buffer = place.term.new
+    if contract is None or contract.is_undef or place.padding is None or buffer.dtype.lanes > 1:
+        return new
+    if buffer.data in data_written(new.body) or any(True for _ in assumed_contracts(new, buffer)):
+        return new
+    return with_assume_stage(new, padding_of(new, buffer, place.padding, contract))
+
+
+MORE_FOR_FEWER_LICENCES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A comparison that is asked for. `new` is `after` over the names of `old`; `terms` say how its parameters lie; `stored_as` has their
+    names in `after`. `where` is what is known of symbols, from the caller and from the old program, `allowed` the float licences that
+    proofs may use.
+    """
+
+    old: PrimFunc
+    after: PrimFunc
+    new: PrimFunc
+    terms: tuple[Term, ...]
+    stored_as: Mapping[str, str]
+    where: Expr | None
+    allowed: Licences
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The parameters whose layouts are to be found."""
+        return tuple(term.old.name for term in self.terms if term.source is Source.UNKNOWN)
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether nobody says yet that the parameters do not overlap, and there are some that could."""
+        return not self.old.noalias and not self.new.noalias and len(self.old.buffers) > 1
+
+    def apart(self) -> Asked:
+        """The same, where every call is asked for parameters that do not overlap."""
+        return replace(self, new=replace(self.new, attrs=self.new.attrs.with_value(APART, True)))
+
+    def moved(self, cells: Sequence[CellMap] = ()) -> tuple[Moved, ...]:
+        """The parameters that lie elsewhere, those of unknown layouts by the maps that were found for them.
+
+        Raises LayoutproofError for a map whose image the new shape does not hold.
+        """
+        found = {c.old_data: c.cells for c in cells}
+        result: list[Moved] = []
+        for term in self.terms:
+            index_map = term.index_map if term.source is not Source.UNKNOWN else found.get(term.old.data.name)
+            if index_map is not None:
+                # A record says itself what its padding holds.
+                known = term.source is not Source.RECORDED
+                result.append(Moved(term, index_map, padding_under(term, index_map, self.where) if known else None))
+        return tuple(result)
+
+    def skeleton(self, moved: Sequence[Moved]) -> Rewrite:
+        """The rewrite without a witness, nothing said of padding that is open."""
+        return proposal(self.old, self.new, moved, {}, ())
+
+
+def joined(first: Expr | None, second: Expr | None) -> Expr | None:
+    """Both conditions as one; None for none."""
+    given = [condition for condition in (first, second) if condition is not None]
+    return logical_and(*given) if given else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the checker said of one rewrite. `contracts` are those that were chosen."""
+
+    rewrite: Rewrite
+    verdicts: tuple[Verdict, ...]
+    moved: tuple[Moved, ...]
+    contracts: Mapping[str, Choice]
+
+    @property
+    def status(self) -> Status:
+        """The worst verdict's."""
+        return worst(v.status for v in self.verdicts)
+
+    @property
+    def holds(self) -> bool:
+        """Whether all is proved, be it of nothing."""
+        return self.status in (Status.PROVED, Status.VACUOUS)
+
+    @property
+    def licences(self) -> frozenset[str]:
+        """What the proof takes for granted of floats."""
+        return frozenset(word for v in self.verdicts for word in v.strictness)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Less is better: proved, then with fewer licences, then with less left open."""
+        order = (Status.PROVED, Status.VACUOUS, Status.UNKNOWN, Status.REFUTED)
+        return order.index(self.status), len(self.licences), sum(v.status is not Status.PROVED for v in self.verdicts)
+
+    def contract(self, place: Moved) -> Choice:
+        """What the padding of a parameter is said to hold."""
+        if place.term.source is Source.RECORDED:
+            return next((step.contract for step in reversed(place.term.steps) if step.contract is not None), None)
+        if place.is_open:
+            return self.contracts.get(place.name)
+        return place.term.pad if place.has_padding else None
+
+
+def checked(asked: Asked, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap], search: bool) -> Trial:
+    """One rewrite, and what the checker says of it, with a search for a counterexample or without."""
+    rewrite = proposal(asked.old, asked.new, moved, contracts, instances)
+    layouts = [layout.to_dict() for layout in layouts_of(asked, Trial(rewrite, (), tuple(moved), contracts))]
+    verdicts = verdicts_of(rewrite, asked.where, asked.allowed, search, PRIMITIVE, {"layouts": layouts})
+    return Trial(rewrite, verdicts, tuple(moved), contracts)
+
+
+def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Trial:
+    """The best of what the checker says with the contracts that come into question."""
+    last = last_values(asked, moved, instances)
+    options = {place.name: options_of(asked.new, place.term.new, last.get(place.name)) for place in moved if place.is_open}
+    choosing = Choosing(options, {place.name: place.term.new.data.name for place in moved})
+    contracts: dict[str, Choice] | None = choosing.first()
+    best: Trial | None = None
+    more = MORE_FOR_FEWER_LICENCES
+    while contracts is not None:
+        trial = checked(asked, moved, contracts, instances, search=False)
+        best = trial if best is None or trial.rank < best.rank else best
+        if trial.holds:
+            if not trial.licences or more == 0:
+                break
+            more -= 1
+        contracts = choosing.next(trial.verdicts)
+    assert best is not None
+    return best
+
+
+def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
+    """The witness that each store is the one of its number, loops one for one; None where the programs are not written so."""
+    return store_by_store(asked.old, asked.new)
+
+
+def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | None:
+    """`in_order`, of two functions."""
+    mine, theirs = loops_of_stores(new.body), loops_of_stores(old.body)
+    if [len(loops) for loops in mine] != [len(loops) for loops in theirs]:
+        return None
+    every = (tuple(loop.var for loop in loops) for loops in mine)
+    return tuple(InstanceMap(number, number, IndexMap(inputs, inputs)) for number, inputs in enumerate(every))
+
+
+def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
+    """What is proved where pad values that were given are left open; None where nothing is, or where they were not what failed."""
+    freed = tuple(replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms)
+    about = {verdict.claim.kind.code for verdict in failed.verdicts if verdict.status is not Status.PROVED}
+    if freed == asked.terms or not about <= ABOUT_PADDING:
+        return None
+    other = replace(asked, terms=freed)
+    trial = tried(other, other.moved(), failed.rewrite.witness.instances)
+    return trial if trial.holds else None
+
+
+def last_values(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> dict[str, LastStored]:
+    """What open padding ends with, of the parameters that the new program writes, where that is known."""
+    from layoutproof.lowering.compare.last_values import endings
+
+    written = data_written(asked.new.body)
+    names = [place.name for place in moved if place.is_open and place.term.new.data in written]
+    return endings(proposal(asked.old, asked.new, moved, {}, instances), asked.where, names)
+
+
+def layouts_of(asked: Asked, trial: Trial) -> tuple[BufferLayout, ...]:
+    """How parameters lie in the program after, as reports have it."""
+    found: list[BufferLayout] = []
+    for place in trial.moved:
+        recorded = place.term.source is Source.RECORDED
+        given = recorded or place.term.source is Source.GIVEN
+        text, contract = _map_text(place.index_map, place.term), trial.contract(place)
+        pad = None if contract is None else contract.text
+        found.append(BufferLayout(place.name, asked.stored_as[place.name], text, pad, given, recorded or place.term.pad_given))
+    return tuple(found)
+
+
+def _map_text(index_map: IndexMap, term: Term) -> str:
+    return term.steps[0].map_text if len(term.steps) == 1 else index_map_text(index_map)
+
+
+_MOST_CHOICES = 6
+# What a program does by itself, whatever its parameters mean to callers and whatever their padding holds.
+_ALONE = frozenset({claims.OUTSIDE, claims.RACE})
+
+
+def refuted(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> list[Trial]:
+    """A refutation for each choice of the contracts that are open; empty where one choice has none."""
+    found: list[Trial] = []
+    for contracts in _choices(asked, moved, instances):
+        trial = _seen_to_differ(asked, checked(asked, moved, contracts, instances, search=True))
+        if trial is None:
+            return []
+        found.append(trial)
+    return found
+
+
+def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Iterator[dict[str, Choice]]:
+    written, last = data_written(asked.new.body), last_values(asked, moved, instances)
+    lists: dict[str, tuple[Choice, ...]] = {}
+    for place in moved:
+        buffer = place.term.new
+        if place.is_open and buffer.data in written:
+            # A contract of what is written asks something of the new program; the one that it keeps, or none, is no reason to differ.
+            value = last[place.name].value if place.name in last else None
+            lists[place.name] = (value if value is not None else Contract.undef(buffer.dtype),)
+        elif place.is_open:
+            stated = tuple(dict.fromkeys(assumed_contracts(asked.new, buffer)))
+            if len(stated) > 1:
+                return  # It assumes different things of different padding, which no single contract says.
+            # What says most of the padding first: where even that does not help, the others will not.
+            lists[place.name] = stated if stated else tuple(reversed(options_of(asked.new, buffer, None)))
+    for choice in islice(product(*lists.values()), _MOST_CHOICES):
+        yield dict(zip(lists, choice, strict=True))
+
+
+def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
+    """The trial where it refutes that both programs do the same; None where it does not.
+
+    That the new program faults does not, where the old one may fault itself: then a run has to show that only the new one does.
+    """
+    from layoutproof.verify.replay.refute import REPLAY, find_counterexample
+
+    shown = next((v for v in trial.verdicts if v.status is Status.REFUTED), None)
+    if shown is None or shown.engine == REPLAY or _is_faultless(asked):
+        return trial if shown is not None else None
+    found = find_counterexample(trial.rewrite, where=asked.where, licences=asked.allowed)
+    if found is None:
+        return None
+    rest = (v for v in trial.verdicts if v.status is not Status.REFUTED)
+    seen = Verdict(Status.REFUTED, shown.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=shown.seconds)
+    return replace(trial, verdicts=(seen, *rest))
+
+
+def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
+    """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its buffer, or a race."""
+    found = (v for v in trial.verdicts if v.status is Status.REFUTED and v.claim.kind.code in _ALONE)
+    shown = next(found, None)
+    return shown if shown is not None and _is_faultless(asked) else None
+
+
+def of_nothing(asked: Asked) -> Verdict | None:
+    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither stores anything
+    that callers see. None where that is not known.
+    """
+    from layoutproof.verify.faults.vacuity import is_idle, prove_runs
+
+    found = prove_runs(asked.old, asked.where)
+    if found is None or found.status is not Status.VACUOUS:
+        return None
+    # Where only the old one stores nothing, the new one may do what it should not.
+    return found if not is_idle(asked.old, asked.where) or is_idle(asked.new, asked.where) else None
+
+
+def _is_faultless(asked: Asked) -> bool:
+    """Whether the old program is proved to have no fault."""
+    return all(v.status is Status.PROVED for v in _verdicts_on_old(asked))
+
+
+def _verdicts_on_old(asked: Asked) -> tuple[Verdict, ...]:
+    from layoutproof.verify.faults.facts import Facts
+    from layoutproof.verify.faults.no_faults import check_facts
+
+    return check_facts(Facts.of(asked.old, asked.where), calls=False)

@@ -1,0 +1,242 @@
+"""Whether a program does what another one does, up to the layouts of its parameters, from the two programs alone.
+
+A witness is looked for, and the checker decides; nothing that is found on the way is believed. What it says:
+
+* proved: with the layouts and contracts that the comparison states, each given, recorded in the new program, or found.
+* refuted: a run was seen to differ, with layouts that nobody guessed, and, where pad values were not given, under every contract that
+  was tried.
+* unknown: neither; with the reason, and where no witness was found, how far the search came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.notations.map_text import parse_condition
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite, Witness
+from layoutproof.ir.visit import free_variables
+from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.lowering import codes
+from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
+from layoutproof.lowering.compare import answers
+from layoutproof.lowering.compare.check_witness import (
+    MORE_FOR_FEWER_LICENCES,
+    Asked,
+    Moved,
+    Trial,
+    checked,
+    fault_alone,
+    in_order,
+    joined,
+    layouts_of,
+    of_nothing,
+    refuted,
+    store_by_store,
+    tried,
+    with_other_contracts,
+)
+from layoutproof.lowering.compare.comparison import Comparison, Found, Furthest, NoWitness, Question
+from layoutproof.lowering.compare.shared_interface import aligned, check_contracts, paired
+from layoutproof.lowering.compare.stated_layouts import MapLike, boxes_of, read_layouts, terms_of
+from layoutproof.lowering.runtime.array_layouts import check_records
+from layoutproof.verify.lockstep.identity import CLAIM, STRUCTURE, is_same_program
+from layoutproof.verify.settings import scaled, settings
+from layoutproof.verify.values.fast_math import ALL
+from layoutproof.verify.verdict.verdict import Status, Verdict
+
+MOST_LAYOUTS = 24
+
+
+def compare(
+    before: PrimFunc,
+    after: PrimFunc,
+    *,
+    layouts: Mapping[str, MapLike] | None = None,
+    pads: Mapping[str, Any] | None = None,
+    match: Mapping[str, str] | None = None,
+    where: Expr | str | None = None,
+) -> Comparison:
+    """Whether `after` does what `before` does, up to the layouts of parameters.
+
+    `layouts` says how parameters of `before`, by name, are stored in `after`: an `IndexMap`, a function of the indices, text, or two
+    layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells unless that is said. Where the shapes
+    differ, and `after` has no layout record, the layout is looked for. `pads` says what padding holds, as `Schedule.transform_layout`
+    takes it; what is not said is looked for. Parameters are paired by place, or by `match`, name in `after` to name in `before`. `where`
+    is a condition on symbols that callers vouch for.
+
+    Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout that is not injective
+    or does not fit, and for names that mean nothing.
+    """
+    start = perf_counter()
+    maps, values, pairs = ({} if layouts is None else layouts), ({} if pads is None else pads), ({} if match is None else match)
+    answer = _the_same(before, after, where) if maps == values == pairs == {} else None
+    if answer is None:
+        answer = _answer(_asked(before, after, maps, values, pairs, where))
+    return replace(answer, seconds=perf_counter() - start)
+
+
+def _the_same(before: object, after: object, where: Expr | str | None) -> Comparison | None:
+    """The comparison of a program with itself, up to names, whatever it contains; None where the two are written otherwise."""
+    if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
+        return None
+    # What they do not state rightly is told all the same.
+    check_records(before)
+    check_contracts(before)
+    # `after` over the names of `before` is `before`.
+    rewrite = Rewrite(before, before, Witness(instances=store_by_store(before, before) or ()))
+    known = joined(_condition(before, where), assumed_of_constants(before))
+    said = answers.of_the_same(before, after), Verdict(Status.PROVED, CLAIM, STRUCTURE)
+    return Comparison(before, after, said, (), rewrite, None, known, settings().usable(ALL))
+
+
+def _asked(
+    before: PrimFunc,
+    after: PrimFunc,
+    layouts: Mapping[str, MapLike],
+    pads: Mapping[str, Any],
+    match: Mapping[str, str],
+    where: Expr | str | None,
+) -> Asked:
+    for name, func in (("before", before), ("after", after)):
+        if not isinstance(func, PrimFunc):
+            message = f"compare, argument {name!r} is {type(func).__name__}, a PrimFunc is expected"
+            raise error(codes.ARGUMENT_TYPE, message, help="layoutproof.load reads one from a file, layoutproof.loads from text")
+        check_records(require_wellformed(func))
+        check_contracts(func)
+    for name, given in (("layouts", layouts), ("pads", pads), ("match", match)):
+        if not isinstance(given, Mapping):
+            raise error(codes.ARGUMENT_TYPE, f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected")
+    # What the old program assumes of its sizes holds of every call, also where the new one does not say it.
+    assumed = joined(_condition(before, where), assumed_of_constants(before))
+    maps = read_layouts(before, layouts)
+    new = require_wellformed(aligned(before, after, match, boxes_of(before, maps, assumed)))
+    terms = terms_of(before, new, maps, pads, assumed)
+    names = {a.name: b.name for a, b in paired(before, after, match)}
+    return Asked(before, after, new, terms, names, assumed, settings().usable(ALL))
+
+
+def _condition(before: PrimFunc, where: object) -> Expr | None:
+    known = constants_of(before)
+    if isinstance(where, str):
+        return parse_condition(where, known, "<where>")
+    if where is None or (isinstance(where, Expr) and where.dtype.is_bool and set(free_variables(where)) <= set(known)):
+        return where
+    other = [v.name for v in free_variables(where) if v not in known] if isinstance(where, Expr) else []
+    what = f"over {', '.join(other)}" if other else type(where).__name__
+    names = f" over {', '.join(v.name for v in known)}" if known else ""
+    raise error(codes.ARGUMENT_TYPE, f"compare, argument 'where' is {what}, a condition such as 'n >= 1'{names} is expected")
+
+
+def _answer(asked: Asked) -> Comparison:
+    """The comparison, its time aside.
+
+    That parameters do not overlap is asked of callers where re-laying them takes that, or where nothing is proved without.
+    """
+    nothing = of_nothing(asked)
+    if nothing is not None:
+        return Comparison(asked.old, asked.after, answers.vacuous(asked, nothing), where=asked.where, allowed=asked.allowed)
+    if asked.may_overlap and not asked.unknown:
+        moved = asked.moved()
+        trial = _with_a_witness(asked, moved)
+        if isinstance(trial, Trial) and trial.holds:
+            return _comparison(asked, answers.proved(asked, trial), trial)
+    asked = asked.apart() if asked.may_overlap else asked
+    return _with_layouts_found(asked) if asked.unknown else _with_known_layouts(asked)
+
+
+def _with_known_layouts(asked: Asked) -> Comparison:
+    moved = asked.moved()
+    watch = perf_counter()
+    trial = _with_a_witness(asked, moved)
+    if isinstance(trial, Furthest):
+        return _without_witness(asked, moved, trial, perf_counter() - watch)
+    if trial.holds:
+        return _comparison(asked, answers.proved(asked, trial), trial)
+    found = refuted(asked, moved, trial.rewrite.witness.instances)
+    instead = with_other_contracts(asked, trial)
+    if found:
+        return _comparison(asked, answers.refuted(asked, found, instead), found[0])
+    return _comparison(asked, answers.undecided(asked, trial, instead=instead), trial)
+
+
+def _with_a_witness(asked: Asked, moved: Sequence[Moved]) -> Trial | Furthest:
+    """What comes of the witness that is found, layouts being known; how far the search came where there is none."""
+    from layoutproof.lowering.compare.witness_search import find_witness
+
+    try:
+        return tried(asked, moved, find_witness(_question(asked, moved)).instances)
+    except NoWitness as problem:
+        # What is written alike may be proved side by side, also where no relation was found.
+        side_by_side = None if moved else in_order(asked)
+        trial = None if side_by_side is None else tried(asked, moved, side_by_side)
+        return trial if trial is not None and trial.holds else problem.furthest
+
+
+def _question(asked: Asked, moved: Sequence[Moved]) -> Question:
+    skeleton = asked.skeleton(moved)
+    return Question(asked.old, skeleton.new, asked.where, skeleton.witness.cells, asked.unknown)
+
+
+def _without_witness(asked: Asked, moved: Sequence[Moved], furthest: Furthest, seconds: float) -> Comparison:
+    """What runs say where no witness was found; layouts that are not known leave it open, faults aside."""
+    known = checked(asked, moved, {}, (), search=False)
+    found = [] if asked.unknown else refuted(asked, moved, ())
+    fault = fault_alone(asked, known) if asked.unknown else None
+    if found:
+        verdicts, known = answers.refuted(asked, found), found[0]
+    elif fault is not None:
+        verdicts = answers.faulty(asked, fault, moved)
+    else:
+        verdicts = answers.without_witness(asked, layouts_of(asked, known), furthest, seconds)
+    return replace(_comparison(asked, verdicts, known), rewrite=None, furthest=furthest)
+
+
+def _with_layouts_found(asked: Asked) -> Comparison:
+    """The comparison where some layouts are to be found: the one with which most is proved."""
+    from layoutproof.lowering.compare.layout_search import find_witnesses
+
+    given = asked.moved()
+    watch = perf_counter()
+    best: Trial | None = None
+    number, last = 0, scaled(MOST_LAYOUTS)
+    furthest = Furthest(f"no layout of {', '.join(asked.unknown)} was found")
+    try:
+        for found in find_witnesses(_question(asked, given)):
+            number += 1
+            trial = _with_layouts(asked, found)
+            if trial is not None and (best is None or trial.rank < best.rank):
+                best = trial
+            if best is not None and best.holds:
+                # Another layout may do with fewer licences.
+                last = number if not best.licences else min(last, number + MORE_FOR_FEWER_LICENCES)
+            if number >= last:
+                break
+    except NoWitness as problem:
+        furthest = problem.furthest
+    if best is None:
+        return _without_witness(asked, given, furthest, perf_counter() - watch)
+    if best.holds:
+        return _comparison(asked, answers.proved(asked, best), best)
+    fault = fault_alone(asked, best)
+    if fault is not None:
+        return _comparison(asked, answers.faulty(asked, fault, given), Trial(best.rewrite, best.verdicts, given, {}))
+    return _comparison(asked, answers.undecided(asked, best, number, exhausted=number < last), best)
+
+
+def _with_layouts(asked: Asked, found: Found) -> Trial | None:
+    """What comes of one choice of layouts; None for one whose image a shape does not hold."""
+    try:
+        moved = asked.moved(found.cells)
+    except LayoutproofError:
+        return None
+    return tried(asked, moved, found.instances)
+
+
+def _comparison(asked: Asked, verdicts: tuple[Verdict, ...], trial: Trial) -> Comparison:
+    return Comparison(asked.old, asked.after, verdicts, layouts_of(asked, trial), trial.rewrite, None, asked.where, asked.allowed)

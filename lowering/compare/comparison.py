@@ -1,0 +1,191 @@
+"""What a comparison of two programs asks and answers, as plain data.
+
+The question to the search for a witness, how far it came, and the rewrite that was proved. Nothing here is evidence:
+a witness is a claim, which the checker accepts or refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.ir.diagnostic import counted
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
+from layoutproof.verify.values.fast_math import Licences
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+
+if TYPE_CHECKING:
+    from layoutproof.verify.certificate.certificate import Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which instances of `new` compute which of `old`?
+
+    Both functions have the same parameters, data variables and symbols, as nodes (see `comparing.interface`). `cells` says where the cells
+    of parameters went whose layouts are known; parameters of one shape of which nothing is said keep their cells. `unknown` names the
+    parameters (buffers of `old`) whose layouts are to be found. `where` is a condition on symbols that callers vouch for.
+    """
+
+    old: PrimFunc
+    new: PrimFunc
+    where: Expr | None = None
+    cells: tuple[CellMap, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer: a map of instances for each new store, and the cells of all parameters that moved, those of `unknown` among them."""
+
+    instances: tuple[InstanceMap, ...]
+    cells: tuple[CellMap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Furthest:
+    """The place at which a search for a witness ended.
+
+    `reason` is a sentence for people. `new_store` and `old_store` are the stores that it had come to, by their numbers in program order,
+    `new_line` and `old_line` the lines they stand in, from 1, `operand` the access that has no counterpart, as text, and `relation` which
+    instances were to be equal there, as text; None where there is none. `matched` says how many stores of the new program had theirs.
+    """
+
+    reason: str
+    new_store: int | None = None
+    old_store: int | None = None
+    new_line: int | None = None
+    old_line: int | None = None
+    operand: str | None = None
+    relation: str | None = None
+    matched: int = 0
+
+    def text(self) -> str:
+        """All of it in a few lines."""
+        lines = [self.reason]
+        if self.operand is not None:
+            lines.append(f"operand: {self.operand}")
+        if self.relation is not None:
+            lines.append(f"relation: {self.relation}")
+        if self.matched:
+            lines.append(f"{counted(self.matched, 'store', 'stores')} of the new program had a counterpart by then")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "reason": self.reason,
+            "new_store": self.new_store,
+            "old_store": self.old_store,
+            "new_line": self.new_line,
+            "old_line": self.old_line,
+            "operand": self.operand,
+            "relation": self.relation,
+            "matched": self.matched,
+        }
+
+
+class NoWitness(Exception):
+    """No witness was found; `furthest` says how far the search came, `out_of_budget` whether it was stopped."""
+
+    def __init__(self, furthest: Furthest, *, out_of_budget: bool = False) -> None:
+        super().__init__(furthest.reason)
+        self.furthest = furthest
+        self.out_of_budget = out_of_budget
+
+
+PRIMITIVE = "compare"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLayout:
+    """How a parameter of the program before lies in the program after.
+
+    `buffer` is its name before, `stored_as` its name after. `index_map` is the map's text, from logical to physical indices, and
+    `pad_value` the contract of the padding (None: there is none, or nobody may touch it; `undef`: it holds anything; else the text of its
+    value). `layout_given` and `pad_given` say whether the caller stated them; what was not given was found.
+    """
+
+    buffer: str
+    stored_as: str
+    index_map: str
+    pad_value: str | None
+    layout_given: bool
+    pad_given: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "buffer": self.buffer,
+            "stored_as": self.stored_as,
+            "index_map": self.index_map,
+            "pad_value": self.pad_value,
+            "layout_given": self.layout_given,
+            "pad_given": self.pad_given,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer to whether `after` does what `before` does, up to layouts of parameters.
+
+    `layouts` are those of the parameters that lie differently, as given or found. The first of `verdicts` answers the question as a whole;
+    the others are the checker's on the rewrite from `before` to `after` (with the layout records that its callers are told of), and
+    missing where no witness was found. `rewrite` is what they are about, None where no witness was found; `furthest` how far the search
+    came then. `where` is what was taken for granted of symbols (what the caller vouched for, and what `before` assumes), `allowed` the
+    float licences that proofs might use, `seconds` the wall-clock time of it all.
+    """
+
+    before: PrimFunc
+    after: PrimFunc
+    verdicts: tuple[Verdict, ...]
+    layouts: tuple[BufferLayout, ...] = ()
+    rewrite: Rewrite | None = None
+    furthest: Furthest | None = None
+    where: Expr | None = None
+    allowed: Licences = frozenset()
+    seconds: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """The worst verdict's status."""
+        return worst(verdict.status for verdict in self.verdicts)
+
+    @cached_property
+    def strictness(self) -> tuple[str, ...]:
+        """The float licences that the proof rests on, by name; none where it holds bit for bit."""
+        return tuple(sorted({licence for verdict in self.verdicts for licence in verdict.strictness}))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The layouts, as the arguments of a step in a report and a certificate."""
+        return {"layouts": [layout.to_dict() for layout in self.layouts]}
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was proved, for others to check again. Raises ValueError where not all is proved."""
+        from layoutproof.verify.certificate.certificate import certify
+        from layoutproof.verify.checker import StepRecord
+
+        if self.rewrite is None or self.status is not Status.PROVED:
+            raise ValueError(f"there is no certificate of a comparison that is {self.status.value}")
+        record = StepRecord(PRIMITIVE, self.arguments, self.rewrite, self.where, self.allowed)
+        return certify([record], self.before.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: the keys of a schedule's report, with one step, and how far a search came that found nothing."""
+        step = {"primitive": PRIMITIVE, "arguments": self.arguments, "obligations": [verdict.to_dict() for verdict in self.verdicts]}
+        return {
+            "program": self.before.name,
+            "after": self.after.name,
+            "verdict": self.status.value,
+            "steps": [step],
+            "layouts": [layout.to_dict() for layout in self.layouts],
+            "strictness": list(self.strictness),
+            "furthest": self.furthest.to_dict() if self.furthest is not None else None,
+            "seconds": self.seconds,
+            "certificate": None,
+        }

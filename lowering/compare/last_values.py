@@ -1,0 +1,48 @@
+"""What the padding of a buffer ends with, as far as the flow of values of the new program tells. A proposal: the checker asks again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.lowering.compare.padding_contracts import LastStored, last_stored
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.known_values import Knowledge
+from layoutproof.verify.flow.models import NEW, World
+from layoutproof.verify.flow.observable import padding_of
+from layoutproof.verify.flow.simulate import OPERATIONS
+from layoutproof.verify.flow.statement_reader import NotModelled
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.instance_sets import links_of, only
+from layoutproof.verify.isl.space import BudgetExceeded
+
+
+def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:
+    """What the padding that the last steps of these parameters' records introduced ends with; nothing for what is not known."""
+    if not names:
+        return {}
+    try:
+        world = World.of(rewrite, Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old), OPERATIONS)
+        with world.workspace.limited():
+            facts = Knowledge.of(world, world.after, world.new, NEW)
+            return {name: _ending(world, facts, name) for name in names}
+    except (NotModelled, NotQuasiAffine, BudgetExceeded):
+        return {}
+
+
+def _ending(world: World, facts: Knowledge, name: str) -> LastStored:
+    buffer = next(b for b in world.rewrite.new.buffers if b.name == name)
+    record = layout_records(world.rewrite.new)[buffer.data.name]
+    data = world.memory(world.new, buffer.data.name)
+    box = world.cells_region(world.after, data)
+    if len(box.encoder.space.dims) != len(record.shape):
+        return LastStored()
+    region = box.within(padding_of(record, len(record.steps) - 1, box.encoder))
+    if region.is_empty:
+        return LastStored(None, untouched=True)
+    tag = f"{NEW}out_{buffer.data.name}"
+    flow = world.after.final(data).intersect_domain(only(region.named(tag)))
+    untouched = all(origin == f"{NEW}in_{buffer.data.name}" for origin, _ in links_of(flow, tag))
+    return last_stored([known.value for known in facts.of_flow(flow, tag, region)], buffer, untouched)

@@ -1,0 +1,390 @@
+"""Looks for a witness where the layouts of some parameters are not known: the layouts first, one buffer at a time, then the instances.
+
+What the programs and the known layouts decide is solved (`solving`, `formulas`); only where they leave a choice are layouts proposed from
+the shapes (`candidates`), those that what is known does not contradict, and each makes more known of the others. Nothing here is evidence:
+a witness with a wrong layout is refused by the checker like any other.
+"""
+
+from __future__ import annotations
+
+import heapq
+import keyword
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import count, islice
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import LayoutproofError, counted
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, const
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import CellMap
+from layoutproof.ir.stmt import BufferStore, ForKind
+from layoutproof.ir.visit import free_variables, walk
+from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
+from layoutproof.lowering.compare.layout_candidates import Candidate, candidates
+from layoutproof.lowering.compare.layout_equations import Solving
+from layoutproof.lowering.compare.layout_formulas import Guess, bounded, layout_of, written_out
+from layoutproof.lowering.compare.value_meetings import Meetings
+from layoutproof.lowering.compare.witness_search import find_witness, search_of
+from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.simulate import OPERATIONS
+from layoutproof.verify.flow.statement_reader import NotModelled
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.instance_sets import Link, function_between
+from layoutproof.verify.isl.proposing import is_inside
+from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.maps.map_facts import prove_injective
+from layoutproof.verify.program.instances import Dim
+from layoutproof.verify.settings import scaled
+from layoutproof.verify.verdict.verdict import Status
+
+# How often layouts are put in to see what follows, how many layouts of one buffer are gone through, how many that accesses state.
+_LOOKS, _OPTIONS, _STATED = 80, 12, 3
+# How many layouts of one buffer are tried where only the shapes are asked, and how many choices of all.
+_BLIND, _TRIES = 3, 6
+_LESS = 10
+# How often integer sets may run out of operations before the search is given up.
+_OVERRUNS = 3
+# What a choice costs that contradicts something, that does without what accesses state, and that was read off a relation.
+_LOST, _UNSTATED, _READ_OFF = 500, 60, 40
+
+
+def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator[Found]:
+    """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, each found when asked for.
+
+    `operations` bounds what integer sets may cost each time. Raises NoWitness where there is none at all, with the search that came
+    furthest and the layouts that were tried.
+    """
+    if not question.unknown:
+        yield find_witness(question, operations)
+        return
+    yield from _Hunt(question, operations).witnesses()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """A parameter whose layout is looked for; `names` are the indices of its cells in the program before."""
+
+    before: Buffer
+    after: Buffer
+    names: tuple[Var, ...]
+    proposed: tuple[Candidate, ...]
+
+    @staticmethod
+    def of(function: PrimFunc, before: Buffer, after: Buffer, *, swizzles: bool) -> _Parameter:
+        """The parameter, with the layouts that its shapes allow."""
+        names = index_names(function, before)
+        found = [each for each in candidates(names, before.shape, after.shape) if swizzles or not _has_xor(each.index_map.outputs)]
+        return _Parameter(before, after, names, tuple(replace(each, index_map=_bounded(each.index_map, before.shape)) for each in found))
+
+    @property
+    def data(self) -> str:
+        """The name of its data variable."""
+        return self.before.data.name
+
+
+class _Stage(StrEnum):
+    """Where a layout comes from: accesses state it, or nearly, or it is one that the shapes allow."""
+
+    STATED = "stated"
+    GUESSED = "guessed"
+    SHAPES = "shapes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Layouts of some parameters, by the data variable's name. `guessed`: accesses do not state all of them. `confirmed`: all were put in,
+    and nothing contradicts them. `lost`: something does. `passed` has what is not asked again of which parameter. `blind`: only the
+    shapes are asked.
+    """
+
+    maps: Mapping[str, IndexMap] = field(default_factory=dict)
+    guessed: bool = False
+    confirmed: bool = False
+    passed: frozenset[tuple[str, _Stage]] = frozenset()
+    lost: bool = False
+    blind: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more can be learned by looking at it."""
+        return self.lost or self.confirmed or self.blind
+
+    def text(self) -> str:
+        """All layouts on one line."""
+        return ", ".join(f"{name.removesuffix('_data')}: {index_map_text(self.maps[name])}" for name in sorted(self.maps))
+
+
+@dataclass(slots=True)
+class _Hunt:
+    """One search for layouts."""
+
+    question: Question
+    operations: int
+    tried: list[str] = field(default_factory=list)
+    best: Furthest | None = None
+    blind: int = 0
+    overruns: int = 0
+    _parameters: dict[str, _Parameter] = field(default_factory=dict)
+    _meetings: Meetings | None = None
+    _given: dict[str, Link] = field(default_factory=dict)
+    _links: dict[tuple[str, tuple[Expr, ...]], Link] = field(default_factory=dict)
+    _heap: list[tuple[int, int, _Choice]] = field(default_factory=list)
+    _number: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        old, new = self.question.old, self.question.new
+        after = {buffer.data.name: buffer for buffer in new.buffers}
+        swizzles = _has_xor((old.body, new.body))
+        for buffer in old.buffers:
+            if buffer.name in self.question.unknown:
+                self._parameters[buffer.data.name] = _Parameter.of(old, buffer, after[buffer.data.name], swizzles=swizzles)
+
+    def witnesses(self) -> Iterator[Found]:
+        """What `find_witnesses` gives."""
+        found, settled = 0, False
+        self._push(0, _Choice())
+        for _ in range(scaled(_LOOKS)):
+            if not self._heap or self.overruns >= _OVERRUNS:
+                break
+            cost, _, choice = heapq.heappop(self._heap)
+            if (settled and choice.passed) or (choice.blind and self.blind == _TRIES):
+                continue
+            if len(choice.maps) == len(self._parameters) and (choice.is_settled or not choice.guessed):
+                # Once there is a witness, others are worth less.
+                witness = self._witness(choice, self.operations if not found else self.operations // _LESS)
+                if witness is not None:
+                    # What accesses state, and leads to a witness, is the layout: another one would not do what the programs say.
+                    settled = settled or not (choice.guessed or choice.is_settled or choice.passed)
+                    found += 1
+                    yield witness
+                continue
+            self._go_on(cost, choice)
+        if not found:
+            raise NoWitness(self._furthest())
+
+    def _push(self, cost: int, choice: _Choice) -> None:
+        heapq.heappush(self._heap, (cost, next(self._number), choice))
+
+    def _go_on(self, cost: int, choice: _Choice) -> None:
+        """Find the ways to choose one more layout; by the shapes alone where integer sets do not help."""
+        if choice.blind:
+            self._guess(cost, choice, [parameter for name, parameter in self._parameters.items() if name not in choice.maps])
+            return
+        try:
+            self._look(cost, choice)
+        except (NotModelled, NotQuasiAffine) as problem:
+            self._note(Furthest(problem.reason))
+            self._push(cost + _LOST, replace(choice, blind=True))
+        except BudgetExceeded as problem:
+            # What was begun in this context cannot go on.
+            self.overruns += 1
+            self._meetings = None
+            self._links.clear()
+            self._note(Furthest(f"the search for layouts ran out of its budget: {problem}"))
+            self._push(cost + _LOST, replace(choice, blind=True))
+
+    def _guess(self, cost: int, choice: _Choice, parameters: list[_Parameter]) -> None:
+        """Go on with the layouts that shapes alone make likely."""
+        for parameter in parameters[:1]:
+            for candidate in parameter.proposed[:_BLIND]:
+                self._push(cost + candidate.cost, self._with(choice, parameter.data, candidate.index_map, True))
+
+    # One look
+
+    def _look(self, cost: int, choice: _Choice) -> None:
+        """Put the layouts in, and go on with each way to choose one more."""
+        solving = self._solved(choice)
+        if solving.lost and not choice.lost:
+            self._push(cost + _LOST, replace(choice, lost=True))
+            return
+        if len(choice.maps) == len(self._parameters):
+            self._push(cost, replace(choice, confirmed=True))
+            return
+        options = self._options(solving, choice)
+        if options is None:
+            self._push(cost + _LOST, replace(choice, blind=True))
+            return
+        name, found, stage = options
+        for candidate in found:
+            self._push(cost + candidate.cost, self._with(choice, name, candidate.index_map, stage is not _Stage.STATED))
+        if stage is not _Stage.SHAPES:
+            self._push(cost + _UNSTATED, replace(choice, passed=choice.passed | {(name, stage)}))
+
+    @staticmethod
+    def _with(choice: _Choice, name: str, index_map: IndexMap, guessed: bool) -> _Choice:
+        return replace(choice, maps={**choice.maps, name: index_map}, guessed=choice.guessed or guessed)
+
+    def _solved(self, choice: _Choice) -> Solving:
+        meetings = self._fresh()
+        with meetings.search.world.workspace.limited():
+            chosen = {n: each for n, each in choice.maps.items() if self._is_touched(meetings.search.world, n)}
+            links = {name: self._link(meetings.search.world, name, each) for name, each in chosen.items()}
+        solving = Solving(meetings, {**self._given, **links})
+        solving.run()
+        return solving
+
+    def _fresh(self) -> Meetings:
+        """Both programs, with the layouts that are given."""
+        if self._meetings is None:
+            self._meetings = Meetings(search_of(self.question, self.operations))
+            world = self._meetings.search.world
+            with world.workspace.limited():
+                for buffer in self.question.old.buffers:
+                    if buffer.data in world.old.cells and buffer.data.name not in self._parameters:
+                        link = world.cells(world.entry(buffer.data.name), f"{OLD}in_", f"{NEW}in_")
+                        if link is not None:
+                            self._given[buffer.data.name] = link
+        return self._meetings
+
+    @staticmethod
+    def _is_touched(world: World, name: str) -> bool:
+        """Whether both programs use a parameter; else any layout will do."""
+        return all(any(data.name == name for data in statements.cells) for statements in (world.old, world.new))
+
+    def _link(self, world: World, name: str, index_map: IndexMap) -> Link:
+        """A layout as a relation between cells. Raises NotModelled, NotQuasiAffine."""
+        key = name, index_map.outputs
+        if key not in self._links:
+            old, new = (world.memory(each, name) for each in (world.old, world.new))
+            box = world.old.cells[old]
+            dims = tuple(Dim(Var(f"c{axis}", e.dtype), const(0, e.dtype), e, ForKind.SERIAL) for axis, e in enumerate(box))
+            outputs = index_map.map_indices([dim.var for dim in dims])
+            link = function_between(world.encoder_of(dims), f"{OLD}in_{name}", outputs, f"{NEW}in_{new.name}")
+            self._links[key] = link.intersect_domain(world.before.cell_set(old))
+        return self._links[key]
+
+    def _cell_map(self, name: str, index_map: IndexMap) -> CellMap:
+        return CellMap(name, self._parameters[name].after.data.name, index_map)
+
+    # Ways to choose one more layout
+
+    def _options(self, solving: Solving, choice: _Choice) -> tuple[str, list[Candidate], _Stage] | None:
+        """The parameter to choose a layout of next, with its layouts, and where they come from; None where one has none."""
+        open_ones = [parameter for name, parameter in self._parameters.items() if name not in choice.maps]
+        for stage, guesses in ((_Stage.STATED, (Guess.NONE,)), (_Stage.GUESSED, (Guess.SMALL, Guess.LARGE))):
+            for parameter in open_ones:
+                found = [] if (parameter.data, stage) in choice.passed else self._written(solving, parameter, guesses)
+                if found:
+                    return parameter.data, found, stage
+        best: tuple[str, list[Candidate], _Stage] | None = None
+        for parameter in open_ones:
+            found = self._proposed(solving, parameter)
+            if not found:
+                self._note(Furthest(f"no layout of {parameter.before.name} fits what both programs do with it"))
+                return None
+            if best is None or len(found) < len(best[1]):
+                best = parameter.data, found, _Stage.SHAPES
+        return best
+
+    def _written(self, solving: Solving, parameter: _Parameter, guesses: tuple[Guess, ...]) -> list[Candidate]:
+        """The layouts that accesses state."""
+        world, spots = solving.world, solving.spots.get(parameter.data, [])
+        shapes = parameter.before.shape, parameter.after.shape
+        with world.workspace.limited():
+            maps = [each for guess in guesses for each in islice(written_out(world, parameter.names, *shapes, spots, guess), _STATED)]
+            found = {each.outputs: each for each in maps if self._is_layout(world, parameter, each)}
+        return [Candidate(each, cost) for cost, each in enumerate(found.values())]
+
+    def _proposed(self, solving: Solving, parameter: _Parameter) -> list[Candidate]:
+        """The layouts that the shapes allow, and what is known does not contradict."""
+        world = solving.world
+        allowed = solving.allowed(parameter.data)
+        found: list[Candidate] = []
+        with world.workspace.limited():
+            for candidate in parameter.proposed:
+                if len(found) < _OPTIONS and self._fits(world, parameter, candidate.index_map, allowed):
+                    found.append(candidate)
+            read = None if allowed is None or found else layout_of(world, parameter.names, allowed)
+            if read is not None and self._is_layout(world, parameter, read):
+                found.append(Candidate(read, _READ_OFF))
+        return found
+
+    def _fits(self, world: World, parameter: _Parameter, index_map: IndexMap, allowed: Link | None) -> bool:
+        """Whether a map stays within what is known."""
+        try:
+            return allowed is None or is_inside(self._link(world, parameter.data, index_map), allowed)
+        except NotQuasiAffine:
+            return False
+
+    def _is_layout(self, world: World, parameter: _Parameter, index_map: IndexMap) -> bool:
+        """Whether a map leads into the box and gives no cell to two."""
+        if not self._is_touched(world, parameter.data) or index_map.rank != len(parameter.after.shape):
+            return False
+        box = world.after.cell_set(world.memory(world.new, parameter.after.data.name))
+        try:
+            inside = self._link(world, parameter.data, index_map).range().is_subset(box)
+            return bool(inside) and prove_injective(index_map, parameter.before.shape, self.question.where).status is Status.PROVED
+        except (LayoutproofError, NotQuasiAffine):
+            return False
+
+    # A choice of all layouts
+
+    def _witness(self, choice: _Choice, operations: int) -> Found | None:
+        text = choice.text()
+        if text in self.tried:
+            return None
+        self.blind += choice.blind
+        self.tried.append(text)
+        cells = (*self.question.cells, *(self._cell_map(name, each) for name, each in choice.maps.items()))
+        try:
+            return find_witness(replace(self.question, cells=cells, unknown=()), operations)
+        except NoWitness as problem:
+            self.overruns += problem.out_of_budget
+            self._note(problem.furthest)
+            return None
+
+    def _note(self, furthest: Furthest) -> None:
+        if self.best is None or furthest.matched > self.best.matched:
+            self.best = furthest
+
+    def _furthest(self) -> Furthest:
+        """What came furthest, and with which layouts."""
+        names = ", ".join(self.question.unknown)
+        best = self.best if self.best is not None else Furthest("nothing is known of it")
+        if not self.tried:
+            return replace(best, reason=f"no layout of {names} was found: {best.reason}")
+        shown = "; ".join(self.tried[:3]) + ("; ..." if len(self.tried) > 3 else "")
+        return replace(best, reason=f"{counted(len(self.tried), 'layout', 'layouts')} of {names} tried ({shown}): {best.reason}")
+
+
+def _has_xor(nodes: Iterable[Node]) -> bool:
+    return any(isinstance(part, Binary) and part.op is BinaryOp.BITXOR for node in nodes for part in walk(node))
+
+
+def _bounded(index_map: IndexMap, shape: tuple[Expr, ...]) -> IndexMap:
+    return replace(index_map, outputs=tuple(bounded(output, index_map.inputs, shape) for output in index_map.outputs))
+
+
+def index_names(function: PrimFunc, buffer: Buffer) -> tuple[Var, ...]:
+    """Names for the indices of a buffer: those of variables that index it by themselves somewhere, else `i0`, `i1` and so on.
+
+    None is that of a symbol.
+    """
+    taken = {variable.name for parameter in function.buffers for extent in parameter.shape for variable in free_variables(extent)}
+    taken |= {variable.name for variable in function.params}
+    plain = [f"i{axis}" for axis in range(buffer.rank)]
+    names = next((names for indices in _accesses(function, buffer) if (names := _plain_names(indices, taken)) is not None), plain)
+    fresh = [name if name not in taken else f"{name}_" for name in names]
+    return tuple(Var(name, extent.dtype) for name, extent in zip(fresh, buffer.shape, strict=True))
+
+
+def _accesses(function: PrimFunc, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+    for node in walk(function.body):
+        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data == buffer.data and len(node.indices) == buffer.rank:
+            yield node.indices
+
+
+def _plain_names(indices: tuple[Expr, ...], taken: set[str]) -> list[str] | None:
+    names = [index.name for index in indices if isinstance(index, Var)]
+    if len(names) != len(indices) or not names:
+        return None
+    for prefix in ("v_", "v"):
+        if all(name.startswith(prefix) and name.removeprefix(prefix).isidentifier() for name in names):
+            names = [name.removeprefix(prefix) for name in names]
+            break
+    usable = len(set(names)) == len(names) and not taken & set(names) and not any(map(keyword.iskeyword, names))
+    return names if usable else None

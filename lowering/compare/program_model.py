@@ -1,0 +1,156 @@
+"""One of the two programs in a search for a witness: its statements, their values, and where what they load comes from.
+
+A statement's value may be unfolded, by the means that the checker has: a load of what one statement stored is replaced by that
+statement's value, and the loads of that value become loads of the reader. The statement then is a form of itself, on some instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from layoutproof.ir.diagnostic import Span
+from layoutproof.ir.expr import Compare, IfThenElseExpr, Select, Var
+from layoutproof.ir.stmt import BufferStore
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.ir.visit import walk
+from layoutproof.lowering.compare.value_trees import Value
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.sources import copied_reads, resolved
+from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement, Statements
+from layoutproof.verify.flow.stored_values import Form, decided, unfolded
+from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, no_points, only
+from layoutproof.verify.isl.proposing import by_pair, in_relation
+
+# The longest texts of values in messages.
+_SHOWN = 70
+
+
+@dataclass(slots=True)
+class Side:
+    """A program of the comparison; `tag` starts the names of its tuples, `label` names it to people."""
+
+    world: World
+    flow: Dataflow
+    statements: Statements
+    tag: str
+    label: str
+    by_number: dict[int, Statement] = field(init=False)
+    written: frozenset[Var] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_number = {statement.number: statement for statement in self.statements.statements}
+        self.written = frozenset(statement.data for statement in self.statements.statements)
+
+    # Statements and tuples
+
+    def name(self, statement: Statement) -> str:
+        """The tuple name of a statement's instances."""
+        return f"{self.tag}{statement.number}"
+
+    def statement(self, tuple_name: str) -> Statement | None:
+        """The statement whose instances have this tuple name; None for the cells of a memory before the program."""
+        number = tuple_name.removeprefix(self.tag)
+        return self.by_number.get(int(number)) if number.isdigit() else None
+
+    def domain(self, statement: Statement) -> Points:
+        """All instances of a statement."""
+        return self.flow.domain(statement)
+
+    def access(self, statement: Statement, read: Read | None = None) -> Link:
+        """Instance -> cell that a statement writes, or that one of its reads looks at."""
+        return self.flow.access(statement) if read is None else self.flow.access(read, statement)
+
+    def sources(self, statement: Statement, read: Read) -> Relation:
+        """Instance -> the instance that wrote what a read finds, or the cell that it finds as it was before the program."""
+        return self.flow.sources(statement, read)
+
+    def resolved(self, found: Relation) -> Relation:
+        """Sources with copies replaced by what they copied."""
+        return resolved(self.flow, self.statements, found, frozenset())
+
+    # Values
+
+    def values(self, statement: Statement, points: Points) -> list[tuple[Points, Value]]:
+        """What a statement stores on some of its instances, part by part: conditions on indices are decided on each."""
+        if not any(isinstance(node, Select | IfThenElseExpr | Compare) for node in walk(statement.value)):
+            return [(points, Value(statement.value, statement.reads))]
+        region = Region(self.world.encoder_of(statement.dims), self.world.encoder_of(statement.dims).space.universe())
+        loads = frozenset(read.var for read in statement.reads)
+        return [
+            (part.named(self.name(statement)), Value(value, statement.reads))
+            for part, (value,) in decided(region.within(points), loads, statement.value)
+        ]
+
+    def is_copy(self, statement: Statement) -> bool:
+        """Whether a statement's value is one load."""
+        return isinstance(statement.value, Var)
+
+    def is_recursive(self, statement: Statement) -> bool:
+        """Whether a statement reads the memory that it writes."""
+        return any(read.data == statement.data for read in statement.reads)
+
+    def chain(self, data: Var) -> frozenset[int]:
+        """The numbers of the statements that update a memory: what they store depends on what is there."""
+        return frozenset(s.number for s in self.by_number.values() if s.data == data and self.is_recursive(s))
+
+    def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
+        """A link with a copying statement replaced by what it copied; None where it copies nothing on it. `inward`: the statement is what
+        the link leads from. Instances that copy nothing stay.
+        """
+        return self._past(statement, list(copied_reads(statement)), link, inward)
+
+    def past(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
+        """The same for a store under a condition that integer sets cannot say: as if it left what was there."""
+        return self._past(statement, [read for read in statement.reads if read.role is ReadRole.CURRENT], link, inward)
+
+    def _past(self, statement: Statement, reads: Sequence[Read], link: Link, inward: bool) -> Relation | None:
+        result: Relation | None = None
+        left = link
+        for read in reads:
+            if read.anywhere:
+                continue
+            source = self.sources(statement, read)
+            here = only(link.domain() if inward else link.range()).intersect(source.domain())
+            if here.is_empty():
+                continue
+            part = source.reverse().apply_range(in_relation(link)) if inward else in_relation(link).apply_range(source)
+            result = part if result is None else result.union(part)
+            rest = in_relation(left)
+            rest = rest.subtract_domain(here) if inward else rest.subtract_range(here)
+            left = next(iter(by_pair(rest).values()), left.subtract(left))
+        if result is None:
+            return None
+        return result if left.is_empty() else result.union(in_relation(left))
+
+    # Expansion
+
+    def whole(self, statement: Statement) -> Form:
+        """A statement as it stands, on all its instances."""
+        return Form(statement, self.domain(statement))
+
+    def unfolded(self, form: Form, load: Var) -> list[Form]:
+        """The form with the values of its sources in the place of a load, on the parts where that finds what one statement stored."""
+        read = next((read for read in form.statement.reads if read.var == load), None)
+        if read is None:
+            return []
+        found = list(unfolded(self.flow, form.statement, read, form.points, no_points(form.points)))
+        return [Form(each.statement, each.points.set_tuple_name(self.name(form.statement))) for each in found]
+
+    # For people
+
+    def told(self, statement: Statement) -> str:
+        """A statement as a message has it: the store, its line where that is known, and which program it is in."""
+        node = statement.access.node
+        line = self.line(statement)
+        value = expr_text(node.value if isinstance(node, BufferStore) else statement.value, Style.PLAIN)
+        shown = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
+        at = f"line {line} of {self.label}" if line is not None else f"store {statement.number} of {self.label}"
+        return f"`{statement.access.text} = {shown}` ({at})"
+
+    @staticmethod
+    def line(statement: Statement) -> int | None:
+        """The line of a store in its source, from 1; None for a program that was not read from text."""
+        span: Span | None = statement.access.node.span
+        return span.line if span is not None else None

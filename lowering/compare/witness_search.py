@@ -1,0 +1,151 @@
+"""The search for a witness where the layouts of all parameters are known.
+
+A witness says which instance of one program computes which of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, const
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
+from layoutproof.ir.stmt import For
+from layoutproof.ir.visit import loops_of_stores, walk
+from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
+from layoutproof.lowering.compare.instance_search import Search
+from layoutproof.verify.faults.facts import Facts
+from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.simulate import OPERATIONS
+from layoutproof.verify.flow.statement_reader import NotModelled, Statement
+from layoutproof.verify.isl.encode import NotQuasiAffine
+from layoutproof.verify.isl.instance_sets import Link
+from layoutproof.verify.isl.proposing import condition_on, functions_of
+from layoutproof.verify.isl.space import BudgetExceeded
+
+
+def instance_maps(search: Search) -> tuple[InstanceMap, ...]:
+    """What a search found, for every store of the new program in order; one that computes nothing of the old program says so."""
+    rewrite = search.world.rewrite
+    new_loops, old_loops = loops_of_stores(rewrite.new.body), loops_of_stores(rewrite.old.body)
+    result: list[InstanceMap] = []
+    for number, loops in enumerate(new_loops):
+        claims = [
+            claim
+            for (mine, theirs), link in sorted(search.theta.items(), key=lambda item: item[0])
+            if mine == number
+            for claim in _claims(search, search.new.by_number[mine], search.old.by_number[theirs], link, loops, old_loops[theirs])
+        ]
+        result += claims or [InstanceMap(number, None, None)]
+    return tuple(result)
+
+
+def _claims(
+    search: Search, new: Statement, old: Statement, link: Link, loops: Sequence[For], old_loops: Sequence[For]
+) -> Iterator[InstanceMap]:
+    """One map for each piece of a function."""
+    space = search.world.encoder_of(new.dims).space
+    names: dict[str, Expr] = {dim.var.name: dim.var for dim in new.dims}
+    positions = {dim.var.name: k for k, dim in enumerate(old.dims)}
+    mine, theirs = [dim for dim in new.dims if dim.lane][:1], [dim for dim in old.dims if dim.lane][:1]
+    for piece in functions_of(link, space, names):
+        # An init stands in the loops of its reduction too, and has no coordinate for them: it happens at their start.
+        outputs = [piece.outputs[positions[loop.var.name]] if loop.var.name in positions else loop.start for loop in old_loops]
+        inputs = [loop.var for loop in loops]
+        if mine or theirs:
+            inputs += [dim.var for dim in mine]
+            outputs += [piece.outputs[positions[dim.var.name]] for dim in theirs]
+        where = condition_on(piece.where, search.new.domain(new), space, names)
+        yield InstanceMap(new.number, old.number, IndexMap(tuple(inputs), tuple(outputs)), where)
+
+
+# Programs that stand side by side, with indices that take integer sets long, may cost this part of what others may.
+_LESS = 10
+
+
+def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
+    """A witness for the question, whose layouts are all known. It is a claim: nothing was proved.
+
+    `operations` bounds what integer sets may cost. Raises NoWitness, which says how far the search came.
+    """
+    try:
+        search = search_of(question, operations // _LESS if _is_better_side_by_side(question) else operations)
+        try:
+            search.run()
+        except NoWitness as problem:
+            search = _guessed(search, problem)
+        return Found(_instances(search), question.cells)
+    except (NotModelled, NotQuasiAffine) as problem:
+        return _in_order(question, f"integer sets cannot say one of the programs: {problem.reason}")
+    except BudgetExceeded as problem:
+        return _in_order(question, f"the search ran out of its budget: {problem}", out_of_budget=True)
+
+
+def search_of(question: Question, operations: int = OPERATIONS) -> Search:
+    """A search that has not begun, also for a question with unknown layouts. Raises NotModelled, NotQuasiAffine or BudgetExceeded."""
+    skeleton = Rewrite(question.old, question.new, Witness((), (*question.cells, *_stand_ins(question)), question.unknown))
+    old, new = Facts.of(question.old, question.where), Facts.of(question.new, question.where, question.old)
+    world = World.of(skeleton, old, new, operations)
+    names = {buffer.name: buffer.data.name for buffer in question.old.buffers}
+    return Search(world, frozenset(names[name] for name in question.unknown))
+
+
+def _guessed(search: Search, problem: NoWitness) -> Search:
+    """The search once more, where values of different forms may be equal; raises what ended the first one where that does not help."""
+    again = Search(search.world, guesses=True)
+    try:
+        again.run()
+    except (NoWitness, NotModelled, NotQuasiAffine, BudgetExceeded):
+        raise problem from None
+    return again
+
+
+def _instances(search: Search) -> tuple[InstanceMap, ...]:
+    with search.world.workspace.limited():
+        return instance_maps(search)
+
+
+def _stand_ins(question: Question) -> list[CellMap]:
+    """Cell maps for the parameters whose layouts are not known: of the right ranks, and of no meaning."""
+    after = {buffer.data.name: buffer for buffer in question.new.buffers}
+    result: list[CellMap] = []
+    for buffer in question.old.buffers:
+        if buffer.name in question.unknown:
+            inputs = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(buffer.shape))
+            outputs = tuple(const(0) for _ in after[buffer.data.name].shape)
+            result.append(CellMap(buffer.data.name, buffer.data.name, IndexMap(inputs, outputs)))
+    return result
+
+
+# Programs that integer sets cannot say, or not within the budget
+
+
+def _is_better_side_by_side(question: Question) -> bool:
+    """Whether indices have an exclusive or, which takes integer sets long, and the programs stand side by side, loop for loop."""
+    if not any(isinstance(node, Binary) and node.op is BinaryOp.BITXOR for node in walk(question.new.body)):
+        return False
+    sizes = [
+        [[(loop.start, loop.extent) for loop in loops] for loops in loops_of_stores(func.body)] for func in (question.new, question.old)
+    ]
+    return sizes[0] == sizes[1]
+
+
+def _in_order(question: Question, why: str, *, out_of_budget: bool = False) -> Found:
+    """Each store its own, loops one for one: what programs may still be compared by that have no exact model."""
+    mine, theirs = _stores(question.new), _stores(question.old)
+    if len(mine) != len(theirs):
+        counts = f"{len(mine)} stores against {len(theirs)}"
+        raise NoWitness(Furthest(f"{why}; and the programs do not stand side by side: {counts}"), out_of_budget=out_of_budget)
+    maps: list[InstanceMap] = []
+    for number, (new, old) in enumerate(zip(mine, theirs, strict=True)):
+        if len(new) != len(old):
+            counts = f"store {number} stands in {len(new)} loops in the program after, in {len(old)} in the one before"
+            reason = f"{why}; and the programs do not stand side by side: {counts}"
+            raise NoWitness(Furthest(reason, number, number), out_of_budget=out_of_budget)
+        maps.append(InstanceMap(number, number, IndexMap(tuple(new), tuple(new))))
+    return Found(tuple(maps), question.cells)
+
+
+def _stores(function: PrimFunc) -> Sequence[Sequence[Var]]:
+    return [[loop.var for loop in loops] for loops in loops_of_stores(function.body)]

@@ -1,0 +1,1 @@
+"""Ready kernels, made of proved steps alone: layout changes and reference schedules of operators."""

@@ -1,0 +1,223 @@
+"""The plain program of a layout change: one block that stores each element of what is written once.
+
+To the physical layout, with what padding gets; or back, where padding is left out. How it is run well is for the schedule to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_buffer
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.dtype import HANDLE, INT32, INT64, DType
+from layoutproof.ir.expr import FALSE, TRUE, Expr, IfThenElseExpr, IntImm, Not, Var, const
+from layoutproof.ir.index_map import IndexMap, index_map_text, retype
+from layoutproof.ir.intrinsics import Assume, Undef
+from layoutproof.ir.notations.layout_strings import layout_map
+from layoutproof.ir.notations.map_text import parse_condition
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Attributes, Block, BufferStore, Evaluate, For, ForKind, IterKind, IterVar, Stmt, seq
+from layoutproof.ir.visit import free_variables, substitute
+from layoutproof.ir.wellformed import require_wellformed
+from layoutproof.lowering import codes
+from layoutproof.lowering.layout.pad_value import pad_text, read_pad_value
+from layoutproof.verify.maps.check_map import MapLike, ShapeLike, check_map
+from layoutproof.verify.maps.map_report import MapReport
+from layoutproof.verify.verdict.verdict import Status
+
+BLOCK = "relayout"
+LOGICAL, PHYSICAL = "A", "B"
+
+
+@dataclass(frozen=True, slots=True)
+class Relayout:
+    """A layout change: the map with what was proved of it, the elements' type, the direction, what padding gets."""
+
+    report: MapReport
+    dtype: DType
+    inverse: bool
+    pad_value: Any
+    where: Expr
+
+    @property
+    def physical_shape(self) -> tuple[Expr, ...]:
+        """The extents of the physical box."""
+        return tuple(extent for extent in self.report.physical_shape if extent is not None)
+
+
+def read_relayout(
+    index_map: MapLike, shape: ShapeLike, dtype: object, inverse: object, pad_value: Any, where: Expr | str | None
+) -> Relayout:
+    """The question, read and its map proved. Raises LayoutproofError where something is not as `relayout` says."""
+    element = _read_dtype(dtype)
+    if not isinstance(inverse, bool):
+        raise error(codes.ARGUMENT_TYPE, f"relayout, argument 'inverse' is {inverse!r}, true or false is expected")
+    report = check_map(_read_map(index_map), shape, where)
+    _check_report(report)
+    condition = TRUE if where is None else where if isinstance(where, Expr) else _condition(where, report)
+    return Relayout(report, element, inverse, pad_value, condition)
+
+
+def _read_dtype(dtype: object) -> DType:
+    try:
+        element = DType.parse(dtype) if isinstance(dtype, str) else dtype
+    except ValueError as problem:
+        raise _no_dtype(dtype) from problem
+    if not isinstance(element, DType) or element.lanes > 1 or element == HANDLE:
+        raise _no_dtype(dtype)
+    return element
+
+
+def _no_dtype(dtype: object) -> LayoutproofError:
+    message = f"relayout, argument 'dtype' is {dtype!r}, the type of one element is expected"
+    return error(codes.ARGUMENT_TYPE, message, help="types are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64")
+
+
+def _read_map(index_map: MapLike) -> MapLike:
+    """A map as `check_map` takes it; `NHWC->NCHW4c` is one from a layout string to another."""
+    if isinstance(index_map, str) and "->" in index_map:
+        source, _, target = index_map.partition("->")
+        return layout_map(source.strip(), target.strip())
+    return index_map
+
+
+def _condition(where: str, report: MapReport) -> Expr:
+    return parse_condition(where, {v.name: v for extent in report.shape for v in free_variables(extent)})
+
+
+def _check_report(report: MapReport) -> None:
+    text = index_map_text(report.index_map)
+    verdict = report.injective
+    if verdict.status is not Status.PROVED:
+        why = f": {verdict.counterexample}" if verdict.counterexample is not None else f": {verdict.reason}" if verdict.reason else ""
+        raise error(
+            codes.NOT_INJECTIVE,
+            f"{text} is not shown to store every element in a place of its own ({verdict.status.value}){why}",
+            help="a layout change keeps every element: each needs a physical index that no other one has",
+        )
+    if None in report.physical_shape:
+        raise error(codes.PADDING_UNKNOWN, f"no formula was found for the physical shape of {text}", help="give the extents as numbers")
+
+
+def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool = False) -> PrimFunc:
+    """The function that makes the layout change, with parameters A (logical) and B (physical), what is written last.
+
+    Back to the logical layout it goes through what is written, by the map; `by_inverse` through what is read, by the map's inverse.
+    Raises LayoutproofError for a pad value that is none of the elements' type.
+    """
+    report = change.report
+    logical, physical = _typed(report.shape), _typed(change.physical_shape)
+    a, b = make_buffer(LOGICAL, logical, change.dtype), make_buffer(PHYSICAL, physical, change.dtype)
+    if change.inverse:
+        predicate, inverse = report.padding.predicate, report.inverse
+        if by_inverse and inverse is not None and predicate is not None:
+            outside = FALSE if report.padding.cells == 0 else predicate
+            body = _scatter(a, b, inverse, _not(outside))
+        else:
+            body = _gather(a, b, report.index_map, None, TRUE)
+        order = (b, a)
+    else:
+        body = _to_physical(change, a, b)
+        order = (a, b)
+    if change.where != TRUE:
+        body = seq(Evaluate(Assume(change.where)), body)
+    handles = {buffer: Var(f"{buffer.name}_handle", HANDLE) for buffer in order}
+    symbols = tuple(dict.fromkeys(v for buffer in order for extent in buffer.shape for v in free_variables(extent)))
+    plain = {extent for buffer in order for extent in buffer.shape if isinstance(extent, Var)}
+    scalars = tuple(v for v in symbols if v not in plain)
+    params = (*(handles[buffer] for buffer in order), *scalars)
+    mapped = tuple((handle, buffer) for buffer, handle in handles.items())
+    return require_wellformed(PrimFunc(name, params, mapped, body, Attributes({"tirx.noalias": True})))
+
+
+def _typed(shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Extents wide enough for the number of cells."""
+    numbers = [extent.value for extent in shape if isinstance(extent, IntImm)]
+    if len(numbers) == len(shape) and prod(numbers) <= INT32.max_int:
+        return tuple(const(value) for value in numbers)
+    if len(numbers) == len(shape):
+        return tuple(const(value, INT64) for value in numbers)
+    return tuple(shape)
+
+
+def _to_physical(change: Relayout, a: Buffer, b: Buffer) -> Stmt:
+    """Every cell of the box gets its element or the pad value; without an inverse, elements are put where they belong."""
+    report = change.report
+    given = change.pad_value
+    if b.dtype.is_bool and given in (0, 1):
+        given = bool(given)
+    pad = read_pad_value(pad_text(given, b.rank, b.dtype), b, (b,), ())
+    value = None if pad is None else const(0, b.dtype) if isinstance(pad.value, Undef) else pad.value
+    predicate = report.padding.predicate
+    if report.inverse is not None and predicate is not None:
+        outside = FALSE if report.padding.cells == 0 else predicate
+        if value is None or outside == FALSE:
+            return _gather(b, a, report.inverse, None, _not(outside))
+        assert pad is not None
+        return _gather(b, a, report.inverse, (pad.inputs, value), _not(outside))
+    spread = _scatter(b, a, report.index_map)
+    if value is None:
+        return spread
+    assert pad is not None
+    axes = tuple(Var(f"f{k}", extent.dtype) for k, extent in enumerate(b.shape))
+    fill = BufferStore(b, axes, substitute(value, dict(zip(pad.inputs, axes, strict=True))))
+    return seq(_nest(fill, axes, b.shape, "fill", "f"), spread)
+
+
+def _not(condition: Expr) -> Expr:
+    if condition == FALSE:
+        return TRUE
+    return condition.operand if isinstance(condition, Not) else Not(condition)
+
+
+def _gather(target: Buffer, source: Buffer, index: IndexMap, pad: tuple[tuple[Var, ...], Expr] | None, inside: Expr) -> Stmt:
+    """Loops over what is written; `index` says where each cell comes from, `inside` which have an element."""
+    axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(target.shape))
+    types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
+    names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}
+    value: Expr = BufferLoad(source, index.map_indices(axes))
+    condition = _renamed(inside, types, names, axes)
+    if pad is not None:
+        inputs, filling = pad
+        given: dict[Var, Expr] = dict(zip(inputs, axes, strict=True))
+        value = IfThenElseExpr(condition, value, substitute(filling, given))
+        condition = TRUE
+    return _nest(BufferStore(target, axes, value), axes, target.shape, BLOCK, "i", condition)
+
+
+def _renamed(condition: Expr, types: dict[str, DType], names: dict[Var, Expr], axes: Sequence[Var]) -> Expr:
+    """A predicate over `p0, p1, ...` as one over the block's variables."""
+    if condition == TRUE:
+        return condition
+    cells = {f"p{k}": axis.dtype for k, axis in enumerate(axes)}
+    wide = retype(condition, {**types, **cells})
+    return substitute(wide, {**names, **{Var(name, dtype): axis for (name, dtype), axis in zip(cells.items(), axes, strict=True)}})
+
+
+def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRUE) -> Stmt:
+    """Loops over what is read, where `inside` holds."""
+    axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(source.shape))
+    types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
+    names: dict[Var, Expr] = {Var(v.name, axis.dtype): axis for v, axis in zip(index.inputs, axes, strict=True)}
+    store = BufferStore(target, index.map_indices(axes), BufferLoad(source, axes))
+    return _nest(store, axes, source.shape, BLOCK, "i", _renamed(inside, types, names, axes))
+
+
+def _nest(store: BufferStore, axes: Sequence[Var], shape: Sequence[Expr], block: str, loop: str, where: Expr = TRUE) -> Stmt:
+    loops = tuple(Var(f"{loop}{k}", axis.dtype) for k, axis in enumerate(axes))
+    zeros = tuple(const(0, axis.dtype) for axis in axes)
+    iters = tuple(
+        IterVar(axis, IterKind.SPATIAL, Range(zero, extent), each)
+        for axis, zero, extent, each in zip(axes, zeros, shape, loops, strict=True)
+    )
+    body: Stmt = Block(block, iters, store, where=where, writes=(_region(store.buffer, store.indices),))
+    for each, zero, extent in zip(reversed(loops), reversed(zeros), reversed(shape), strict=True):
+        body = For(each, zero, extent, ForKind.SERIAL, body)
+    return body
+
+
+def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+    return BufferRegion(buffer, tuple(Range(index, const(1, index.dtype)) for index in indices))

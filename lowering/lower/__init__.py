@@ -1,0 +1,1 @@
+"""The passes from blocks and buffers of many axes to flat programs."""

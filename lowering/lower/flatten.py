@@ -1,0 +1,280 @@
+"""Flattening: each axis group of a buffer becomes one physical axis, row-major.
+
+A parameter keeps its entry in `buffer_map`, which is the calling convention; its flat view is a `DeclBuffer` alias at the function's
+start. Strides and `elem_offset` go into the index. Truth values are stored as int8. Where a flat index may not fit 32 bits it is
+computed in 64. Sources: the seeds `buffer-physical-layout` (FlattenBuffer) and `clarifying-buffer-declaration-and-access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import LayoutproofError, counted, error
+from layoutproof.ir.dtype import INT8, INT32, INT64, DType
+from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt
+from layoutproof.ir.visit import fresh, map_children, names_in, walk
+from layoutproof.lowering import codes
+from layoutproof.lowering.arith.known_facts import Scope, symbol_scope
+from layoutproof.lowering.layout.separators import groups_of, stated_separators, with_attribute
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.find import all_buffers
+from layoutproof.lowering.passes.witness_maps import rewrite_of
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class FlattenBuffer(Pass):
+    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). A second time it changes nothing."""
+
+    primitive: ClassVar[str] = "flatten_buffer"
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The flattened function.
+
+        Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an offset together
+        with separators, and for aliases that see memory of several physical axes in other ones.
+        """
+        block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
+        if block is not None:
+            raise error(
+                codes.BLOCKS_FIRST,
+                f"flatten_buffer takes a program without blocks, and there is block {block.name}: lower_blocks goes first",
+                block.span,
+            )
+        _check_aliases(func)
+        flattening = _Flattening(func, symbol_scope(func), names_in(func.body) | {b.name for b in func.buffers})
+        body = flattening.statement(func.body)
+        for buffer in reversed(func.buffers):
+            view = flattening.views.get(buffer)
+            if view is not None and view.flat != buffer:
+                body = DeclBuffer(view.flat, body)
+        _check_one_shape(flattening)
+        ranks = {name: tuple(range(rank - 1)) for name, rank in flattening.ranks.items()}
+        return rewrite_of(func, with_attribute(func.with_body(body), ranks))
+
+
+def _check_aliases(func: PrimFunc) -> None:
+    """Raise LayoutproofError where one memory would have another number of physical axes by each of its views."""
+    stated = stated_separators(func)
+    views: dict[Var, list[Buffer]] = {}
+    for buffer in all_buffers(func):
+        views.setdefault(buffer.data, []).append(buffer)
+    for first, *others in views.values():
+        groups = len(stated.get(first.data.name, first.axis_separators)) + 1
+        # Of one with strides it is said that it has no separators at all.
+        plain = [b for b in others if not b.strides]
+        odd = [b for b in plain if not _has_groups(stated.get(b.data.name, b.axis_separators), b.rank, groups)]
+        if odd and (groups > 1 or any(b.axis_separators for b in odd)):
+            raise _seen_otherwise(first, groups, odd)
+
+
+def _has_groups(separators: tuple[int, ...], rank: int, groups: int) -> bool:
+    return len(separators) + 1 == groups and (groups == 1 or separators[-1] < rank - 1)
+
+
+def _check_one_shape(flattening: _Flattening) -> None:
+    """Raise LayoutproofError where views of one memory of several physical axes have other extents."""
+    seen: dict[Var, tuple[Buffer, Buffer]] = {}
+    for buffer, view in flattening.views.items():
+        first, flat = seen.setdefault(buffer.data, (buffer, view.flat))
+        if len(view.groups) > 1 and flat.shape != view.flat.shape:
+            raise _seen_otherwise(first, len(view.groups), [buffer])
+
+
+def _seen_otherwise(first: Buffer, groups: int, odd: Sequence[Buffer]) -> LayoutproofError:
+    axes = counted(groups, "physical axis", "physical axes")
+    message = f"{first.name} is memory of {axes}, and has aliases that see others: {', '.join(b.name for b in odd)}"
+    return error(codes.ALIASES, message, odd[0].span, help="views of one memory have the same axis groups")
+
+
+@dataclass(frozen=True, slots=True)
+class FlatView:
+    """A buffer's flat form and the multiplier of each axis within its group."""
+
+    flat: Buffer
+    groups: Groups
+    multipliers: tuple[Expr, ...]
+    offset: Expr
+    index_type: DType
+
+
+@dataclass(slots=True)
+class _Flattening:
+    func: PrimFunc
+    scope: Scope
+    names: set[str]
+    views: dict[Buffer, FlatView] = field(default_factory=dict)
+    ranks: dict[str, int] = field(default_factory=dict)
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        result = self.visit(stmt)
+        assert isinstance(result, Stmt)
+        return result
+
+    def visit(self, node: Node) -> Node:
+        if isinstance(node, Buffer):
+            return node
+        if isinstance(node, Allocate | DeclBuffer):
+            return replace(node, buffer=self.view(node.buffer).flat, body=self.statement(node.body))
+        rebuilt = map_children(node, self.visit)
+        if isinstance(rebuilt, BufferLoad):
+            view = self.view(rebuilt.buffer)
+            if view.flat == rebuilt.buffer:
+                return rebuilt
+            load = replace(rebuilt, buffer=view.flat, indices=flat_indices(view, rebuilt.indices))
+            return Cast(rebuilt.dtype, load) if rebuilt.dtype.is_bool else load
+        if isinstance(rebuilt, BufferStore):
+            view = self.view(rebuilt.buffer)
+            if view.flat == rebuilt.buffer:
+                return rebuilt
+            value = rebuilt.value
+            stored = Cast(INT8.with_lanes(value.dtype.lanes), value) if value.dtype.is_bool else value
+            return replace(rebuilt, buffer=view.flat, indices=flat_indices(view, rebuilt.indices), value=stored)
+        return rebuilt
+
+    def view(self, buffer: Buffer) -> FlatView:
+        found = self.views.get(buffer)
+        if found is None:
+            found = self.views[buffer] = self.make_view(buffer)
+            if len(found.groups) > 1 or buffer.data.name in stated_separators(self.func):
+                self.ranks[buffer.data.name] = len(found.groups)
+        return found
+
+    def make_view(self, buffer: Buffer) -> FlatView:
+        groups: Groups = groups_of(self.func, buffer) if buffer.rank else ((),)
+        plain = not buffer.strides and buffer.elem_offset == const(0, buffer.elem_offset.dtype)
+        if not plain and len(groups) > 1 and not self.is_row_major(buffer):
+            raise error(
+                codes.STRIDES_AND_SEPARATORS,
+                f"{buffer.name} has strides or an offset and axis separators: flat memory has one axis",
+                buffer.span,
+            )
+        offset = buffer.elem_offset if len(groups) == 1 else const(0)
+        strides = buffer.strides if len(groups) == 1 and buffer.strides else row_major(buffer.shape, groups)
+        extents = tuple(self.extent(buffer, strides, offset, group) for group in groups)
+        computed = len(buffer.shape) > len(groups) or not plain
+        dtype = INT64 if any(e.dtype == INT64 for e in extents) or (computed and not self.fits(extents)) else INT32
+        if computed and dtype == INT64:
+            wide = replace(buffer, shape=_wide(buffer.shape), strides=_wide(buffer.strides))
+            extents = tuple(self.extent(wide, _wide(strides), with_type(offset, INT64), group) for group in groups)
+        if computed:
+            extents = tuple(with_type(e, dtype) for e in extents)
+        element = INT8.with_lanes(buffer.dtype.lanes) if buffer.dtype.is_bool else buffer.dtype
+        if plain and extents == buffer.shape and element == buffer.dtype:
+            return FlatView(buffer, groups, strides, offset, dtype)
+        is_parameter = buffer in self.func.buffers
+        name = fresh(f"{buffer.name}_flat", self.names) if is_parameter else buffer.name
+        self.names.add(name)
+        flat = replace(
+            buffer,
+            name=name,
+            dtype=element,
+            shape=extents,
+            strides=(),
+            elem_offset=IntImm(0),
+            axis_separators=tuple(range(len(groups) - 1)),
+        )
+        return FlatView(flat, groups, strides, offset, dtype)
+
+    def fits(self, extents: Sequence[Expr]) -> bool:
+        return all(self.scope.bounds(extent).fits(INT32) for extent in extents)
+
+    def is_row_major(self, buffer: Buffer) -> bool:
+        zero = buffer.elem_offset == const(0, buffer.elem_offset.dtype)
+        return zero and buffer.strides in ((), row_major(buffer.shape, (tuple(range(buffer.rank)),)))
+
+    def extent(self, buffer: Buffer, strides: Sequence[Expr], offset: Expr, group: Sequence[int]) -> Expr:
+        """How many elements of the flat axis the group reaches."""
+        if not buffer.strides and offset == const(0, offset.dtype):
+            return product([buffer.shape[axis] for axis in group])
+        last: Expr = offset
+        for axis in group:
+            last = total(last, product([total(buffer.shape[axis], const(-1, buffer.shape[axis].dtype)), strides[axis]]))
+        return total(last, const(1, last.dtype))
+
+
+def _wide(parts: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Extents and strides in 64 bits, so that what is computed from them is."""
+    return tuple(with_type(part, INT64) for part in parts)
+
+
+def row_major(shape: Sequence[Expr], groups: Groups) -> tuple[Expr, ...]:
+    """What one step along each axis is worth in the flat axis of its group."""
+    strides: list[Expr] = [const(1) for _ in shape]
+    for group in groups:
+        for position, axis in enumerate(group):
+            strides[axis] = product([shape[later] for later in group[position + 1 :]])
+    return tuple(strides)
+
+
+def product(factors: Sequence[Expr]) -> Expr:
+    """The product, constants multiplied out and in front of nothing else; int64 where the constant part needs it."""
+    number = 1
+    result: Expr | None = None
+    for factor in factors:
+        if isinstance(factor, IntImm):
+            number *= factor.value
+        elif result is None:
+            result = factor
+        else:
+            result = binary(BinaryOp.MUL, with_type(result, INT64), with_type(factor, INT64))
+    if number > INT64.max_int:
+        raise error(codes.INDEX_TYPE, f"a flat extent is {number}, which is more than an index of 64 bits reaches")
+    if result is None or number == 0:
+        wide = any(f.dtype == INT64 for f in factors) or number > INT32.max_int
+        return const(number, INT64 if wide else INT32)
+    return result if number == 1 else binary(BinaryOp.MUL, with_type(result, INT64), const(number, INT64))
+
+
+def total(a: Expr, b: Expr) -> Expr:
+    """The sum, zeros left out and constants added."""
+    if isinstance(a, IntImm) and isinstance(b, IntImm):
+        number = a.value + b.value
+        return const(number, INT64 if INT64 in (a.dtype, b.dtype) or abs(number) > INT32.max_int else INT32)
+    if isinstance(a, IntImm) and a.value == 0:
+        return b
+    if isinstance(b, IntImm) and isinstance(a, Binary) and a.op is BinaryOp.ADD and isinstance(a.rhs, IntImm):
+        return total(a.lhs, total(a.rhs, b))
+    if isinstance(b, IntImm) and b.value <= 0:
+        return a if b.value == 0 else binary(BinaryOp.SUB, a, const(-b.value, b.dtype))
+    return binary(BinaryOp.ADD, a, b)
+
+
+def with_type(expr: Expr, dtype: DType) -> Expr:
+    """An integer expression in `dtype`'s element type; its lanes stay. Arithmetic is done in that type, not cast after it was done."""
+    wanted = dtype.with_lanes(expr.dtype.lanes)
+    if expr.dtype == wanted:
+        return expr
+    if isinstance(expr, Ramp):
+        return Ramp(with_type(expr.base, dtype), with_type(expr.stride, dtype), expr.lanes)
+    return widen(expr, wanted)
+
+
+def flat_indices(view: FlatView, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The index of the flat view that reaches the same element."""
+    dtype = INT64 if view.index_type == INT64 or any(i.dtype.element == INT64 for i in indices) else INT32
+    result: list[Expr] = []
+    for number, group in enumerate(view.groups):
+        position: Expr = with_type(view.offset, dtype) if number == 0 else const(0, dtype)
+        for axis in group:
+            position = _stepped(position, with_type(indices[axis], dtype), with_type(view.multipliers[axis], dtype))
+        result.append(position)
+    return tuple(result)
+
+
+def _stepped(position: Expr, index: Expr, multiplier: Expr) -> Expr:
+    """`position + index * multiplier`; a ramp stays a ramp."""
+    one = isinstance(multiplier, IntImm) and multiplier.value == 1
+    if isinstance(index, Ramp):
+        base = _stepped(position, index.base, multiplier)
+        stride = index.stride if one else binary(BinaryOp.MUL, index.stride, multiplier)
+        return Ramp(base, stride, index.lanes)
+    return total(position, index if one else binary(BinaryOp.MUL, index, multiplier))

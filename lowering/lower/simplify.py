@@ -1,0 +1,249 @@
+"""The simplifier as a pass.
+
+Branches merged, known values used, and expressions rewritten by what loops and guards say. Each stage is kept where
+it can be proved. Index positions (indices, ranges, bindings) hold index arithmetic, which fits its type. Elsewhere an
+integer expression is treated as index arithmetic only where bounds show that every part fits; other values only see
+rules that hold as stored, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.expr import FALSE, TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Select
+from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.node import Node
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.visit import map_children, walk
+from layoutproof.lowering.arith.folding import fold_constants
+from layoutproof.lowering.arith.index_simplify import IndexSimplifier, apply_value_rules
+from layoutproof.lowering.arith.known_facts import Scope, is_index_like, symbol_scope
+from layoutproof.lowering.cleanup.forwarding import Contents
+from layoutproof.lowering.cleanup.merge_branches import Merging
+from layoutproof.lowering.cleanup.rebuild import Origins, is_proved, tries_for
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.effects import is_pure
+
+MAX_TRIES = 16
+"""Changes that are tried one by one, at most, where they cannot all be proved together."""
+
+Simplified = Callable[[PrimFunc, Origins, Stmt, Callable[[], bool]], Stmt]
+"""A body with its expressions simplified, of a function and with the origins of its stores; asked about what may not be provable."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """Changes in the order in which they turn up, by number: all of them are made, or those in `only`."""
+
+    only: Collection[int] | None = None
+    offered: list[int] = field(default_factory=list[int])
+
+    def __call__(self) -> bool:
+        """Whether the change that turned up now is made."""
+        number = len(self.offered)
+        self.offered.append(number)
+        return self.only is None or number in self.only
+
+
+def first_proved(func: PrimFunc, simplified: Simplified) -> Rewrite:
+    """The simplified function with all changes that can be proved together, tried one by one where they cannot all."""
+    everything = Choice()
+    rewrite = _rewrite(func, simplified, everything)
+    count = len(everything.offered)
+    # What expressions alone give rests on lemmas and needs no question before it is proposed.
+    if count == 0 or is_proved(rewrite):
+        return rewrite
+    chosen: list[int] = []
+    rewrite = _rewrite(func, simplified, Choice(()))
+    for number in range(min(count, MAX_TRIES, tries_for(func))) if count > 1 else ():
+        tried = _rewrite(func, simplified, Choice((*chosen, number)))
+        if is_proved(tried):
+            chosen.append(number)
+            rewrite = tried
+    return rewrite
+
+
+def _rewrite(func: PrimFunc, simplified: Simplified, choice: Choice) -> Rewrite:
+    origins = Origins(func)
+    body = simplified(func, origins, origins.body, choice)
+    merged = Merging(func, origins, choice).run(body)
+    known = Contents(func, origins, choice).run(merged if merged is body else simplified(func, origins, merged, choice))
+    return origins.rewrite(known if known is body else simplified(func, origins, known, choice))
+
+
+@dataclass(frozen=True)
+class Simplify(Pass):
+    """Rewrite expressions by proved rules, drop and merge branches, use what is known to be in buffers (roadmap: enhancement of Simplify).
+
+    Branches that follow one another become one where their conditions are equal or contrary at every instance; conditions that read what
+    the first body writes are let be. An assumption, or what was stored, stands in the place of a load until something may have written
+    the cell, in another iteration too.
+    """
+
+    primitive: ClassVar[str] = "simplify"
+
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The simplified function. What cannot be proved of branches and of known values is left out."""
+        return first_proved(func, simplified)
+
+
+def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], bool]) -> Stmt:
+    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption inside is used."""
+    return _Simplifying(origins, may).statement(body, symbol_scope(func))
+
+
+def simplify_value(expr: Expr, scope: Scope) -> Expr:
+    """An expression in a value position: a stored value, a condition, a let."""
+    if is_index_like(expr) and _fits(expr, scope):
+        return IndexSimplifier(scope).simplify(expr)
+    if isinstance(expr, BufferLoad):
+        return replace(expr, indices=tuple(IndexSimplifier(scope).simplify(i) for i in expr.indices))
+    if isinstance(expr, Logical):
+        left = simplify_value(expr.lhs, scope)
+        right = simplify_value(expr.rhs, scope.with_condition(left, expr.op is LogicalOp.AND))
+        return apply_value_rules(replace(expr, lhs=left, rhs=right))
+    if isinstance(expr, IfThenElseExpr | Select):
+        condition = simplify_value(expr.condition, scope)
+        then = simplify_value(expr.then, _side(expr, expr.then, scope, condition, True))
+        otherwise = simplify_value(expr.otherwise, _side(expr, expr.otherwise, scope, condition, False))
+        return apply_value_rules(replace(expr, condition=condition, then=then, otherwise=otherwise))
+    if isinstance(expr, Assume):
+        # The top-level connectives and the identity `A[...] == v` have a meaning of their own; only what is inside them changes.
+        return replace(expr, condition=_assumption(expr.condition, scope))
+    rebuilt = map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, Expr) else child)
+    return apply_value_rules(fold_constants(rebuilt))
+
+
+def _side(choice: IfThenElseExpr | Select, side: Expr, scope: Scope, condition: Expr, taken: bool) -> Scope:
+    """What is known in one side of a choice. A select evaluates both: what either loads must be there whatever the condition says."""
+    if isinstance(choice, Select) and any(isinstance(node, BufferLoad) for node in walk(side)):
+        return scope
+    return scope.with_condition(condition, taken)
+
+
+def _assumption(expr: Expr, scope: Scope) -> Expr:
+    if isinstance(expr, Logical):
+        left = _assumption(expr.lhs, scope)
+        right = _assumption(expr.rhs, scope.with_condition(left, expr.op is LogicalOp.AND))
+        return replace(expr, lhs=left, rhs=right)
+    if isinstance(expr, Not):
+        return replace(expr, operand=_assumption(expr.operand, scope))
+    if isinstance(expr, Compare) and any(isinstance(n, BufferLoad) for n in walk(expr)):
+        return map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, BufferLoad) else child)
+    return simplify_value(expr, scope)
+
+
+def _fits(expr: Expr, scope: Scope) -> bool:
+    """Whether bounds show that every integer part has a value of its type, so that nothing wraps."""
+    if isinstance(expr, Logical):
+        return _fits(expr.lhs, scope) and _fits(expr.rhs, scope.with_condition(expr.lhs, expr.op is LogicalOp.AND))
+    if isinstance(expr, Select | IfThenElseExpr):
+        then, otherwise = scope.with_condition(expr.condition), scope.with_condition(expr.condition, False)
+        return _fits(expr.condition, scope) and _fits(expr.then, then) and _fits(expr.otherwise, otherwise)
+    if isinstance(expr, Cast) and (expr.value.dtype.is_bool or expr.dtype.is_bool or not scope.bounds(expr.value).fits(expr.dtype)):
+        return False
+    parts = [n for n in (getattr(expr, name, None) for name in ("lhs", "rhs", "operand", "value")) if isinstance(n, Expr)]
+    return all(_fits(part, scope) for part in parts) and (expr.dtype.is_bool or scope.bounds(expr).fits(expr.dtype))
+
+
+@dataclass(slots=True)
+class _Simplifying:
+    origins: Origins
+    may: Callable[[], bool]
+
+    def statement(self, stmt: Stmt, scope: Scope) -> Stmt:
+        return _STATEMENTS[type(stmt)](self, stmt, scope)
+
+    def store(self, stmt: BufferStore, scope: Scope) -> Stmt:
+        indices = tuple(IndexSimplifier(scope).simplify(i) for i in stmt.indices)
+        return self.origins.same(replace(stmt, indices=indices, value=simplify_value(stmt.value, scope)), stmt)
+
+    def for_(self, stmt: For, scope: Scope) -> Stmt:
+        start, extent = IndexSimplifier(scope).simplify(stmt.start), IndexSimplifier(scope).simplify(stmt.extent)
+        if isinstance(extent, IntImm) and extent.value <= 0:
+            return NOTHING
+        body = self.statement(stmt.body, scope.with_range(stmt.var, start, extent))
+        return NOTHING if body == NOTHING else replace(stmt, start=start, extent=extent, body=body)
+
+    def branch(self, stmt: IfThenElse, scope: Scope) -> Stmt:
+        condition = simplify_value(stmt.condition, scope)
+        if condition == FALSE:
+            return self.statement(stmt.otherwise, scope) if stmt.otherwise is not None else NOTHING
+        then = self.statement(stmt.then, scope.with_condition(condition))
+        if condition == TRUE:
+            return then
+        otherwise = self.statement(stmt.otherwise, scope.with_condition(condition, False)) if stmt.otherwise is not None else None
+        if otherwise == NOTHING:
+            otherwise = None
+        return NOTHING if then == NOTHING and otherwise is None else replace(stmt, condition=condition, then=then, otherwise=otherwise)
+
+    def let(self, stmt: Let, scope: Scope) -> Stmt:
+        value = simplify_value(stmt.value, scope)
+        inner = scope.with_value(stmt.var, value) if is_index_like(value) and _fits(value, scope) else scope
+        return replace(stmt, value=value, body=self.statement(stmt.body, inner))
+
+    def sequence(self, stmt: Seq, scope: Scope) -> Stmt:
+        parts: list[Stmt] = []
+        for part in stmt.body:
+            parts.append(self.statement(part, scope))
+            if isinstance(part, Evaluate) and isinstance(part.value, Assume):
+                # What is assumed of loops and symbols stays true: neither changes before the sequence ends.
+                assumed = scope.with_condition(part.value.condition)
+                scope = assumed if assumed != scope and self.may() else scope
+        return seq(*parts)
+
+    def evaluate(self, stmt: Evaluate, scope: Scope) -> Stmt:
+        if isinstance(stmt.value, Assume) and is_pure(stmt.value):
+            # An assumption on loops and symbols is what others rest on; by itself it would be true.
+            return stmt
+        return replace(stmt, value=simplify_value(stmt.value, scope))
+
+    def inside(self, stmt: Allocate | DeclBuffer | AttrStmt, scope: Scope) -> Stmt:
+        return replace(stmt, body=self.statement(stmt.body, scope))
+
+    def block(self, stmt: Block, scope: Scope) -> Stmt:
+        simplify = IndexSimplifier(scope).simplify
+        iter_vars = tuple(replace(v, binding=simplify(v.binding)) for v in stmt.iter_vars)
+        where = simplify_value(stmt.where, scope)
+        inner = scope
+        for iter_var in iter_vars:
+            inner = inner.with_range(iter_var.var, iter_var.domain.start, iter_var.domain.extent)
+        inside = inner.with_condition(where)
+        init = self.statement(stmt.init, inside) if stmt.init is not None else None
+        body = self.statement(stmt.body, inside)
+        changed = replace(stmt, iter_vars=iter_vars, where=where, body=body, init=init)
+        return _with_regions(changed, IndexSimplifier(inner).simplify)
+
+
+def _with_regions(block: Block, simplify: Callable[[Expr], Expr]) -> Block:
+    """The block with the indices of its region annotations simplified; buffers in them stay as they are."""
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, Buffer):
+            return node
+        return simplify(node) if isinstance(node, Expr) else map_children(node, visit)
+
+    reads = tuple(map_children(r, visit) for r in block.reads) if block.reads is not None else None
+    writes = tuple(map_children(w, visit) for w in block.writes) if block.writes is not None else None
+    return replace(block, reads=reads, writes=writes)
+
+
+_STATEMENTS: Mapping[type[Stmt], Callable[[_Simplifying, Any, Scope], Stmt]] = {
+    BufferStore: _Simplifying.store,
+    For: _Simplifying.for_,
+    IfThenElse: _Simplifying.branch,
+    Let: _Simplifying.let,
+    Seq: _Simplifying.sequence,
+    Evaluate: _Simplifying.evaluate,
+    Allocate: _Simplifying.inside,
+    DeclBuffer: _Simplifying.inside,
+    AttrStmt: _Simplifying.inside,
+    Block: _Simplifying.block,
+}
+
+SIMPLIFIED_TYPES = frozenset(_STATEMENTS)

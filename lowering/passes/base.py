@@ -1,0 +1,166 @@
+"""What a pass is: a name, options that a trace holds as plain JSON, and a proposal.
+
+Passes know nothing of checking, timing or printing; the schedule owns those. A pass is a frozen dataclass whose
+fields are its options, so its equality, its text in a trace and its command-line form all come from the fields.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.lowering import codes
+
+
+class ArgumentKind(StrEnum):
+    """What an option is; the value says it in messages."""
+
+    NAME = "a name"
+    INDEX_MAP = "the text of an index map, `lambda i, j: [...]`"
+    PAD_VALUE = "null, a number, or text in the script syntax such as `T.float32(0)`, `T.undef()` or `lambda io, ii: ...`"
+    INTEGER = "an integer"
+    INTEGERS = "a list of integers"
+    LOOP = "the name of a loop's variable, or the loop's position from 0"
+    LOOPS = "a list of names of loops' variables, or of their positions from 0, none twice"
+    FACTORS = "a list of positive integers, of which one may be null"
+    CHOICES = "null, or a list of integers"
+    FLAG = "true or false"
+    NAMES = "a list of names, none twice"
+
+
+def to_json(kind: ArgumentKind, value: Any) -> Any:
+    """An option's value as JSON data."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
+    """The option that JSON data states. Raises LayoutproofError, with `place` and what was expected, for data of another kind."""
+    if not _ACCEPTS[kind](value):
+        raise wrong_argument(kind, value, place)
+    return tuple(value) if isinstance(value, list | tuple) else value
+
+
+def wrong_argument(kind: ArgumentKind, value: Any, place: str) -> LayoutproofError:
+    """The error for an option of the wrong type."""
+    return error(codes.ARGUMENT_TYPE, f"{place} is {_shown(value)}, {kind.value} is expected")
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_integers(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, int) and not isinstance(v, bool) for v in value)
+
+
+def _is_loop(value: Any) -> bool:
+    return (isinstance(value, str) and value != "") or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _is_loops(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) > 0 and all(map(_is_loop, value)) and len(set(value)) == len(value)
+
+
+def _is_factors(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or not value or sum(v is None for v in value) > 1:
+        return False
+    return all(v is None or (isinstance(v, int) and not isinstance(v, bool) and v > 0) for v in value)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) and v != "" for v in value) and len(set(value)) == len(value)
+
+
+_ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
+    ArgumentKind.NAME: lambda value: isinstance(value, str) and value != "",
+    ArgumentKind.INDEX_MAP: lambda value: isinstance(value, str) and value.strip() != "",
+    ArgumentKind.PAD_VALUE: lambda value: value is None or isinstance(value, str) or isinstance(value, bool) or _is_number(value),
+    ArgumentKind.INTEGER: lambda value: isinstance(value, int) and not isinstance(value, bool),
+    ArgumentKind.INTEGERS: _is_integers,
+    ArgumentKind.LOOP: _is_loop,
+    ArgumentKind.LOOPS: _is_loops,
+    ArgumentKind.FACTORS: _is_factors,
+    ArgumentKind.CHOICES: lambda value: value is None or _is_integers(value),
+    ArgumentKind.FLAG: lambda value: isinstance(value, bool),
+    ArgumentKind.NAMES: _is_names,
+}
+
+
+_KIND = "argument"
+
+
+def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
+    """The metadata of a dataclass field that is an option of a pass: its kind says how it stands in a trace."""
+    return {_KIND: kind}
+
+
+@dataclass(frozen=True)
+class Pass(ABC):
+    """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the schedule.
+
+    Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. Where it `moves_iterations`, the
+    help of a refusal names two accesses that would change places, if there are such; where it `drops_branches`, that is about padding.
+    """
+
+    primitive: ClassVar[str]
+    may_leave_nothing: ClassVar[bool] = False
+    moves_iterations: ClassVar[bool] = False
+    drops_branches: ClassVar[bool] = False
+
+    @abstractmethod
+    def propose(self, func: PrimFunc) -> Rewrite:
+        """The rewritten function with its witness. Raises LayoutproofError where the transform does not apply; changes nothing."""
+
+    @classmethod
+    def options(cls) -> tuple[Field[Any], ...]:
+        """The fields that are options, in order."""
+        return tuple(f for f in fields(cls) if _KIND in f.metadata)
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as plain JSON data, under the names that the schedule's method has."""
+        return {f.name: to_json(f.metadata[_KIND], getattr(self, f.name)) for f in self.options()}
+
+    def stated(self) -> list[list[Any]]:
+        """What a trace says of the pass: its name and arguments, or those of the passes that it stands for."""
+        return [[self.primitive, self.arguments()]]
+
+    @classmethod
+    def from_arguments(cls, arguments: dict[str, Any], place: str = "") -> Self:
+        """The pass that JSON data describes.
+
+        `place` stands in front of messages, such as "step 3: ". Raises LayoutproofError that names a missing or unknown argument or
+        one of the wrong type.
+        """
+        known = {f.name: f for f in cls.options()}
+        unknown = sorted(set(arguments) - set(known))
+        if unknown:
+            raise error(
+                codes.UNKNOWN_ARGUMENT,
+                f"{place}{cls.primitive} has no argument {unknown[0]!r}",
+                help=f"its arguments are {', '.join(known) or 'none'}",
+            )
+        missing = [name for name, f in known.items() if name not in arguments and _is_required(f)]
+        if missing:
+            raise error(codes.MISSING_ARGUMENT, f"{place}{cls.primitive} needs the argument {missing[0]!r}")
+        values = {n: from_json(known[n].metadata[_KIND], v, f"{place}{cls.primitive}, argument {n!r}") for n, v in arguments.items()}
+        return cls(**values)
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
+        return f"{self.primitive}({inner})"
+
+
+def _is_required(f: Field[Any]) -> bool:
+    return f.default is MISSING and f.default_factory is MISSING

@@ -1,0 +1,94 @@
+"""What a schedule raises when a transform may not be applied.
+
+It has the reason, the verdicts that say so, and what could be done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.verify.program.questions import Because
+from layoutproof.verify.verdict.verdict import Status, Verdict, worst
+
+_WORST_FIRST = (Status.REFUTED, Status.UNKNOWN, Status.VACUOUS, Status.PROVED)
+
+
+def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Verdicts by status, those that are alike in the order that they had."""
+    return sorted(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.status))
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStep:
+    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was and stayed."""
+
+    primitive: str
+    arguments: Mapping[str, Any]
+    func: PrimFunc
+
+
+class IllegalTransform(LayoutproofError):
+    """A transform that was refused; the schedule is as it was before.
+
+    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the transform does
+    not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the program and the counterexample.
+    `step` is what a schedule refused, None where it did not come to a schedule.
+    """
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], verdicts: Iterable[Verdict] = ()) -> None:
+        super().__init__(diagnostics)
+        self.verdicts: tuple[Verdict, ...] = tuple(worst_first(verdicts))
+        self.step: RefusedStep | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The worst verdict; None where nothing was asked."""
+        return self.verdicts[0] if self.verdicts else None
+
+    @property
+    def status(self) -> Status | None:
+        """The worst status; None where nothing was asked."""
+        return worst(v.status for v in self.verdicts) if self.verdicts else None
+
+
+def counterexample_text(verdict: Verdict) -> str | None:
+    """Why a verdict is not `proved`, in one line: its reason, else its counterexample; None where it has neither."""
+    found = verdict.counterexample
+    if verdict.reason is not None or found is None:
+        return verdict.reason
+    if {"first", "second", "image"} <= set(found):
+        symbols = found.get("symbols", {})
+        given = f", for {', '.join(f'{name} = {value}' for name, value in symbols.items())}" if symbols else ""
+        return f"{found['first']} and {found['second']} both go to {found['image']}{given}"
+    return ", ".join(f"{name}: {value}" for name, value in found.items())
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Input errors inside become refusals."""
+    try:
+        yield
+    except IllegalTransform:
+        raise
+    except LayoutproofError as problem:
+        raise IllegalTransform(problem.diagnostics) from problem
+
+
+def hint_of(verdict: Verdict) -> str | None:
+    """What could be done about a verdict, where its status and what is known of its reason tell."""
+    if verdict.status is Status.VACUOUS and Because.NOTHING_SEEN in verdict.because:
+        return "store what is computed to a parameter, where callers see it"
+    if verdict.status is Status.VACUOUS and Because.CONTRADICTION in verdict.because:
+        return "take out or mend the assumptions that contradict each other"
+    if verdict.status is Status.VACUOUS:
+        return "mend the fault that every run meets"
+    if verdict.status is Status.UNKNOWN and Because.OVERLAP in verdict.because:
+        return 'state that parameters do not overlap: T.func_attr({"tirx.noalias": True})'
+    if verdict.status is Status.UNKNOWN and Because.BUDGET in verdict.because:
+        return "bounds on sizes, stated by the program, or a larger --budget may decide it"
+    return None

@@ -1,0 +1,164 @@
+"""One step of a schedule.
+
+A pass proposes a rewrite, and `layoutproof.verify` decides whether it is kept or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Span
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.layout_record import layout_records
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.rewrite import Rewrite
+from layoutproof.ir.wellformed import check_wellformed
+from layoutproof.lowering import codes
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.find import all_buffers
+from layoutproof.lowering.passes.illegal import IllegalTransform, counterexample_text, hint_of, refusing, worst_first
+from layoutproof.lowering.proof_cache.remembered import verdicts_of
+from layoutproof.verify.checker import StepRecord
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.verdict import codes as claims
+from layoutproof.verify.verdict.verdict import GOOD, Claim, Status, Verdict, worst
+
+GOOD_OR_EMPTY: frozenset[Status] = frozenset({Status.PROVED, Status.VACUOUS})
+
+
+def check_step(
+    transform: Pass,
+    rewrite: Rewrite,
+    where: Expr | None = None,
+    accepted: frozenset[Status] = GOOD,
+    allowed: Licences = ALL,
+    search: bool = True,
+) -> tuple[Verdict, ...]:
+    """The verdicts under which a rewrite is kept, all of an accepted status. Raises IllegalTransform with those that are not.
+
+    `where` is what the function assumed of its constants, also after the assumption was removed; `allowed` are the float licences
+    that proofs may use. Without `search` no counterexample is looked for where a proof fails.
+    """
+    malformed = check_wellformed(rewrite.new)
+    if malformed:
+        raise IllegalTransform(malformed)
+    try:
+        verdicts = verdicts_of(rewrite, where, allowed, search, transform.primitive, transform.arguments())
+    except LayoutproofError as problem:
+        raise IllegalTransform(problem.diagnostics) from problem
+    refused = worst_first(v for v in verdicts if v.status not in accepted)
+    if refused:
+        raise IllegalTransform(list(_diagnostics(transform, rewrite, refused)), refused)
+    return verdicts
+
+
+def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) -> Iterable[Diagnostic]:
+    # A pass that changed nothing only brought to light what the program was like before.
+    subject = str(transform) if rewrite.new != rewrite.old else f"the program, before {transform.primitive}"
+    for verdict in refused:
+        word = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}[verdict.status]
+        message = f"{subject}: {verdict.claim} {word}: {counterexample_text(verdict)}"
+        code, hint = _code(transform, rewrite, verdict)
+        place = place_of_claim(verdict.claim, rewrite.new)
+        yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)
+
+
+# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers tell that themselves.
+_SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
+
+
+def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str | None]:
+    """The code of a verdict that is not proved, and what could be done about it where that is known."""
+    code = verdict.code
+    if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
+        return code, hint_of(verdict)
+    stated = {name for name, record in layout_records(rewrite.old).items() if any(step.contract is not None for step in record.steps)}
+    filled = sorted({buffer.name for buffer in all_buffers(rewrite.old) if buffer.data.name in stated})
+    if not filled:
+        return codes.BRANCH_NEEDED, "padding can make a branch unnecessary, once transform_layout(..., pad_value=...) says what it holds"
+    return codes.PAD_VALUE, f"`layoutproof pad-values` tries other values for the padding of {', '.join(filled)}"
+
+
+def _further(verdict: Verdict, func: PrimFunc, first: Span | None) -> Iterator[tuple[Span, str]]:
+    """Further lines that the reason names, where two places matter: the accesses of a race."""
+    lines = dict(reversed(verdict.related)) if first is not None and verdict.status is Status.REFUTED else {}
+    for line, what in lines.items():
+        place = _line(func, line)
+        if first is not None and place is not None and line != first.line:
+            yield place, what
+
+
+def place_of_claim(claim: Claim, func: PrimFunc) -> Span | None:
+    """The line of a claim, in the text that the function was read from; else where the function stands."""
+    line = claim.place.line if claim.place is not None else None
+    return _line(func, line) if line is not None else func.span
+
+
+def _line(func: PrimFunc, line: int) -> Span | None:
+    if func.span is None:
+        return None
+    source = func.span.source
+    text = source.line(line)
+    return Span(source, line, len(text) - len(text.lstrip()), line, len(text.rstrip()))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One applied transform: the pass, the rewrite that it proposed, and the verdicts under which it was kept.
+
+    `where` is what was taken for granted of symbols, `allowed` the float licences that proofs could use.
+    """
+
+    transform: Pass
+    rewrite: Rewrite
+    verdicts: tuple[Verdict, ...]
+    where: Expr | None = None
+    allowed: Licences = ALL
+
+    @property
+    def record(self) -> StepRecord:
+        """The step as certificates have it."""
+        return StepRecord(self.transform.primitive, self.transform.arguments(), self.rewrite, self.where, self.allowed)
+
+    @property
+    def status(self) -> Status:
+        """The worst of the verdicts."""
+        return worst(v.status for v in self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as JSON has it."""
+        obligations = [v.to_dict() for v in self.verdicts]
+        return {"primitive": self.transform.primitive, "arguments": self.transform.arguments(), "obligations": obligations}
+
+    def __str__(self) -> str:
+        return str(self.transform)
+
+
+def prove_step(
+    func: PrimFunc,
+    transform: Pass,
+    *,
+    fixed: bool = False,
+    where: Expr | None = None,
+    accepted: frozenset[Status] = GOOD,
+    known: tuple[Verdict, ...] | None = None,
+    allowed: Licences = ALL,
+    search: bool = True,
+) -> Step:
+    """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not proved.
+
+    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without `search` no
+    counterexample is looked for where a proof fails.
+    """
+    with refusing():
+        rewrite = transform.propose(func)
+    if fixed and rewrite.witness.changes_interface:
+        names = ", ".join(rewrite.witness.changes_interface)
+        message = f"{transform.primitive} would change the layout of the parameter {names}, and the schedule's interface is fixed"
+        raise IllegalTransform(Diagnostic(codes.FIXED_INTERFACE, message, func.span))
+    if known is not None and rewrite.new == func:
+        # What needed licences was said of how the program came about.
+        return Step(transform, rewrite, tuple(v for v in known if not v.strictness), where, allowed)
+    return Step(transform, rewrite, check_step(transform, rewrite, where, accepted, allowed, search), where, allowed)

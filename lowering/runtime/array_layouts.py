@@ -1,0 +1,309 @@
+"""How the arrays a user has become the arrays a kernel takes.
+
+The index maps of a function's layout records are applied one after the other, and padding is filled per contract.
+Each transform of a buffer has its own physical box and its own contract for the padding that it introduced. A pad
+value is a constant, or an expression over the physical indices that may load the buffer itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutproof.ir import semantics
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import (
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+)
+from layoutproof.ir.index_map import IndexMap, index_map_text, retype
+from layoutproof.ir.intrinsics import Limit, LimitKind, Undef
+from layoutproof.ir.layout_record import LayoutRecord, boxed, layout_records
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import free_variables
+from layoutproof.lowering import codes as codes_conventions
+from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.layout.pad_value import checked
+from layoutproof.lowering.runtime.arrays import Array, lane_shape, poison
+from layoutproof.lowering.runtime.call_arguments import extent_text
+from layoutproof.verify.maps.check_map import check_map
+from layoutproof.verify.verdict.verdict import Status
+
+_FLOAT: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: np.add,
+    BinaryOp.SUB: np.subtract,
+    BinaryOp.MUL: np.multiply,
+    BinaryOp.DIV: np.divide,
+    BinaryOp.MIN: lambda a, b: np.where(a < b, a, b),
+    BinaryOp.MAX: lambda a, b: np.where(a > b, a, b),
+}
+
+
+class _Cells:
+    """The padding cells of one array: their indices, and the array itself for loads."""
+
+    def __init__(self, env: Mapping[str, Any], flat: Array, shape: Sequence[int], count: int) -> None:
+        self.env, self.flat, self.shape, self.count = env, flat, shape, count
+
+    def spread(self, value: Any, dtype: DType) -> Array:
+        """One value for every cell and lane."""
+        return np.full((self.count, dtype.lanes), value, dtype=numpy_dtype(dtype))
+
+
+def pad_values(pad: Expr, env: Mapping[str, Any], flat: Array, shape: Sequence[int], count: int) -> Array:
+    """The values of `count` padding cells, (cells, lanes); `env` has the physical indices by name, `flat` the array so far.
+
+    Raises LayoutproofError (LP430) for a pad value that contains something else.
+    """
+    return _value(pad, _Cells(env, flat, shape, count))
+
+
+def _value(expr: Expr, cells: _Cells) -> Array:
+    rule = _RULES.get(type(expr))
+    if rule is None:
+        raise error(codes.PAD_FILLING, f"a pad value with {type(expr).__name__} cannot be filled in before a call", expr.span)
+    return rule(expr, cells)
+
+
+def _constant(expr: IntImm | FloatImm, cells: _Cells) -> Array:
+    return cells.spread(expr.value, expr.dtype)
+
+
+def _limit(expr: Limit, cells: _Cells) -> Array:
+    if expr.dtype.is_float:
+        largest = semantics.max_finite(expr.dtype)
+        values = {LimitKind.INFINITY: float("inf"), LimitKind.MAX: largest, LimitKind.MIN: -largest}
+        return cells.spread(values[expr.kind], expr.dtype)
+    return cells.spread(expr.dtype.max_int if expr.kind is LimitKind.MAX else expr.dtype.min_int, expr.dtype)
+
+
+def _index(expr: Expr, cells: _Cells) -> Array:
+    """Index arithmetic over the physical indices, which wraps where it is a value."""
+    values = np.broadcast_to(np.asarray(evaluate(expr, cells.env)), (cells.count,)).reshape(-1, 1)
+    return values.astype(numpy_dtype(expr.dtype))
+
+
+def _binary(expr: Binary, cells: _Cells) -> Array:
+    if not expr.dtype.is_float:
+        return _index(expr, cells)
+    with np.errstate(all="ignore"):
+        result: Array = _FLOAT[expr.op](_value(expr.lhs, cells), _value(expr.rhs, cells))
+    return result.astype(numpy_dtype(expr.dtype))
+
+
+def _cast(expr: Cast, cells: _Cells) -> Array:
+    """Through `semantics.cast_value`, one value at a time: int64 to bfloat16 must not round twice."""
+    values = _value(expr.value, cells)
+    source, target = expr.value.dtype.element, expr.dtype.element
+    convert = float if source.is_float else int
+    converted = [semantics.cast_value(convert(v), source, target) for v in values.reshape(-1).tolist()]
+    return np.array(converted, dtype=numpy_dtype(target)).reshape(values.shape)
+
+
+def _choice(expr: Select | IfThenElseExpr, cells: _Cells) -> Array:
+    condition = np.broadcast_to(np.asarray(evaluate(expr.condition, cells.env)), (cells.count,)).reshape(-1, 1)
+    return np.where(condition, _value(expr.then, cells), _value(expr.otherwise, cells))
+
+
+def _broadcast(expr: Broadcast, cells: _Cells) -> Array:
+    return np.repeat(_value(expr.value, cells), expr.lanes, axis=1)
+
+
+def _load(expr: BufferLoad, cells: _Cells) -> Array:
+    """The buffer's own cells, as they are before padding is filled. Raises LayoutproofError (LP430) outside the array."""
+    places = [np.broadcast_to(np.asarray(evaluate(index, cells.env)), (cells.count,)) for index in expr.indices]
+    for axis, (place, extent) in enumerate(zip(places, cells.shape, strict=True)):
+        if place.size and not (int(place.min()) >= 0 and int(place.max()) < extent):
+            raise error(
+                codes.PAD_FILLING, f"a pad value loads {expr.buffer.name} outside of axis {axis}, whose extent is {extent}", expr.span
+            )
+    result: Array = cells.flat[np.ravel_multi_index(places, tuple(cells.shape))]
+    return result
+
+
+_RULES: Mapping[type[Expr], Callable[[Any, _Cells], Array]] = {
+    IntImm: _constant,
+    FloatImm: _constant,
+    Limit: _limit,
+    Var: _index,
+    Compare: _index,
+    Logical: _index,
+    Not: _index,
+    Binary: _binary,
+    Cast: _cast,
+    Select: _choice,
+    IfThenElseExpr: _choice,
+    Broadcast: _broadcast,
+    BufferLoad: _load,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transform: the map, the physical shape it leads to, and what its padding holds.
+
+    `pad` is an expression over `pad_inputs` (the physical indices), or None where padding may not be touched.
+    """
+
+    index_map: IndexMap
+    physical_shape: tuple[Expr, ...]
+    pad: Expr | None = None
+    pad_inputs: tuple[str, ...] = ()
+
+    @property
+    def contract(self) -> str | None:
+        """The contract as text: None, `undef`, or the value, as a lambda where it depends on the place."""
+        if self.pad is None:
+            return None
+        if isinstance(self.pad, Undef):
+            return "undef"
+        text = expr_text(self.pad)
+        depends = any(v.name in self.pad_inputs for v in free_variables(self.pad))
+        return f"lambda {', '.join(self.pad_inputs)}: {text}" if depends else text
+
+    @property
+    def fills(self) -> bool:
+        """Whether padding holds a known value."""
+        return self.pad is not None and not isinstance(self.pad, Undef)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A buffer's logical shape and the transforms that lead to its physical one, in order; none where they are the same."""
+
+    logical_shape: tuple[Expr, ...]
+    steps: tuple[Step, ...] = ()
+
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Packer:
+    """Re-lays arrays of one buffer; positions are kept for the shapes seen last."""
+
+    layout: Layout
+    dtype: DType
+    _positions: dict[tuple[object, ...], list[Positions]] = field(default_factory=dict)
+
+    def shapes(self, symbols: Mapping[str, int]) -> list[tuple[int, ...]]:
+        """The logical shape, then the shape after each step."""
+        found = [self.layout.logical_shape, *(step.physical_shape for step in self.layout.steps)]
+        return [tuple(int(evaluate(extent, symbols)) for extent in shape) for shape in found]
+
+    def _steps(self, symbols: Mapping[str, int]) -> list[Positions]:
+        """For each step, the flat place of every element of the shape before it."""
+        shapes = self.shapes(symbols)
+        key = (*shapes, *sorted(symbols.items()))
+        found = self._positions.get(key)
+        if found is None:
+            found = [
+                np.ascontiguousarray(step.index_map.flat_positions(before, after, symbols)).reshape(-1)
+                for step, before, after in zip(self.layout.steps, shapes, shapes[1:], strict=False)
+            ]
+            if len(self._positions) >= 4:
+                self._positions.pop(next(iter(self._positions)))
+            self._positions[key] = found
+        return found
+
+    def pack(self, logical: Array, symbols: Mapping[str, int]) -> Array:
+        """A new physical array with the content of a logical one, padding filled as its contract says, or with poison."""
+        current = logical
+        for step, positions, shape in zip(self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True):
+            elements = int(np.prod(shape, dtype=np.int64))
+            lanes = self.dtype.lanes
+            flat = np.full((elements, lanes), poison(self.dtype), dtype=logical.dtype)
+            flat[positions] = current.reshape(-1, lanes)
+            result = flat.reshape(lane_shape(shape, self.dtype))
+            if step.fills and elements > positions.size:
+                self._fill(step, flat, positions, shape, symbols)
+            current = result
+        return current
+
+    def _fill(self, step: Step, flat: Array, positions: Positions, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
+        padding = np.ones(flat.shape[0], dtype=np.bool_)
+        padding[positions] = False
+        cells = np.flatnonzero(padding)
+        assert step.pad is not None
+        indices = dict(zip(step.pad_inputs, np.unravel_index(cells, shape), strict=True)) if step.pad_inputs else {}
+        flat[cells] = pad_values(step.pad, {**symbols, **indices}, flat, shape, cells.size)
+
+    def unpack(self, physical: Array, symbols: Mapping[str, int]) -> Array:
+        """A new logical array with the content of a physical one; padding is dropped."""
+        lanes = self.dtype.lanes
+        shapes = self.shapes(symbols)
+        current = physical
+        for positions, shape in zip(reversed(self._steps(symbols)), reversed(shapes[:-1]), strict=True):
+            current = current.reshape(-1, lanes)[positions].reshape(lane_shape(shape, self.dtype))
+        return current
+
+
+def layout_notes(layouts: Mapping[str, Layout]) -> dict[str, str]:
+    """A remark for each re-laid buffer: its logical shape and the maps that lead to the physical one."""
+    return {name: _note(layout) for name, layout in layouts.items() if layout.steps}
+
+
+def _note(layout: Layout) -> str:
+    shape = ", ".join(extent_text(extent) for extent in layout.logical_shape)
+    maps = ", then ".join(index_map_text(step.index_map) for step in layout.steps)
+    return f"logical [{shape}] by {maps}"
+
+
+def runtime_layouts(func: PrimFunc) -> dict[str, Layout]:
+    """How the parameters' arrays are re-laid, by buffer name. Raises LayoutproofError for a malformed layout record."""
+    records = layout_records(func)
+    return {b.name: _layout(func, b, records[b.data.name]) for b in func.buffers if b.data.name in records}
+
+
+def check_records(func: PrimFunc) -> None:
+    """Raise LayoutproofError where a layout record states a map that is not proved injective on its shape and inside its box."""
+    for name, record in layout_records(func).items():
+        record.check_names(v.name for v in constants_of(func))
+        shape = _shape(func, record.logical_shape)
+        for step in record.steps:
+            box = _shape(func, step.shape)
+            index_map = step.index_map.with_symbols(constants_of(func))
+            verdict = check_map(index_map, shape, assumed_of_constants(func), physical_shape=box).injective
+            if verdict.status is not Status.PROVED:
+                raise error(
+                    codes_conventions.RECORD_MAP, f"the layout record of {name}: `{step.map_text}` is not proved to be injective", func.span
+                )
+            shape = box
+
+
+def _layout(func: PrimFunc, buffer: Buffer, record: LayoutRecord) -> Layout:
+    symbols = constants_of(func)
+    record.check_names(v.name for v in symbols)
+    steps: list[Step] = []
+    for step in record.steps:
+        pad = step.contract
+        if pad is not None and not pad.is_undef:
+            checked(pad, boxed(buffer, step.shape, symbols))
+        value, inputs = (pad.value, tuple(v.name for v in pad.inputs)) if pad is not None else (None, ())
+        steps.append(Step(step.index_map.with_symbols(symbols), _shape(func, step.shape), value, inputs))
+    return Layout(_shape(func, record.logical_shape), tuple(steps))
+
+
+def _shape(func: PrimFunc, shape: Sequence[Expr]) -> tuple[Expr, ...]:
+    types = {v.name: v.dtype for v in constants_of(func)}
+    return tuple(retype(extent, types) for extent in shape)

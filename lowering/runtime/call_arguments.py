@@ -1,0 +1,181 @@
+"""The arguments of a call: which parameter each belongs to, and the values of scalars and of shape symbols."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from layoutproof.ir.diagnostic import LayoutproofError, error
+from layoutproof.ir.dtype import DType, Kind
+from layoutproof.ir.evaluate import evaluate
+from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var
+from layoutproof.ir.interval import Interval
+from layoutproof.ir.semantics import Trap
+from layoutproof.ir.text import expr_text
+from layoutproof.ir.visit import free_variables
+from layoutproof.lowering.codegen import codes
+from layoutproof.lowering.codegen.calling_convention import Parameter
+
+
+class Symbols:
+    """What is known of the symbols of one call, and from which argument."""
+
+    def __init__(self, bounds: Mapping[str, Interval]) -> None:
+        self.values: dict[str, int] = {}
+        self._origin: dict[str, str] = {}
+        self._bounds = bounds
+
+    def bind(self, name: str, value: int, origin: str) -> None:
+        """`name` is `value`, as `origin` says. Raises LayoutproofError (LP426) where that contradicts another or its bounds."""
+        known = self.values.setdefault(name, value)
+        if known != value:
+            raise error(codes.SYMBOLS, f"{name} is {known} by {self._origin[name]} and {value} by {origin}")
+        self._origin.setdefault(name, origin)
+        limits = self._bounds.get(name)
+        if limits is not None and not limits.low <= value <= limits.high:
+            raise error(codes.SYMBOLS, f"{name} is {value} by {origin}; this kernel was built for {limits.low} <= {name} <= {limits.high}")
+
+    def match(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
+        """Learn from the shape of an argument what its extents say. Raises LayoutproofError (LP421) for another number of axes."""
+        if len(extents) != len(shape):
+            wanted = _listed(extents)
+            raise error(
+                codes.ARGUMENT_SHAPE, f"{argument} has {len(shape)} axes, {list(shape)}; its {kind} shape is {wanted}, {len(extents)} axes"
+            )
+        for axis, (extent, actual) in enumerate(zip(extents, shape, strict=True)):
+            found = _solve(extent, actual)
+            if found is not None:
+                self.bind(*found, f"axis {axis} of {argument}")
+
+    def check(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
+        """Raise LayoutproofError (LP421) unless an argument has the shape that its extents give."""
+        wanted = tuple(self.evaluate(extent, argument) for extent in extents)
+        if wanted != tuple(shape):
+            named = f" ({_listed(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
+            raise error(codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}")
+
+    def value(self, name: str, kernel: str) -> int:
+        """A symbol's number. Raises LayoutproofError (LP426) where no argument tells it."""
+        if name not in self.values:
+            raise error(
+                codes.SYMBOLS, f"{name}, a parameter of {kernel}, cannot be found from the arrays", help=f"give it by name: {name}=..."
+            )
+        return self.values[name]
+
+    def told(self, name: str) -> str:
+        """A known symbol's number and the argument that it comes from: `n = 3 (axis 0 of A)`."""
+        return f"{name} = {self.values[name]} ({self._origin[name]})"
+
+    def evaluate(self, extent: Expr, argument: str) -> int:
+        """An extent's number. Raises LayoutproofError (LP426) where a symbol of it is not known, LP421 for a division by zero."""
+        missing = [v.name for v in free_variables(extent) if v.name not in self.values]
+        if missing:
+            raise error(
+                codes.SYMBOLS,
+                f"{missing[0]}, in the shape of {argument}, cannot be found from the arrays",
+                help=f"give it by name: {missing[0]}=...",
+            )
+        try:
+            return int(evaluate(extent, self.values))
+        except Trap as trap:
+            raise error(codes.ARGUMENT_SHAPE, f"the shape of {argument} has no value: {trap}") from trap
+
+
+def _solve(extent: Expr, actual: int) -> tuple[str, int] | None:
+    """The one symbol of an extent and its value, where the extent is that symbol or a constant times it."""
+    if isinstance(extent, Var):
+        return extent.name, actual
+    if isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
+        for variable, factor in ((extent.lhs, extent.rhs), (extent.rhs, extent.lhs)):
+            if isinstance(variable, Var) and isinstance(factor, IntImm) and factor.value != 0 and actual % factor.value == 0:
+                return variable.name, actual // factor.value
+    return None
+
+
+def _listed(extents: Sequence[Expr]) -> str:
+    return f"[{', '.join(extent_text(e) for e in extents)}]"
+
+
+def extent_text(extent: Expr) -> str:
+    """An extent as a person writes it."""
+    return expr_text(extent, "plain")
+
+
+class Signature:
+    """The parameters of one kernel, as a caller sees them."""
+
+    def __init__(self, name: str, parameters: Sequence[Parameter]) -> None:
+        self.name = name
+        self.parameters = tuple(parameters)
+        self.by_name = {p.name: p for p in parameters}
+        self.own = tuple(p for p in parameters if not p.implied)
+        self.inputs = tuple(p for p in parameters if not p.writes or p.needs_content)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(p.name for p in self.parameters)})"
+
+    def assign(self, arguments: Sequence[object], named: Mapping[str, object], *, every_array: bool = False) -> dict[str, object]:
+        """Arguments by parameter. As many as there are parameters, shape symbols that the program does not list counted or not: all in
+        order; fewer: the inputs in order.
+
+        Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or an input that is missing.
+        """
+        everything = every_array or len(arguments) in (len(self.parameters), len(self.own))
+        order = self.parameters if everything else self.inputs
+        if len(arguments) > len(order):
+            raise self._misuse(f"{len(arguments)} arguments", every_array)
+        given: dict[str, object] = {p.name: value for p, value in zip(order, arguments, strict=False)}
+        for name, value in named.items():
+            if name not in self.by_name:
+                raise self._misuse(f"the unknown argument {name!r}", every_array)
+            if name in given:
+                raise self._misuse(f"{name} twice", every_array)
+            given[name] = value
+        for parameter in self.parameters if every_array else self.inputs:
+            if parameter.name not in given and not parameter.is_symbol:
+                raise self._misuse(f"no {parameter.name}", every_array)
+        return given
+
+    def _misuse(self, what: str, every_array: bool) -> LayoutproofError:
+        everything = _listed_of_arguments([p.name for p in self.parameters])
+        if every_array:
+            return error(codes.ARGUMENTS, f"{self.name} was given {what}", help=f"raw takes all parameters: {everything}")
+        inputs = _listed_of_arguments([p.name for p in self.inputs])
+        return error(
+            codes.ARGUMENTS, f"{self.name} was given {what}", help=f"it takes its inputs ({inputs}) or all parameters ({everything})"
+        )
+
+
+def _listed_of_arguments(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(names if len(names) <= most else [*names[:most], f"and {len(names) - most} more"])
+
+
+def scalar_value(parameter: Parameter, value: object) -> int | float:
+    """A number for a scalar parameter. Raises LayoutproofError (LP422) for another type or a number that does not fit."""
+    name, dtype = parameter.name, parameter.dtype
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if dtype.is_float:
+        if isinstance(value, numbers.Real | np.floating | np.integer) or _is_narrow_float(value):
+            return float(value)  # type: ignore[arg-type]  # ml_dtypes' scalars are floats that numbers does not know
+        raise error(codes.ARGUMENT_TYPE, f"{name} is {value!r}; a number of type {dtype} is expected")
+    if dtype.is_bool and isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return _fitting(name, int(value), dtype)
+    raise error(
+        codes.ARGUMENT_TYPE, f"{name} is {value!r}; {'a truth value' if dtype.is_bool else f'an integer of type {dtype}'} is expected"
+    )
+
+
+def _is_narrow_float(value: object) -> bool:
+    return isinstance(value, np.generic) and value.dtype.kind in "fV"
+
+
+def _fitting(name: str, value: int, dtype: DType) -> int:
+    low, high = (0, 1) if dtype.kind is Kind.BOOL else (dtype.min_int, dtype.max_int)
+    if not low <= value <= high:
+        raise error(codes.ARGUMENT_TYPE, f"{name} is {value}, which does not fit {dtype}")
+    return value

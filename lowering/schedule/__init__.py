@@ -1,0 +1,1 @@
+"""The schedule: a program, the primitives that transform it, and the trace of its steps."""

@@ -1,0 +1,349 @@
+"""The schedule: a program, and the transforms that were applied to it, each proved before it was kept.
+
+A primitive either commits a proved step or raises `IllegalTransform` and leaves the schedule as it was. The passes propose; what is
+true of a proposal is asked of `layoutproof.verify` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.dtype import HANDLE
+from layoutproof.ir.expr import Expr, ExprLike, Var, const, logical_and
+from layoutproof.ir.index_map import IndexMap, index_map_text
+from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.wellformed import Stage, require_wellformed
+from layoutproof.lowering import codes
+from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
+from layoutproof.lowering.layout.pad_value import pad_text
+from layoutproof.lowering.layout.separators import SetAxisSeparators
+from layoutproof.lowering.layout.transform_layout import ApplyBufferTransforms, TransformLayout
+from layoutproof.lowering.loops.decompose_reduction import DecomposeReduction, hoisted_inits
+from layoutproof.lowering.loops.dependence import with_broken_order
+from layoutproof.lowering.loops.overcompute import RemoveBranchingThroughOvercompute
+from layoutproof.lowering.lower.flatten import FlattenBuffer
+from layoutproof.lowering.lower.lower_blocks import LowerBlocks
+from layoutproof.lowering.lower.simplify import Simplify
+from layoutproof.lowering.lower.undef import RemoveAssume, RemoveStoreUndef
+from layoutproof.lowering.passes.base import ArgumentKind, Pass, from_json
+from layoutproof.lowering.passes.find import find_buffer
+from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
+from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, Step, prove_step
+from layoutproof.lowering.runtime.array_layouts import check_records
+from layoutproof.lowering.schedule.methods import CachingMethods, CleanupMethods, LoopMethods, PaddingMethods, VectorMethods
+from layoutproof.lowering.schedule.registry import LOWERING
+from layoutproof.lowering.schedule.trace import Trace, load_trace, passes_of, save_trace, trace_of
+from layoutproof.verify.settings import settings
+from layoutproof.verify.values.fast_math import ALL, Licences
+from layoutproof.verify.verdict.verdict import GOOD, ClaimKind, Status, Verdict
+
+if TYPE_CHECKING:
+    from layoutproof.lowering.runtime.build_c import CKernel
+    from layoutproof.lowering.runtime.call_assumptions import Assumption
+    from layoutproof.lowering.runtime.kernel import Kernel
+    from layoutproof.lowering.runtime.opencl.devices import Device
+    from layoutproof.verify.certificate.certificate import Certificate
+    from layoutproof.verify.checker import StepRecord
+
+__all__ = ["BufferName", "IllegalTransform", "Schedule", "Step"]
+
+MapLike = IndexMap | Callable[..., Any] | str
+
+
+@dataclass(frozen=True, slots=True)
+class BufferName:
+    """A buffer by name, for pad values that load from it: `B[0, (io - 14) % 4]`."""
+
+    buffer: Buffer
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        index = tuple(i if isinstance(i, Expr) else const(int(i)) for i in given)
+        shape = tuple(const(1) for _ in index)
+        return BufferLoad(Buffer(self.buffer.name, self.buffer.dtype, shape, Var(self.buffer.data.name, HANDLE)), index)
+
+
+class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
+    """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
+    that proofs may use, the fewest that suffice: all, unless that is said here or by the gate that makes the schedule.
+    """
+
+    def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
+        """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are not proved, and
+        for an interface that is neither "free" nor "fixed".
+        """
+        if interface not in ("free", "fixed"):
+            raise error(codes.ARGUMENT_TYPE, f'interface is "free" or "fixed", not {interface!r}')
+        self.original = require_wellformed(func)
+        check_records(func)
+        self.interface = interface
+        # A gate, or the run that asks it, may bound the licences.
+        self.allowed = settings().usable(ALL if allowed is None else allowed)
+        self._steps: list[Step] = []
+        self._lowered: tuple[PrimFunc, tuple[Step, ...]] | None = None
+
+    @property
+    def func(self) -> PrimFunc:
+        """The program as it is now."""
+        return self._steps[-1].rewrite.new if self._steps else self.original
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What was applied, in order, with its verdicts."""
+        return tuple(self._steps)
+
+    @property
+    def trace(self) -> Trace:
+        """What was applied, as plain data that `replay` takes."""
+        return trace_of([step.transform for step in self._steps])
+
+    def script(self) -> str:
+        """The program as text in the script syntax."""
+        return print_func(self.func)
+
+    def buffer(self, name: str) -> BufferName:
+        """A buffer to load from in a pad value. Raises LayoutproofError where there is none of that name."""
+        return BufferName(find_buffer(self.func, name))
+
+    def apply(self, transform: Pass) -> Step:
+        """Apply a pass: propose, check, keep. Raises IllegalTransform, leaving the schedule as it was."""
+        try:
+            return self._keep(self._proved(transform))
+        except IllegalTransform as problem:
+            offered = self._with_wrapping_offered(problem, transform)
+            if transform.moves_iterations and problem.verdicts:
+                offered = with_broken_order(problem, transform.propose(self.func))
+            offered.step = RefusedStep(transform.primitive, transform.arguments(), self.func)
+            if offered is problem:
+                raise
+            raise offered from problem
+
+    def attempt(self, transform: Pass) -> Step:
+        """`apply`, without a search for a counterexample where the pass is refused: for one of several that are tried."""
+        return self._keep(self._proved(transform, search=False))
+
+    def fork(self) -> Schedule:
+        """A schedule in the same state; what is applied to either from now on does not concern the other."""
+        twin = copy(self)
+        twin._steps = list(self._steps)
+        return twin
+
+    def undo(self) -> None:
+        """Take the last step back. Raises LayoutproofError where there is none."""
+        if not self._steps:
+            raise error(codes.NO_STEP, "there is no step to take back")
+        self._steps.pop()
+        self._lowered = None
+
+    def _keep(self, step: Step) -> Step:
+        self._steps.append(step)
+        self._lowered = None
+        return step
+
+    def _proved(self, transform: Pass, *, search: bool = True) -> Step:
+        """The step that a pass would be, not kept; `search` is as in `prove_step`."""
+        known = self._steps[-1].verdicts if self._steps else None
+        fixed = self.interface == "fixed"
+        where = self._assumed()
+        accepted = GOOD_OR_EMPTY if transform.may_leave_nothing and where is None else GOOD
+        return prove_step(
+            self.func, transform, fixed=fixed, where=where, accepted=accepted, known=known, allowed=self.allowed, search=search
+        )
+
+    def _assumed(self) -> Expr | None:
+        found = [c for c in map(assumed_of_constants, (self.original, self.func)) if c is not None]
+        return logical_and(*dict.fromkeys(found)) if found else None
+
+    def transform_layout(self, block: str, buffer: str, index_map: MapLike, pad_value: Any = None) -> Step:
+        """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
+
+        `pad_value` is None (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function
+        of the physical indices that returns one of these.
+        """
+        with refusing():
+            names = {"block": block, "buffer": buffer}
+            for name, value in names.items():
+                from_json(ArgumentKind.NAME, value, f"transform_layout, argument {name!r}")
+            text = self._map_text(buffer, index_map)
+            rank = parse_index_map(text, symbols=constants_of(self.func)).rank
+            pad = pad_text(pad_value, rank, find_buffer(self.func, buffer).dtype)
+        return self.apply(TransformLayout(block, buffer, text, pad))
+
+    def set_axis_separators(self, buffer: str, separators: Sequence[int]) -> Step:
+        """State the axis groups of a buffer: the index of the last axis of each group but the last."""
+        return self.apply(self.made(SetAxisSeparators, buffer=buffer, separators=separators))
+
+    def _with_wrapping_offered(self, problem: IllegalTransform, transform: Pass) -> IllegalTransform:
+        """The refusal; of guards that cannot go, with the wrapped index as its help where only that is missing."""
+        if not isinstance(transform, RemoveBranchingThroughOvercompute) or transform.wrap:
+            return problem
+        if not any(verdict.claim.kind is ClaimKind.WITHIN_BUFFER for verdict in problem.verdicts):
+            return problem
+        wrapped = replace(transform, wrap=True)
+        try:
+            self._proved(wrapped, search=False)
+        except IllegalTransform:
+            return problem
+        first, *rest = problem.diagnostics
+        text = f"with wrap=True the accesses that leave their buffers take their index modulo the extent, and that is proved: {wrapped}"
+        return IllegalTransform((replace(first, help=text), *rest), problem.verdicts)
+
+    def apply_buffer_transforms(self) -> Step:
+        """Apply the attribute `buffer_layout_transformations`, and remove it."""
+        return self.apply(ApplyBufferTransforms())
+
+    def simplify(self) -> Step:
+        """Rewrite expressions by proved rules."""
+        return self.apply(Simplify())
+
+    def lower_blocks(self) -> Step:
+        """Replace blocks by guards, allocations and inits among the loops."""
+        return self.apply(LowerBlocks())
+
+    def flatten_buffer(self) -> Step:
+        """Give every buffer as many axes as it has axis groups."""
+        return self.apply(FlattenBuffer())
+
+    def remove_assume(self) -> Step:
+        """Take out assumptions, which are compile-time statements."""
+        return self.apply(RemoveAssume())
+
+    def remove_store_undef(self) -> Step:
+        """Take out stores of undefined values."""
+        return self.apply(RemoveStoreUndef())
+
+    def _map_text(self, buffer: str, index_map: MapLike) -> str:
+        if isinstance(index_map, str):
+            return index_map
+        if isinstance(index_map, IndexMap):
+            return index_map_text(index_map)
+        return index_map_text(IndexMap.from_func(index_map, find_buffer(self.func, buffer).rank))
+
+    @staticmethod
+    def replay(func: PrimFunc, trace: object, *, interface: str = "free") -> Schedule:
+        """The schedule that a trace describes. Raises LayoutproofError for a malformed trace, IllegalTransform naming the step refused."""
+        schedule = Schedule(func, interface=interface)
+        for number, transform in enumerate(passes_of(trace), start=1):
+            try:
+                schedule.apply(transform)
+            except IllegalTransform as problem:
+                raise _at_step(problem, number) from problem
+        return schedule
+
+    @staticmethod
+    def load(func: PrimFunc, path: str | Path, *, interface: str = "free") -> Schedule:
+        """`replay` of the trace in a file."""
+        return Schedule.replay(func, load_trace(path), interface=interface)
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write the trace as JSON."""
+        save_trace(path, self.trace)
+
+    def lower(self) -> PrimFunc:
+        """The program for code generators: transforms applied, blocks lowered, buffers flat, compile-time statements out.
+
+        Every pass on the way is checked like a step; a program that does nothing may be lowered, its steps then are vacuous. A
+        simplification that cannot be decided is left out. Raises IllegalTransform where a pass is refused.
+        """
+        if self._lowered is None:
+            self._lowered = _lower(self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None, self.allowed)
+        return self._lowered[0]
+
+    @property
+    def lowered(self) -> PrimFunc:
+        """`lower()`, kept until the next step."""
+        return self.lower()
+
+    @property
+    def lowering_steps(self) -> tuple[Step, ...]:
+        """The passes of `lower()` with their verdicts."""
+        self.lower()
+        return self._lowered[1] if self._lowered is not None else ()
+
+    @property
+    def certificate(self) -> Certificate:
+        """Everything that was proved of the steps, and of the passes of `lower()` where that was called, for others to check again.
+
+        Each step is checked anew, on its text, with the questions to solvers written down.
+        """
+        from layoutproof.verify.certificate.certificate import certify
+
+        later = self._lowered[1] if self._lowered is not None else ()
+        return certify((*self.records, *(step.record for step in later)), self.original.name)
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """The steps that are kept, as certificates have them."""
+        return tuple(step.record for step in self._steps)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the proofs took for granted of calls of the lowered function, each with who sees to it."""
+        from layoutproof.lowering.runtime.call_assumptions import assumptions_of
+
+        lowered = self.lower()
+        later = [step.rewrite.new for step in (*self._steps, *self.lowering_steps)]
+        return assumptions_of(self.original, later, lowered, self._assumed())
+
+    @overload
+    def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...
+    @overload
+    def build(
+        self, target: str, *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+    ) -> Kernel: ...
+    def build(
+        self, target: str = "c", *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+    ) -> Kernel:
+        """The kernel for a target, "c" or "opencl", called on arrays in logical layout.
+
+        `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the largest image of other
+        devices. Raises LayoutproofError, for an unknown target too.
+        """
+        # The runtime starts compilers; who only schedules does not load it.
+        from layoutproof.lowering.runtime.array_layouts import runtime_layouts
+        from layoutproof.lowering.runtime.build_c import build_c
+
+        if target not in ("c", "opencl"):
+            raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; there are "c" and "opencl"')
+        if target == "c" and (device is not None or profile is not None):
+            raise error(codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one")
+        lowered = self.lower()
+        assumptions = self.assumptions
+        layouts = runtime_layouts(lowered)
+        if target == "c":
+            return build_c(lowered, layouts, check=check, fast=fast, assumptions=assumptions)
+        from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
+
+        return build_opencl(lowered, layouts, device=device, profile=profile, check=check, fast=fast, assumptions=assumptions)
+
+
+def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences) -> tuple[PrimFunc, tuple[Step, ...]]:
+    steps: list[Step] = []
+    # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything: that is not accepted.
+    accepted = GOOD_OR_EMPTY if where is None else GOOD
+    first, *rest = LOWERING
+    for transform in (first, *hoisted_inits(func), *rest):
+        optional = isinstance(transform, Simplify | DecomposeReduction)
+        try:
+            last = steps[-1].verdicts if steps else known
+            # What may be left out needs no counterexample.
+            search = not optional
+            steps.append(prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search))
+        except IllegalTransform as problem:
+            if not optional or problem.status not in (None, Status.UNKNOWN):
+                raise
+        func = steps[-1].rewrite.new
+    return require_wellformed(func, Stage.FLATTENED), tuple(steps)
+
+
+def _at_step(problem: IllegalTransform, number: int) -> IllegalTransform:
+    first, *rest = problem.diagnostics
+    return IllegalTransform((replace(first, message=f"step {number}: {first.message}"), *rest), problem.verdicts)

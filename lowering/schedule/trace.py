@@ -1,0 +1,148 @@
+"""The steps of a schedule as text.
+
+A trace is JSON and read with care; for people, the program stands after each step. A trace comes from a file, an
+autotuner or a person; every way in which it can be wrong names the step and the argument.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from layoutproof.ir.diagnostic import error
+from layoutproof.ir.primfunc import LAYOUT, PrimFunc
+from layoutproof.ir.script.printer import print_func
+from layoutproof.ir.script.reader import read_text
+from layoutproof.ir.stmt import Attributes
+from layoutproof.lowering import codes
+from layoutproof.lowering.passes.base import Pass
+from layoutproof.lowering.passes.illegal import IllegalTransform
+from layoutproof.lowering.passes.steps import Step
+from layoutproof.lowering.schedule.registry import PASSES
+from layoutproof.verify.verdict.verdict import Verdict
+
+Trace = list[list[Any]]
+
+
+def trace_of(passes: Sequence[Pass]) -> Trace:
+    """The trace that replays `passes`, fresh plain data."""
+    return [stated for step in passes for stated in step.stated()]
+
+
+def passes_of(trace: Any) -> tuple[Pass, ...]:
+    """The passes that a trace states. Raises LayoutproofError naming the step (from 1) and the argument."""
+    if not isinstance(trace, list | tuple):
+        raise error(codes.TRACE_FORM, f"a trace is a list of steps, this is {_kind(trace)}")
+    return tuple(_pass_of(step, number) for number, step in enumerate(trace, start=1))
+
+
+def _pass_of(step: Any, number: int) -> Pass:
+    place = f"step {number}: "
+    if not isinstance(step, list | tuple) or len(step) != 2:
+        raise error(codes.TRACE_FORM, f"{place}a step is a list of a primitive's name and its arguments")
+    name, arguments = step
+    if not isinstance(name, str):
+        raise error(codes.TRACE_FORM, f"{place}the primitive's name is {_kind(name)}, text is expected")
+    if name not in PASSES:
+        close = get_close_matches(name, PASSES, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(PASSES)}"
+        raise error(codes.UNKNOWN_PRIMITIVE, f"{place}there is no primitive {name!r}", help=hint)
+    if not isinstance(arguments, dict) or not all(isinstance(key, str) for key in arguments):
+        raise error(codes.TRACE_FORM, f"{place}the arguments of {name} are {_kind(arguments)}, an object is expected")
+    return PASSES[name].from_arguments(arguments, place)
+
+
+def _kind(value: Any) -> str:
+    kinds: dict[type, str] = {
+        dict: "an object",
+        list: "a list",
+        tuple: "a list",
+        str: "text",
+        int: "a number",
+        float: "a number",
+        bool: "a truth value",
+    }
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """The trace in a JSON file, its steps checked. Raises LayoutproofError for a file that cannot be read or is no trace."""
+    text = read_text(path)
+    try:
+        trace = json_of(text)
+    except (ValueError, RecursionError) as problem:
+        raise error(codes.TRACE_JSON, f"{path} is not JSON: {problem}") from problem
+    return trace_of(passes_of(trace))
+
+
+def json_of(text: str) -> Any:
+    """What a text says in JSON. Raises json.JSONDecodeError where it is none, ValueError where the standard leaves open what it says:
+    numbers that are none, a key that stands twice in one object; RecursionError where it is nested too deep.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {repeated!r} stands twice in one object")
+    return found
+
+
+def save_trace(path: str | Path, trace: Trace) -> None:
+    """Write a trace as JSON, one step a line. Raises OSError where the file cannot be written."""
+    lines = ",\n".join(f"  {json.dumps(step)}" for step in trace)
+    Path(path).write_text(f"[\n{lines}\n]\n" if trace else "[]\n", encoding="utf-8")
+
+
+def program_text(func: PrimFunc) -> str:
+    """The program without its import line and without the record of its layouts, which the last step's proof states anyway."""
+    kept = Attributes({name: value for name, value in func.attrs.items() if name != LAYOUT})
+    _, _, text = print_func(replace(func, attrs=kept)).partition("\n\n")
+    return text
+
+
+def step_text(step: Step) -> str:
+    """The step, under which licences it is proved, and the program after it."""
+    return f"# {step}\n# {_answer(step.verdicts)}\n{program_text(step.rewrite.new)}"
+
+
+def refusal_text(problem: IllegalTransform) -> str:
+    """The first thing that is wrong with a transform that was refused, without the program lines around it."""
+    first = problem.diagnostics[0]
+    head, *_ = first.message.splitlines()
+    return f"# refused: {head}\n" + (f"#   {first.help}\n" if first.help is not None else "")
+
+
+def proof_text(steps: Sequence[Step], decisive: str) -> str:
+    """What was proved: each step with its licences, all together, and every obligation of the last step of the primitive `decisive`.
+
+    Raises ValueError where no step is of that primitive.
+    """
+    chosen = next((step for step in reversed(steps) if step.transform.primitive == decisive), None)
+    if chosen is None:
+        raise ValueError(f"no step is a {decisive}")
+    lines = [f"{number}. {step.transform.primitive}: {_answer(step.verdicts)}" for number, step in enumerate(steps, start=1)]
+    lines.append(f"all together: {_answer([v for step in steps for v in step.verdicts])}")
+    lines.append(f"{decisive}:")
+    # One line for each claim; those of many accesses are said once.
+    lines += dict.fromkeys(f"  {v.status}: {v.claim}{f' ({v.reason})' if v.reason is not None else ''}" for v in chosen.verdicts)
+    return "\n".join(lines) + "\n"
+
+
+def _answer(verdicts: Sequence[Verdict]) -> str:
+    counted = Counter(v.status.value for v in verdicts)
+    statuses = ", ".join(f"{number} {status}" for status, number in sorted(counted.items()))
+    licences = sorted({word for v in verdicts for word in v.strictness})
+    return f"{statuses}, {'with ' + ' '.join(licences) if licences else 'bit for bit'}"
