@@ -23,14 +23,14 @@ from benchmarks.networks import NETWORKS, network
 from benchmarks.plan_jobs import READY, Asked, again, side_by_side
 from benchmarks.plan_tables import MARKS, RESULTS, tables
 
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Array, Graph
+from layoutproof.graph.model.graph import Array, Graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.planning.apply import planned
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.planning.problem import Choice, cost_of
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.planning.planning_problem import Choice, cost_of
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 from layoutproof.lowering.proof_cache.remembered import PROOF
 from layoutproof.lowering.proof_cache.store import ProofStore
 from layoutproof.verify.settings import Settings, within

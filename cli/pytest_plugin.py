@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from layoutproof.cli.gate.items import Item, Options
-    from layoutproof.cli.gate.outcome import Finding, Outcome, Place
+    from layoutproof.cli.gate.check_items import Item, Options
+    from layoutproof.cli.gate.outcomes import Finding, Outcome, Place
     from layoutproof.cli.gate.policy import Policy
 
 FILES = ("gates.py", "gate_*.py", "*_gates.py")
@@ -78,9 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _settings(config: pytest.Config) -> Settings:
-    from layoutproof.cli.gate.baseline import Baseline
-    from layoutproof.cli.gate.items import Options
-    from layoutproof.cli.gate.policy import Policy, read_codes
+    from layoutproof.cli.gate.check_items import Options
+    from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
     from layoutproof.lowering.proof_cache.store import place_of
     from layoutproof.verify.values.fast_math import parse_licences
 
@@ -141,7 +140,7 @@ def _matches(path: Path, patterns: Iterable[str]) -> bool:
 
 def _parsed(path: Path) -> ast.Module | None:
     """The tree of a file of gates, empty for one that is to be one and is no Python; None for any other file."""
-    from layoutproof.cli.gate.decorated import has_gates
+    from layoutproof.cli.gate.loading import has_gates
 
     try:
         text = path.read_bytes()
@@ -158,7 +157,7 @@ def _parsed(path: Path) -> ast.Module | None:
 
 def _has_tests(tree: ast.Module, config: pytest.Config) -> bool:
     """Whether something at the top level of a file is called like a test, gates aside."""
-    from layoutproof.cli.gate.decorated import decorated_with_gate
+    from layoutproof.cli.gate.loading import decorated_with_gate
 
     gates = set(decorated_with_gate(tree))
     for node in tree.body:
@@ -174,8 +173,8 @@ class GateFile(pytest.File):
 
     def collect(self) -> Iterator[GateItem]:
         """An item for each case of each gate. Raises CollectError, as a text without a traceback, for a file that cannot be loaded."""
-        from layoutproof.cli.gate.discover import gate_items
-        from layoutproof.cli.gate.judge import judge
+        from layoutproof.cli.gate.check_items import gate_items
+        from layoutproof.cli.gate.judging.judge import judge
 
         for item in gate_items(self.path):
             if not item.subject:
@@ -198,8 +197,8 @@ class GateItem(pytest.Item):
 
     def runtest(self) -> None:
         """Judge it; what does not pass is raised as pytest's own failure, skip or expected failure, with the findings as its text."""
-        from layoutproof.cli.gate.judge import judge
-        from layoutproof.cli.gate.outcome import Fate
+        from layoutproof.cli.gate.judging.judge import judge
+        from layoutproof.cli.gate.outcomes import Fate
 
         settings = self.config.stash[_SETTINGS]
         outcome: Outcome = settings.policy.apply(judge(self.item, settings.options))
@@ -219,13 +218,13 @@ class GateItem(pytest.Item):
 
 def _text(findings: Iterable[Finding], config: pytest.Config) -> str:
     """Findings in full, as `layoutproof check` prints them, with paths as pytest shows them."""
-    from layoutproof.cli.render.gate.text import finding_lines
+    from layoutproof.cli.render.gate.text_json import finding_lines
 
     return "\n\n".join("\n".join(finding_lines(_shown(finding, config))) for finding in findings)
 
 
 def _reason(findings: Iterable[Finding], config: pytest.Config) -> str:
-    from layoutproof.cli.render.gate.text import finding_lines
+    from layoutproof.cli.render.gate.text_json import finding_lines
 
     return "; ".join(next(iter(finding_lines(_shown(finding, config)))) for finding in findings)
 

@@ -13,31 +13,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutproof.graph.absorb import fold_into_call
-    from layoutproof.graph.absorbed import absorbed as fold_into_planned_call
     from layoutproof.graph.builder import GraphBuilder
-    from layoutproof.graph.certificate import save_graph_certificate
-    from layoutproof.graph.flow import NoFlow
-    from layoutproof.graph.flow import flow as flow_layouts
-    from layoutproof.graph.fold import fold as fold_graph
-    from layoutproof.graph.hoist import hoist_layout_rewrites, hoisted_graph
-    from layoutproof.graph.kernels import Kernels
-    from layoutproof.graph.matching import prove_planned
-    from layoutproof.graph.model import Graph, Value
-    from layoutproof.graph.planning.cost_files import load_costs, save_costs
-    from layoutproof.graph.planning.costs import Move
-    from layoutproof.graph.planning.ends import FREE
-    from layoutproof.graph.planning.measuring import MeasuredCosts
-    from layoutproof.graph.planning.plan import Plan, plan
-    from layoutproof.graph.planning.replaced import Replacement
-    from layoutproof.graph.proving import prove_graph_rewrite
-    from layoutproof.graph.recognise import operators_of
-    from layoutproof.graph.run import run_graph
-    from layoutproof.graph.signature import frozen
-    from layoutproof.graph.text.files import load_graph, save_graph
-    from layoutproof.graph.text.printer import print_graph
-    from layoutproof.graph.text.reader import parse_graph
-    from layoutproof.graph.witness import GraphRewrite, Interface
+    from layoutproof.graph.flow.layout_flow import NoFlow
+    from layoutproof.graph.flow.layout_flow import flow as flow_layouts
+    from layoutproof.graph.graph_files import load_graph, print_graph, save_graph
+    from layoutproof.graph.graph_reader import parse_graph
+    from layoutproof.graph.model.graph import Graph, Value, frozen
+    from layoutproof.graph.model.graph_run import run_graph
+    from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
+    from layoutproof.graph.planning.costs import MeasuredCosts, Move, load_costs, save_costs
+    from layoutproof.graph.planning.formulation import FREE
+    from layoutproof.graph.planning.planner import Plan, plan
+    from layoutproof.graph.prove.graph_certificate import save_graph_certificate
+    from layoutproof.graph.prove.graph_matching import Replacement, prove_planned
+    from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
+    from layoutproof.graph.rewrite.absorb import absorbed as fold_into_planned_call
+    from layoutproof.graph.rewrite.absorb import fold_into_call
+    from layoutproof.graph.rewrite.fold import fold as fold_graph
+    from layoutproof.graph.rewrite.hoist_rewrites import hoist_layout_rewrites, hoisted_graph
+    from layoutproof.graph.rewrite.recognise import operators_of
+    from layoutproof.graph.tuning.kernels import Kernels
 
 __all__ = [
     "FREE",
@@ -75,37 +70,37 @@ __all__ = [
 
 # Where a module and its function have one name, the function is called otherwise here: the module takes that name when it is loaded.
 _HOME: dict[str, tuple[str, str]] = {
-    "FREE": ("planning.ends", "FREE"),
-    "Graph": ("model", "Graph"),
+    "FREE": ("planning.formulation", "FREE"),
+    "Graph": ("model.graph", "Graph"),
     "GraphBuilder": ("builder", "GraphBuilder"),
-    "GraphRewrite": ("witness", "GraphRewrite"),
-    "Interface": ("witness", "Interface"),
-    "Kernels": ("kernels", "Kernels"),
-    "MeasuredCosts": ("planning.measuring", "MeasuredCosts"),
+    "GraphRewrite": ("model.graph_witness", "GraphRewrite"),
+    "Interface": ("model.graph_witness", "Interface"),
+    "Kernels": ("tuning.kernels", "Kernels"),
+    "MeasuredCosts": ("planning.costs", "MeasuredCosts"),
     "Move": ("planning.costs", "Move"),
-    "NoFlow": ("flow", "NoFlow"),
-    "Plan": ("planning.plan", "Plan"),
-    "Replacement": ("planning.replaced", "Replacement"),
-    "Value": ("model", "Value"),
-    "flow_layouts": ("flow", "flow"),
-    "fold_graph": ("fold", "fold"),
-    "fold_into_call": ("absorb", "fold_into_call"),
-    "fold_into_planned_call": ("absorbed", "absorbed"),
-    "frozen": ("signature", "frozen"),
-    "hoist_layout_rewrites": ("hoist", "hoist_layout_rewrites"),
-    "hoisted_graph": ("hoist", "hoisted_graph"),
-    "load_costs": ("planning.cost_files", "load_costs"),
-    "load_graph": ("text.files", "load_graph"),
-    "operators_of": ("recognise", "operators_of"),
-    "parse_graph": ("text.reader", "parse_graph"),
-    "plan": ("planning.plan", "plan"),
-    "print_graph": ("text.printer", "print_graph"),
-    "prove_graph_rewrite": ("proving", "prove_graph_rewrite"),
-    "prove_planned": ("matching", "prove_planned"),
-    "run_graph": ("run", "run_graph"),
-    "save_costs": ("planning.cost_files", "save_costs"),
-    "save_graph": ("text.files", "save_graph"),
-    "save_graph_certificate": ("certificate", "save_graph_certificate"),
+    "NoFlow": ("flow.layout_flow", "NoFlow"),
+    "Plan": ("planning.planner", "Plan"),
+    "Replacement": ("prove.graph_matching", "Replacement"),
+    "Value": ("model.graph", "Value"),
+    "flow_layouts": ("flow.layout_flow", "flow"),
+    "fold_graph": ("rewrite.fold", "fold"),
+    "fold_into_call": ("rewrite.absorb", "fold_into_call"),
+    "fold_into_planned_call": ("rewrite.absorb", "absorbed"),
+    "frozen": ("model.graph", "frozen"),
+    "hoist_layout_rewrites": ("rewrite.hoist_rewrites", "hoist_layout_rewrites"),
+    "hoisted_graph": ("rewrite.hoist_rewrites", "hoisted_graph"),
+    "load_costs": ("planning.costs", "load_costs"),
+    "load_graph": ("graph_files", "load_graph"),
+    "operators_of": ("rewrite.recognise", "operators_of"),
+    "parse_graph": ("graph_reader", "parse_graph"),
+    "plan": ("planning.planner", "plan"),
+    "print_graph": ("graph_files", "print_graph"),
+    "prove_graph_rewrite": ("prove.prove_graph", "prove_graph_rewrite"),
+    "prove_planned": ("prove.graph_matching", "prove_planned"),
+    "run_graph": ("model.graph_run", "run_graph"),
+    "save_costs": ("planning.costs", "save_costs"),
+    "save_graph": ("graph_files", "save_graph"),
+    "save_graph_certificate": ("prove.graph_certificate", "save_graph_certificate"),
 }
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from layoutproof.cli.gate import known as judging
-from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Judge
-from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.judging import cached_proofs as judging
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.gate.workers.item_limits import Judge
 from layoutproof.cli.main import main
 from layoutproof.ir.diagnostic import LayoutproofError
 
@@ -102,7 +102,7 @@ class Console:
         # A process keeps the caches that it opened, by places that may be relative; here each folder is a machine of its own.
         judging._opened.cache_clear()
         if words[1] == "check" and {"--timeout", "--memory", "--budget", "--workers"}.isdisjoint(words):
-            patch.setattr("layoutproof.cli.gating.run_items", _in_this_process)
+            patch.setattr("layoutproof.cli.gate_run.run_items", _in_this_process)
 
     def _python(self, script: Path) -> None:
         with self.monkeypatch.context() as patch:

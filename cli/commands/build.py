@@ -15,7 +15,7 @@ from layoutproof.cli.options import file_path, format_option, function_option, t
 from layoutproof.ir.diagnostic import error
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.report import BuildResult, Refusal
+    from layoutproof.cli.trial.run_result import BuildResult, Refusal
     from layoutproof.lowering.runtime.kernel import BuildReport
     from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -67,7 +67,7 @@ def build_command(request: BuildRequest) -> int:
     interpreter does. Both files are written, or neither.
     """
     from layoutproof.cli.output import exit_code, say, tell
-    from layoutproof.cli.render.build_report import build_to_dict, render_build
+    from layoutproof.cli.render.run_report import build_to_dict, render_build
 
     result = _built(request)
     tell(result, request.output_format, None, build_to_dict, render_build)
@@ -79,8 +79,7 @@ def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.output import check_writable, say, write_files
     from layoutproof.cli.progress import stages
-    from layoutproof.cli.trial.report import BuildResult, Refusal, RunReport
-    from layoutproof.cli.trial.steps import apply_and_lower, build_or_refuse, chosen_device
+    from layoutproof.cli.trial.run_result import BuildResult, Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace, passes_of
 
@@ -118,7 +117,7 @@ def _built(request: BuildRequest) -> BuildResult:
 
 def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | None:
     """What takes no compiler and no device: what the target needs of textures is proved, for the profile alone."""
-    from layoutproof.cli.trial.report import Refusal
+    from layoutproof.cli.trial.run_result import Refusal
     from layoutproof.lowering.passes.illegal import IllegalTransform
     from layoutproof.lowering.runtime.opencl.build_opencl import prove_textures
     from layoutproof.lowering.runtime.opencl.device_limits import parse_profile
@@ -150,7 +149,7 @@ def _places(request: BuildRequest) -> tuple[Path, Path]:
 def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tuple[tuple[bytes, bytes], dict[str, Any]]:
     """The contents of the files, and what a caller has to know. Raises LayoutproofError for what the target cannot express."""
     from layoutproof.cli.output import json_text
-    from layoutproof.cli.render.interface import c_interface, opencl_interface
+    from layoutproof.cli.render.kernel_interface import c_interface, opencl_interface
     from layoutproof.lowering.codegen.c import emit_c
     from layoutproof.lowering.codegen.opencl.cl_emit import emit_opencl
     from layoutproof.lowering.runtime.array_layouts import layout_notes, runtime_layouts

@@ -63,7 +63,7 @@ def check_command(request: CheckRequest) -> int:
 
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
-    from layoutproof.cli.gating import Work, run_gate
+    from layoutproof.cli.gate_run import Work, run_gate
 
     work = Work(request.paths, request.traces, request.function, workers=request.workers, shard=request.shard, dask=request.dask)
     return run_gate(request, work)

@@ -27,7 +27,7 @@ from layoutproof.cli.options import (
 from layoutproof.ir.diagnostic import LayoutproofError, counted, error
 
 if TYPE_CHECKING:
-    from layoutproof.cli.gate.comparisons import Asked
+    from layoutproof.cli.gate.judging.comparisons import Asked
     from layoutproof.ir.primfunc import PrimFunc
 
 Pairs = Sequence[tuple[str, str]]
@@ -73,9 +73,9 @@ def compare_command(request: CompareRequest) -> int:
 
     Exit codes: 0 proved; 1 refuted; 2 something is wrong with the input; 3 unknown or vacuous.
     """
-    from layoutproof.cli.gate.items import Item
-    from layoutproof.cli.gate.outcome import Kind
-    from layoutproof.cli.gating import Work, run_gate
+    from layoutproof.cli.gate.check_items import Item
+    from layoutproof.cli.gate.outcomes import Kind
+    from layoutproof.cli.gate_run import Work, run_gate
 
     before, after = request.before, request.after
     old, new = _programs(before, after, request.function)
@@ -89,7 +89,7 @@ def compare_command(request: CompareRequest) -> int:
 
 def _asked(request: CompareRequest, old: PrimFunc, new: PrimFunc) -> Asked:
     """What is said of parameters, looked up in both functions. Raises LayoutproofError for what is wrong with it."""
-    from layoutproof.cli.gate.comparisons import Asked
+    from layoutproof.cli.gate.judging.comparisons import Asked
     from layoutproof.ir.diagnostic import Source
     from layoutproof.ir.script.parsing import parse_expression
 
@@ -186,7 +186,7 @@ def _check_condition(text: str, func: PrimFunc) -> None:
 
 def _map(func: PrimFunc, name: str, text: str) -> str:
     """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of indices."""
-    from layoutproof.cli.values import read_index_map
+    from layoutproof.cli.option_values import read_index_map
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.lowering.arith.known_facts import constants_of
 

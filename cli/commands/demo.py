@@ -91,7 +91,7 @@ def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool
     from layoutproof.cli.plot.map_picture import picture_of
     from layoutproof.cli.progress import stages
     from layoutproof.cli.render.run_report import build_lines, trial_lines
-    from layoutproof.cli.trial.compare import compare_kernel
+    from layoutproof.cli.trial.kernel_trial import compare_kernel
     from layoutproof.ir.notations.map_text import parse_index_map
     from layoutproof.ir.script.printer import print_func
     from layoutproof.verify.maps.check_map import check_map
@@ -124,7 +124,7 @@ def _run(out: Console, func: PrimFunc, schedule: Schedule, folder: Path) -> bool
 
 
 def _map(out: Console, buffer: str, text: str, func: PrimFunc) -> Status:
-    from layoutproof.cli.render.text import render_map
+    from layoutproof.cli.render.map_report import render_map
     from layoutproof.ir.notations.map_text import parse_index_map
     from layoutproof.verify.maps.check_map import check_map
 

@@ -34,10 +34,10 @@ def draw_command(request: DrawRequest) -> int:
     More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the right,
     as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its clashes in red.
     """
+    from layoutproof.cli.option_values import read_index_map, read_sizes
     from layoutproof.cli.output import check_writable, console, exit_code, write_file
     from layoutproof.cli.plot.map_picture import concrete, ending_of, picture_of, with_sizes
-    from layoutproof.cli.render.text import counterexample_text
-    from layoutproof.cli.values import read_index_map, read_sizes
+    from layoutproof.cli.render.map_report import counterexample_text
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.ir.notations.map_text import parse_shape
     from layoutproof.verify.maps.check_map import check_map

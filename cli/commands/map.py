@@ -38,9 +38,9 @@ def map_command(request: MapRequest) -> int:
     MAP is a lambda ('lambda n, h, w, c: [n, c//4, h, w, c%4]', AXIS_SEPARATOR between axis groups) or two layouts
     ('NHWC->NCHW4c'). The exit code depends on injectivity alone: a padded map is a fine map.
     """
+    from layoutproof.cli.option_values import read_index_map
     from layoutproof.cli.output import check_output, exit_code, tell
-    from layoutproof.cli.render.text import render_map
-    from layoutproof.cli.values import read_index_map
+    from layoutproof.cli.render.map_report import render_map
     from layoutproof.ir.notations.map_text import parse_shape
     from layoutproof.verify.maps.check_map import check_map
     from layoutproof.verify.maps.map_report import MapReport

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from layoutproof.cli.options import cache_options, certificate_option, file_path, format_option, seed_option, takes
-from layoutproof.cli.plan.limits import read_limits
-from layoutproof.cli.plan.options import PlanOptions
+from layoutproof.cli.plan.plan_options import PlanOptions, read_limits
 
 if TYPE_CHECKING:
-    from layoutproof.cli.gate.items import Options
-    from layoutproof.cli.plan.report import PlanReport
-    from layoutproof.cli.plan.request import Request
+    from layoutproof.cli.gate.check_items import Options
+    from layoutproof.cli.plan.plan_graph import Request
+    from layoutproof.cli.plan.plan_result import PlanReport
     from layoutproof.verify.certificate.sealed_files import Content
 
 
@@ -93,9 +92,9 @@ def plan_command(asked: PlanOptions) -> int:
     Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more left than --at-most; 2 something
     is wrong with the input; 3 something unknown.
     """
-    from layoutproof.cli.gate.items import Options
-    from layoutproof.cli.gate.known import cache_place
-    from layoutproof.cli.plan.request import request_of
+    from layoutproof.cli.gate.check_items import Options
+    from layoutproof.cli.gate.judging.cached_proofs import cache_place
+    from layoutproof.cli.plan.plan_graph import request_of
 
     options = Options((), cache=cache_place(asked.cache, asked.no_cache))
     request = request_of(asked)
@@ -103,9 +102,9 @@ def plan_command(asked: PlanOptions) -> int:
 
 
 def _plan(request: Request, options: Options) -> int:
-    from layoutproof.cli.gate.known import remembered
+    from layoutproof.cli.gate.judging.cached_proofs import remembered
     from layoutproof.cli.output import exit_code, say, tell, write_files
-    from layoutproof.cli.plan.planning import planned
+    from layoutproof.cli.plan.plan_graph import planned
     from layoutproof.cli.progress import stages, timed
     from layoutproof.cli.render.plan_json import plan_to_dict
     from layoutproof.cli.render.plan_report import render_plan
@@ -131,10 +130,9 @@ def _plan(request: Request, options: Options) -> int:
 
 def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
     """What is written: the planned graph and its certificate where all of it is proved, a picture of whatever there is, measured costs."""
-    from layoutproof.cli.plot.plan_picture import picture_of_plan
-    from layoutproof.graph.certificate import certificate_files
-    from layoutproof.graph.planning.cost_files import costs_text
-    from layoutproof.graph.text.files import graph_files
+    from layoutproof.graph.graph_files import graph_files
+    from layoutproof.graph.planning.costs import costs_text
+    from layoutproof.graph.prove.graph_certificate import certificate_files
     from layoutproof.verify.verdict.verdict import Status
 
     asked = request.asked
@@ -148,18 +146,20 @@ def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
     if asked.output is not None and report.proof is Status.PROVED:
         files |= graph_files(report.rewrite.new, asked.output)
     if asked.picture is not None:
+        from layoutproof.cli.plot.graph_figure import picture_of_plan
+
         files[asked.picture] = picture_of_plan(report, asked.picture.suffix.lower().removeprefix("."))
     return files
 
 
 def _check(request: Request, options: Options) -> int:
     """Prove that a graph is the given one, planned; write its certificate and tell."""
-    from layoutproof.cli.gate.known import remembered
+    from layoutproof.cli.gate.judging.cached_proofs import remembered
     from layoutproof.cli.output import exit_code, tell, write_file
-    from layoutproof.cli.plan.checking import checked
+    from layoutproof.cli.plan.plan_graph import checked
     from layoutproof.cli.progress import stages, timed
-    from layoutproof.cli.render.plan_check import check_to_dict, render_check
-    from layoutproof.graph.certificate import certify_graph
+    from layoutproof.cli.render.plan_report import check_to_dict, render_check
+    from layoutproof.graph.prove.graph_certificate import certify_graph
     from layoutproof.verify.certificate.sealed_files import to_bytes
     from layoutproof.verify.verdict.verdict import Status
 

@@ -56,7 +56,7 @@ def recheck_command(request: RecheckRequest) -> int:
     from layoutproof.cli.output import check_output, tell
     from layoutproof.cli.progress import stages
     from layoutproof.cli.render.recheck_report import recheck_to_dict, render_recheck
-    from layoutproof.graph.certificate_reading import read_any
+    from layoutproof.graph.prove.certificate_reading import read_any
     from layoutproof.verify.certificate.reading import find_files
     from layoutproof.verify.certificate.recheck import recheck
 

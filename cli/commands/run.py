@@ -21,7 +21,7 @@ from layoutproof.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from layoutproof.cli.trial.report import RunReport
+    from layoutproof.cli.trial.run_result import RunReport
     from layoutproof.lowering.runtime.kernel import Kernel
     from layoutproof.lowering.schedule.schedule import Schedule
 
@@ -74,12 +74,11 @@ def run_command(request: RunRequest) -> int:
 def _report(request: RunRequest) -> RunReport:
     """What came of the steps, the kernel and its run. Raises LayoutproofError for bad input."""
     from layoutproof.cli.gate.loading import read_program, remarks_on
+    from layoutproof.cli.option_values import read_sizes
     from layoutproof.cli.output import say, write_file
     from layoutproof.cli.progress import stages
-    from layoutproof.cli.trial.made_up import check_amount, logical_shapes
-    from layoutproof.cli.trial.report import Refusal, RunReport
-    from layoutproof.cli.trial.steps import apply_and_lower, build_or_refuse, chosen_device
-    from layoutproof.cli.values import read_sizes
+    from layoutproof.cli.trial.random_inputs import check_amount, logical_shapes
+    from layoutproof.cli.trial.run_result import Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
     from layoutproof.lowering.runtime.array_layouts import runtime_layouts
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace, passes_of
@@ -111,8 +110,8 @@ def _report(request: RunRequest) -> RunReport:
 
 def _compared(report: RunReport, schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], seed: int) -> RunReport:
     """The report with what came of running the kernel beside the program as it was after the last step that needs a float licence."""
-    from layoutproof.cli.trial.compare import compare_kernel
-    from layoutproof.cli.trial.report import licensed_steps
+    from layoutproof.cli.trial.kernel_trial import compare_kernel
+    from layoutproof.cli.trial.run_result import licensed_steps
     from layoutproof.ir.interp import Fault
 
     licensed = licensed_steps(schedule.steps)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from layoutproof.cli import codes
-from layoutproof.cli.plot.picture import MAX_CELLS, Content, Picture, lay_out
-from layoutproof.cli.values import names_of
+from layoutproof.cli.option_values import names_of
+from layoutproof.cli.plot.layout_cells import MAX_CELLS, Content, Picture, lay_out
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr, Var, const
@@ -64,7 +64,7 @@ def picture_of(report: MapReport, ending: str, cells: int = MAX_CELLS) -> bytes:
 
     Raises LayoutproofError for a map that is not injective on more than 262,144 points: its clashes would have to be searched.
     """
-    from layoutproof.cli.plot.drawing import draw_picture  # matplotlib takes a second to load, and only pictures need it
+    from layoutproof.cli.plot.layout_figure import draw_picture
 
     box = _numbers(report.physical_shape)
     shape = _numbers(report.shape)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutproof.ir.diagnostic import counted
 
 if TYPE_CHECKING:
-    from layoutproof.cli.gate.reports_again import ReportsChecked
+    from layoutproof.cli.gate.judging.judge import ReportsChecked
     from layoutproof.lowering.proof_cache.store import Info
     from layoutproof.lowering.proof_cache.verifying import Checked, Verification
 

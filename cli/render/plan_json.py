@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from layoutproof.cli.plan.layouts import Map
-from layoutproof.cli.plan.limits import Left
-from layoutproof.cli.plan.report import PlanReport
-from layoutproof.cli.plan.trial import GraphTrial, OutputComparison
-from layoutproof.graph.fold import Fold
-from layoutproof.graph.hoist import Hoisted
-from layoutproof.graph.planning.candidates import calls_of, operator_name
-from layoutproof.graph.planning.layouts import holding
-from layoutproof.graph.planning.problem import Choice, cost_of
-from layoutproof.graph.signature import signature_of
-from layoutproof.graph.text.printer import step_text
+from layoutproof.cli.plan.plan_layouts import Map
+from layoutproof.cli.plan.plan_options import Left
+from layoutproof.cli.plan.plan_result import GraphTrial, OutputComparison, PlanReport
+from layoutproof.graph.graph_files import step_text
+from layoutproof.graph.model.graph import signature_of
+from layoutproof.graph.planning.array_layouts import holding
+from layoutproof.graph.planning.planning_problem import Choice, cost_of
+from layoutproof.graph.planning.variants import calls_of, operator_name
+from layoutproof.graph.rewrite.fold import Fold
+from layoutproof.graph.rewrite.hoist_rewrites import Hoisted
 from layoutproof.ir.index_map import index_map_text
 
 

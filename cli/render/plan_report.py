@@ -1,27 +1,29 @@
-"""A plan as text for people."""
+"""A plan as text; and what `plan --planned` found, as text and as plain data for JSON."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.cli.plan.limits import Broken, Left
-from layoutproof.cli.plan.moves import with_operator
-from layoutproof.cli.plan.report import PlanReport
-from layoutproof.cli.plan.trial import TOLERANCE, GraphTrial, OutputComparison
-from layoutproof.cli.render.text import counterexample_text, verdict_text
+from layoutproof.cli.plan.plan_graph import CheckReport
+from layoutproof.cli.plan.plan_options import Broken, Left
+from layoutproof.cli.plan.plan_result import TOLERANCE, GraphTrial, OutputComparison, PlanReport, with_operator
+from layoutproof.cli.render.map_report import counterexample_text, verdict_text
+from layoutproof.cli.render.plan_json import fold_to_dict, hoisted_to_dict, left_to_dict, output_to_dict
 from layoutproof.cli.texts import bytes_text
-from layoutproof.graph.fold import Folding
-from layoutproof.graph.hoist import Hoisting
+from layoutproof.graph.graph_files import step_text
+from layoutproof.graph.model.graph import Call
+from layoutproof.graph.planning.array_layouts import Layout, is_plain, layout_of
+from layoutproof.graph.planning.costs import MeasuredCosts
 from layoutproof.graph.planning.explained import Remaining
-from layoutproof.graph.planning.layouts import Layout, is_plain, layout_of
-from layoutproof.graph.planning.measuring import MeasuredCosts
-from layoutproof.graph.planning.problem import cost_of
-from layoutproof.graph.text.printer import step_text
+from layoutproof.graph.planning.planning_problem import cost_of
+from layoutproof.graph.rewrite.fold import Folding
+from layoutproof.graph.rewrite.hoist_rewrites import Hoisting
 from layoutproof.ir.diagnostic import counted
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
@@ -271,3 +273,50 @@ def output_lines(outputs: Sequence[OutputComparison], markup: bool) -> Iterator[
             word, status, told = ("equal", Status.PROVED, "bit for bit")
         cells = f"{each.cells:,} {'cell' if each.cells == 1 else 'cells'}"
         yield f"  {_styled(word, status, markup)}  {_plain(f'{each.name}: {cells}, {told}', markup)}"
+
+
+def check_to_dict(report: CheckReport) -> dict[str, Any]:
+    """The report as JSON has it."""
+    return {
+        "graph": report.source,
+        "planned": report.planned,
+        "name": report.graph.name,
+        "verdict": report.proof.value,
+        "strictness": sorted({word for verdict in report.verdicts for word in verdict.strictness}),
+        "hoisted": [hoisted_to_dict(each) for each in report.hoisting.made],
+        "folds": [fold_to_dict(fold) for fold in report.folding.made],
+        "folds_refused": [fold_to_dict(fold) for fold in report.folding.refused],
+        "rewrites": None if report.left is None else left_to_dict(report.left),
+        "limits": [{"at_most": limit.text, "kept": all(limit is not each.limit for each in report.broken)} for limit in report.limits],
+        "values": [verdict.to_dict() for verdict in report.verdicts],
+        "run": None if report.outputs is None else [output_to_dict(each) for each in report.outputs],
+        "written": [str(path) for path in report.written],
+        "seconds": {name: round(seconds, 4) for name, seconds in report.seconds.items()},
+    }
+
+
+def render_check(report: CheckReport, markup: bool = False, times: bool = False) -> str:
+    """The report, one fact a line; `times` adds how long each stage took."""
+
+    def plain(text: str) -> str:
+        return escape(text) if markup else text
+
+    word = report.proof.value
+    styled = f"[{STYLES[word]}]{word}[/]" if markup else word
+    lines = [f"{plain(f'{report.planned} is {report.source}, planned')}: {styled}"]
+    calls = sum(isinstance(step, Call) for step in report.new.steps)
+    left = (
+        ""
+        if report.left is None
+        else f", {counted(report.left.count, 'layout rewrite', 'layout rewrites')}, {bytes_text(report.left.bytes)} moved"
+    )
+    lines.append(f"  {counted(calls, 'call', 'calls')}{left}")
+    lines += [plain(line) for line in before_planning(report.hoisting, report.folding)]
+    lines += proof_lines(report.hoisting, report.folding, report.verdicts, markup)
+    if report.outputs is not None:
+        lines += output_lines(report.outputs, markup)
+    lines += limit_lines(report.broken, markup)
+    lines += [plain(f"  written: {path}") for path in report.written]
+    if times:
+        lines.append(time_line(report.seconds))
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""What `run` did, as text and as plain data for JSON."""
+"""The report of `run` and of `build`, as text and as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 from rich.markup import escape
 
 from layoutproof.cli.output import STYLES
-from layoutproof.cli.render.text import counterexample_text, verdict_text
-from layoutproof.cli.trial.compare import OutputTrial, Trial
-from layoutproof.cli.trial.padding import PaddingTrial
-from layoutproof.cli.trial.report import Refusal, RunReport
+from layoutproof.cli.render.map_report import counterexample_text, verdict_text
+from layoutproof.cli.trial.kernel_trial import OutputTrial, PaddingTrial, Trial
+from layoutproof.cli.trial.run_result import BuildResult, Refusal, RunReport
 from layoutproof.lowering.passes.steps import Step
 from layoutproof.lowering.runtime.kernel import BuildReport
 from layoutproof.verify.values.fast_math import Licence, names_of
@@ -254,3 +253,35 @@ def _padding_text(padding: PaddingTrial) -> str:
         f"{padding.buffer}: {padding.wrong:,} of {padding.owed + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
         f"{number_text(found)} instead of {number_text(wanted)}"
     )
+
+
+def build_to_dict(result: BuildResult) -> dict[str, Any]:
+    """`run`'s keys without the run, then what was written and what a caller has to know; null where a step was refused."""
+    proved = run_to_dict(result.report)
+    del proved["fault"], proved["run"]
+    files = [str(path) for path in result.files] if result.files is not None else []
+    return {**proved, "target": result.target, "files": files, "interface": result.interface}
+
+
+def render_build(result: BuildResult, *, markup: bool = False) -> str:
+    """The steps with their verdicts, then what was written and how it is called; one fact a line."""
+    lines = (f"  {escape(line) if markup else line}\n" for line in _written_lines(result))
+    return render_run(result.report, markup=markup) + "".join(lines)
+
+
+def _written_lines(result: BuildResult) -> Iterator[str]:
+    interface = result.interface
+    if result.files is None or interface is None:
+        yield "nothing was written"
+        return
+    if result.report.built is None:
+        yield "not compiled, and not compared with the reference interpreter (--no-check)"
+    yield f"wrote {result.files[0]} and {result.files[1]}"
+    if result.target == "c":
+        arguments = ", ".join(f"{p['c_type']}{'' if p['c_type'].endswith('*') else ' '}{p['c_name']}" for p in interface["parameters"])
+        yield f"  int {interface['entry']}({arguments})"
+        openmp = " -fopenmp" if interface["openmp"] else ""
+        yield f"compile with: cc -O3 {' '.join(interface['flags'])}{openmp} -c {result.files[0]}; link with -lm{openmp}"
+    else:
+        names = ", ".join(launch["kernel"] for launch in interface["launches"])
+        yield f"kernels in order: {names}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from math import prod
 
-from layoutproof.graph.model import Shape
-from layoutproof.graph.operators.page import Nest, function, require
+from layoutproof.graph.model.graph import Shape
+from layoutproof.graph.operators.operator_text import Nest, function, require
 from layoutproof.ir.primfunc import PrimFunc
 
 Pair = tuple[int, int]

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.assembly import unused
-from layoutproof.graph.compact import filled_shape
-from layoutproof.graph.maps import inverse_of
-from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value
-from layoutproof.graph.planning.candidates import calls_of
+from layoutproof.graph.builder import unused
+from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, scalar
+from layoutproof.graph.model.graph_witness import GraphRewrite, Place, Steps
+from layoutproof.graph.model.layout_maps import inverse_of
+from layoutproof.graph.planning.array_layouts import Layout, bare, between, filled_shape, implies, map_of_layout, pad_of, physical, plain
 from layoutproof.graph.planning.contracted import schedule_of
-from layoutproof.graph.planning.layouts import Layout, bare, between, implies, map_of_layout, pad_of, physical, plain
-from layoutproof.graph.planning.problem import Choice, PlannedCall, Problem, Variant, rewrites_of
-from layoutproof.graph.scalars import scalar
-from layoutproof.graph.witness import GraphRewrite, Place, Steps
+from layoutproof.graph.planning.planning_problem import Choice, PlannedCall, Problem, Variant, rewrites_of
+from layoutproof.graph.planning.variants import calls_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr
 from layoutproof.ir.index_map import IndexMap

@@ -1,25 +1,169 @@
-"""Variants of a call whose result has padding that holds something: computed from what its operands' padding holds, or filled."""
+"""Variants of a call whose result has padding with a contract: computed from what its operands' padding holds (one run
+of the operator tells which numbers), or filled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
+from math import nan, prod
 
-from layoutproof.graph.contracts import through_padding
-from layoutproof.graph.flow import NoFlow
-from layoutproof.graph.planning.layouts import Layout, PadNumber, holding, map_of_layout, pad_of, plain, settled
-from layoutproof.graph.planning.numbers import possible
-from layoutproof.graph.planning.problem import Variant
-from layoutproof.graph.planning.replaced import chain_to
-from layoutproof.graph.relaid import NAME, relaid
-from layoutproof.graph.scalars import number_in
-from layoutproof.graph.signature import Signature, shape_of, signature_of
-from layoutproof.graph.witness import Chain
-from layoutproof.ir.buffer import Buffer
+import numpy as np
+from numpy.typing import NDArray
+
+from layoutproof.graph.flow.layout_flow import NAME, Layouts, NoFlow, relaid
+from layoutproof.graph.model.graph import Array, Signature, number_in, shape_of, signature_of
+from layoutproof.graph.model.graph_witness import Chain
+from layoutproof.graph.planning.array_layouts import Layout, PadNumber, holding, map_of_layout, pad_of, plain, settled
+from layoutproof.graph.planning.planning_problem import Variant
+from layoutproof.graph.prove.graph_matching import chain_to
+from layoutproof.graph.tuning.loop_schedules import blocks_of, order_of
+from layoutproof.ir.buffer import Buffer, BufferLoad
+from layoutproof.ir.dtype import numpy_dtype
+from layoutproof.ir.expr import TRUE, Expr, Var, const
+from layoutproof.ir.interp.fault import Fault
+from layoutproof.ir.interp.run import run, same_values
 from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, IfThenElse, Let
+from layoutproof.ir.visit import children, free_variables, map_children, stores_in, walk
+from layoutproof.lowering.layout.pad_value import PadText
+from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.passes.illegal import IllegalTransform
 from layoutproof.lowering.schedule.schedule import Schedule
+
+
+def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText]) -> Schedule:
+    """The function in these layouts, its results' padding computed instead of filled; `pads` has all contracts, by array.
+
+    Raises NoFlow where the padding of a result would hold something else than its contract says, or that is not proved.
+    """
+    # Nobody else sees a temporary: its padding may hold what is computed there.
+    inner: dict[str, PadText] = {name: "T.undef()" for name in layouts if name not in {buffer.name for buffer in func.buffers}}
+    schedule = relaid(func, layouts, {**inner, **pads})
+    names = [block.name for block in blocks_of(func)]
+    try:
+        for name in names:
+            index_map = order_of(schedule.func, find_block(schedule.func, name))
+            if index_map is not None:
+                schedule.transform_block_layout(name, index_map)
+            if find_block(schedule.func, name).where != TRUE:
+                schedule.remove_branching_through_overcompute(name)
+            if inner:
+                # What fills a temporary's padding would hide what was computed there.
+                schedule.remove_no_op()
+        schedule.remove_no_op()
+    except IllegalTransform as problem:
+        raise NoFlow(func, f"its padding cannot be computed like everything else: {problem.diagnostics[0].message}") from problem
+    filled = {f"buffer_{buffer.name}_padding": buffer.name for buffer in signature_of(func).results}
+    for node in walk(schedule.func.body):
+        if isinstance(node, Block) and node.name in filled:
+            name = filled[node.name]
+            given = ", ".join(f"{other} holds {value}" for other, value in pads.items() if other != name)
+            raise NoFlow(func, f"where the padding of {given}, that of {name} does not come out as {pads[name]}")
+    return schedule
+
+
+Mask = NDArray[np.bool_]
+Numbers = tuple[PadNumber | None, ...]
+"""For each operand what its padding holds; None where it has none."""
+
+MOST_ROWS = 4096
+"""The most assignments that are run."""
+_ZEROS = {(True, False): 0.0, (False, False): 0, (False, True): False}
+
+
+def possible(func: PrimFunc, result: str, wanted: PadNumber, choices: Sequence[Sequence[PadNumber | None]]) -> Iterator[Numbers]:
+    """The assignments of numbers to the operands' padding from which a result, by name, may get a number, likely ones first."""
+    signature = signature_of(func)
+    value = _stored(func, signature, result)
+    if value is None or prod(map(len, choices)) > MOST_ROWS:
+        yield from _likely_first(choices)
+        return
+    every = list(_likely_first(choices))
+    fits = np.ones(len(every), np.bool_)
+    for probe in (2, nan):
+        # An element is any number; two of them rule most out.
+        fits &= _made(signature, result, value, wanted, [[probe if each is None else each for each in row] for row in every])
+    yield from (row for row, fit in zip(every, fits, strict=True) if fit)
+
+
+def _likely_first(choices: Sequence[Sequence[PadNumber | None]]) -> Iterator[Numbers]:
+    """Every assignment: those of one number first."""
+    alike = list(_alike(choices))
+    yield from alike
+    known = set(map(repr, alike))  # zeros of either sign are two numbers
+    yield from (row for row in product(*choices) if repr(row) not in known)
+
+
+def _alike(choices: Sequence[Sequence[PadNumber | None]]) -> Iterator[Numbers]:
+    for number in dict.fromkeys(repr(each) for each in max(choices, key=len, default=())):
+        found = [next((each for each in some if each is None or repr(each) == number), some[0]) for some in choices]
+        if all(each is None or repr(each) == number for each in found):
+            yield tuple(found)
+
+
+def _stored(func: PrimFunc, signature: Signature, result: str) -> Expr | None:
+    """What the one store of a function makes of elements of operands alone; None where it is not as simple as that."""
+    stores = list(stores_in(func.body))
+    if len(stores) != 1 or stores[0].buffer.name != result or stores[0].buffer not in signature.results:
+        return None
+    for node in walk(func.body):
+        if isinstance(node, IfThenElse | Let) or (isinstance(node, Block) and (node.init is not None or node.where != TRUE)):
+            return None
+    value = stores[0].value
+    loads = list(_outermost(value))
+    inside = _without_loads(value)
+    return value if all(load.buffer in signature.operands for load in loads) and not free_variables(inside) else None
+
+
+def _outermost(node: Expr) -> Iterator[BufferLoad]:
+    if isinstance(node, BufferLoad):
+        yield node
+        return
+    for child in children(node):
+        if isinstance(child, Expr):
+            yield from _outermost(child)
+
+
+def _without_loads(node: Expr) -> Expr:
+    """The expression with a number for each load."""
+    if isinstance(node, BufferLoad):
+        return const(_ZEROS[node.dtype.is_float, node.dtype.is_bool], node.dtype)
+    return map_children(node, lambda child: _without_loads(child) if isinstance(child, Expr) else child)
+
+
+def _made(signature: Signature, result: str, value: Expr, wanted: PadNumber, rows: Sequence[Sequence[PadNumber]]) -> Mask:
+    """For each row of numbers, one for each operand, whether the stored value comes out as wanted."""
+    row = Var("row")
+    size = const(len(rows))
+    flat = {buffer: replace(buffer, shape=(size,)) for buffer in (*signature.operands, *signature.results)}
+    target = next(buffer for buffer in signature.results if buffer.name == result)
+
+    def at_row(node: Expr) -> Expr:
+        if isinstance(node, BufferLoad):
+            return BufferLoad(flat[node.buffer], (row,))
+        return map_children(node, lambda child: at_row(child) if isinstance(child, Expr) else child)
+
+    used = tuple(dict.fromkeys([*(load.buffer for load in _outermost(value)), target]))
+    handles = tuple(Var(f"{buffer.name}_handle", buffer.data.dtype) for buffer in used)
+    store = BufferStore(flat[target], (row,), at_row(value))
+    func = PrimFunc(
+        "padding", handles, tuple(zip(handles, (flat[b] for b in used), strict=True)), For(row, const(0), size, ForKind.SERIAL, store)
+    )
+    given = {b.name: _column(b, [r[k] for r in rows]) for k, b in enumerate(signature.operands) if b in used}
+    try:
+        made = run(func, given)[result]
+    except Fault:
+        return np.ones(len(rows), np.bool_)
+    return same_values(made, np.full(made.shape, wanted, made.dtype))
+
+
+def _column(buffer: Buffer, numbers: Sequence[PadNumber]) -> Array:
+    """The numbers of one operand; integers have no NaN."""
+    held = [number if buffer.dtype.is_float or number == number else 3 for number in numbers]
+    return np.array(held).astype(numpy_dtype(buffer.dtype))
+
 
 MOST_TRIES = 9
 """The number of proofs that are tried for one result: assignments of numbers to operands' padding that may make what it is to hold."""

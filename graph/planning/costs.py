@@ -1,19 +1,29 @@
-"""What a layout rewrite costs: the bytes that it moves, or what a table of measured times says."""
+"""What a layout rewrite costs: the bytes that it moves, a table of measured times from a JSON or CSV file, or a
+measurement on this machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter_ns
+from typing import Any
 
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.model import Graph, Shape, Value
-from layoutproof.graph.planning.layouts import Layout, stored_bytes
-from layoutproof.graph.run import Mover, run_graph
-from layoutproof.ir.diagnostic import error
+from layoutproof.graph.model.graph import Graph, Shape, Value
+from layoutproof.graph.model.graph_run import Mover, run_graph
+from layoutproof.graph.planning.apply import rewriting
+from layoutproof.graph.planning.array_layouts import Layout, bare, layout_of, map_of_layout, pad_of, stored_bytes
+from layoutproof.graph.tuning.kernels import Kernels
+from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.verify.certificate.sealed_files import write_whole_files
 
 CostOf = Callable[[Value, Layout, Layout], int]
 """The cost of rewriting a value from one layout to another: a number that is not below zero, of any unit, but one for all."""
@@ -70,3 +80,165 @@ def measured(move: Move, steps: Graph, mover: Mover, *, repeats: int = 5) -> int
         best = taken if best is None else min(best, taken)
     assert best is not None  # it was run at least once
     return best
+
+
+FORMAT = "layoutproof-costs"
+VERSION = 1
+_FIELDS = ("dtype", "shape", "from", "to", "cost")
+
+
+def save_costs(table: Mapping[Move, int], path: str | Path, *, unit: str = "ns") -> None:
+    """Write a table, whole or not at all, as CSV or JSON, as the path ends. Raises LayoutproofError where it cannot be written."""
+    write_whole_files({Path(path): costs_text(table, Path(path), unit=unit).encode()}, codes.COST_TABLE)
+
+
+def costs_text(table: Mapping[Move, int], path: Path, *, unit: str = "ns") -> str:
+    """What a file of a table holds, sorted: the same table gives the same text. Raises LayoutproofError for an ending that is neither."""
+    rows = [(str(m.dtype), m.shape, m.source, m.target, cost) for m, cost in table.items()]
+    rows.sort()
+    if _is_csv(path):
+        into = io.StringIO()
+        writer = csv.writer(into, lineterminator="\n")
+        writer.writerow(_FIELDS)
+        writer.writerows([dtype, "x".join(map(str, shape)), source, target, cost] for dtype, shape, source, target, cost in rows)
+        return into.getvalue()
+    entries = [json.dumps(dict(zip(_FIELDS, (dtype, list(shape), *rest), strict=True))) for dtype, shape, *rest in rows]
+    head = f'"format": "{FORMAT}",\n "version": {VERSION},\n "unit": {json.dumps(unit)},\n "rewrites": ['
+    return f"{{{head}\n  {f',{chr(10)}  '.join(entries)}\n ]\n}}\n" if entries else f"{{{head}]\n}}\n"
+
+
+def load_costs(path: str | Path) -> dict[Move, int]:
+    """The table of a file. Raises LayoutproofError, naming the line or the entry and what it should be, for one that is none."""
+    name, is_csv = str(path), _is_csv(Path(path))
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as problem:
+        raise error(codes.COST_TABLE, f"{name} cannot be read: {problem.strerror or problem}") from problem
+    except ValueError as problem:
+        raise error(codes.COST_TABLE, f"{name} cannot be read: it is not text in UTF-8") from problem
+    table: dict[Move, int] = {}
+    for place, entry in _lines(name, text) if is_csv else _entries(name, text):
+        move, cost = _move(place, entry), _cost(place, entry)
+        if table.get(move, cost) != cost:
+            raise error(codes.COST_TABLE, f"{place}: the rewrite of {move} has two costs, {table[move]} and {cost}")
+        table[move] = cost
+    return table
+
+
+def check_costs_path(path: Path) -> None:
+    """Raise LayoutproofError for a path that ends in neither of the forms."""
+    _is_csv(path)
+
+
+def _is_csv(path: Path) -> bool:
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".json"):
+        raise error(codes.COST_TABLE, f"{path}: a table of costs is a file that ends in .json or .csv")
+    return ending == ".csv"
+
+
+def _lines(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    reader = csv.reader(io.StringIO(text), strict=True)
+    try:
+        head = next(reader, [])
+        if tuple(word.strip() for word in head) != _FIELDS:
+            raise error(codes.COST_TABLE, f"{name}, line 1: expected {','.join(_FIELDS)}")
+        for row in reader:
+            place = f"{name}, line {reader.line_num}"
+            if not row:
+                continue
+            if len(row) != len(_FIELDS):
+                raise error(codes.COST_TABLE, f"{place}: expected {len(_FIELDS)} fields, {','.join(_FIELDS)}; there are {len(row)}")
+            entry: dict[str, Any] = dict(zip(_FIELDS, (word.strip() for word in row), strict=True))
+            entry["shape"] = [_integer(word) for word in entry["shape"].split("x")] if entry["shape"] else []
+            yield place, {**entry, "cost": _integer(entry["cost"])}
+    except csv.Error as problem:
+        raise error(codes.COST_TABLE, f"{name}, line {reader.line_num}: {problem}") from problem
+
+
+def _integer(word: str) -> int | str:
+    """The number that a word is; the word itself, which nothing takes for a number, where it is none."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else word
+
+
+def _entries(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise error(codes.COST_TABLE, f"{name}, line {problem.lineno}, column {problem.colno}: no JSON: {problem.msg}") from problem
+    except (RecursionError, ValueError) as problem:
+        raise error(codes.COST_TABLE, f"{name}: this is no table of costs") from problem
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise error(codes.COST_TABLE, f'{name}: expected an object with "format": "{FORMAT}"')
+    if found.get("version") != VERSION:
+        raise error(codes.COST_TABLE, f'{name}: its "version" is {found.get("version")!r}, this tool reads {VERSION}')
+    rewrites = found.get("rewrites")
+    if not isinstance(rewrites, list):
+        raise error(codes.COST_TABLE, f'{name}: expected "rewrites", a list')
+    for number, entry in enumerate(rewrites):
+        place = f"{name}: rewrites[{number}]"
+        if not isinstance(entry, dict):
+            raise error(codes.COST_TABLE, f"{place}: expected an object with {', '.join(_FIELDS)}")
+        wrong = next((field for field in (*_FIELDS, *entry) if (field in entry) is not (field in _FIELDS)), None)
+        if wrong is not None:
+            raise error(
+                codes.COST_TABLE, f"{place}: {'no' if wrong in _FIELDS else 'an unknown'} field {wrong!r}; it has {', '.join(_FIELDS)}"
+            )
+        yield place, entry
+
+
+def _move(place: str, entry: Mapping[str, Any]) -> Move:
+    shape = entry["shape"]
+    if not isinstance(shape, list) or not all(_is_integer(extent) and extent > 0 for extent in shape):
+        raise error(codes.COST_TABLE, f"{place}: shape: expected extents of at least 1, there is {shape!r}")
+    try:
+        dtype = DType.parse(entry["dtype"] if isinstance(entry["dtype"], str) else "")
+    except ValueError as problem:
+        raise error(codes.COST_TABLE, f"{place}: dtype: expected one such as float32, there is {entry['dtype']!r}") from problem
+    return Move(tuple(shape), dtype, *(_layout(f"{place}: {field}", entry[field], tuple(shape)) for field in ("from", "to")))
+
+
+def _layout(place: str, text: Any, shape: Shape) -> Layout:
+    if not isinstance(text, str):
+        raise error(codes.COST_TABLE, f"{place}: expected a lambda, there is {text!r}")
+    try:
+        index_map, pad = map_of_layout(bare(text)), pad_of(text)
+    except (LayoutproofError, ValueError) as problem:
+        why = problem.diagnostics[0].message if isinstance(problem, LayoutproofError) else "what its padding holds is no number"
+        raise error(codes.COST_TABLE, f"{place}: {text!r} is no layout: {why}") from problem
+    if len(index_map.inputs) != len(shape):
+        raise error(codes.COST_TABLE, f"{place}: {text!r} takes {len(index_map.inputs)} indices, the shape has {len(shape)} axes")
+    return layout_of(index_map, pad)
+
+
+def _cost(place: str, entry: Mapping[str, Any]) -> int:
+    cost = entry["cost"]
+    if not _is_integer(cost) or cost < 0:
+        raise error(codes.COST_TABLE, f"{place}: cost: expected a whole number that is not below zero, there is {cost!r}")
+    return int(cost)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class MeasuredCosts:
+    """Costs for `plan`: those of a table, and what is not in it is measured with generated kernels, in nanoseconds, and kept in `table`.
+
+    Without `measures` nothing is measured; what the table lacks is then refused.
+    """
+
+    def __init__(self, table: Mapping[Move, int] | None = None, *, measures: bool = True) -> None:
+        self.table = dict(table) if table is not None else {}
+        self.measured = 0
+        self.measures = measures
+        self._known = from_table(self.table)
+        self._kernels = Kernels()
+
+    def __call__(self, value: Value, source: Layout, target: Layout) -> int:
+        """The cost of a rewrite. Raises LayoutproofError where nothing says what it costs, or no kernel for it can be built."""
+        move = Move(value.shape, value.dtype, source, target)
+        if self.measures and move not in self.table:
+            self.table[move] = measured(move, rewriting(value, source, target), self._kernels.move)
+            self.measured += 1
+        return self._known(value, source, target)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from layoutproof.graph.planning.candidates import Candidates
+from layoutproof.graph.planning.array_layouts import Layout
 from layoutproof.graph.planning.costs import bytes_moved
-from layoutproof.graph.planning.layouts import Layout
-from layoutproof.graph.planning.network import Network, TooWide
-from layoutproof.graph.planning.problem import Choice, PlannedCall, Problem, cost_of, rewrites_of
+from layoutproof.graph.planning.elimination import Network, TooWide
+from layoutproof.graph.planning.planning_problem import Choice, PlannedCall, Problem, cost_of, rewrites_of
+from layoutproof.graph.planning.variants import Candidates
 
 MOST_BEHIND = 3
 """The number of reasons that are told of what lies behind a call."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutproof.graph.model import Graph
+    from layoutproof.graph.model.graph import Graph
 
 __all__ = ["load_model"]
 
@@ -19,6 +19,6 @@ def load_model(path: str | Path, sizes: Mapping[str, int] | None = None) -> Grap
     Raises LayoutproofError where the file is no model, `onnx` is not installed, an extent is open, or operators are not translated.
     """
     from layoutproof.importers.onnx.convert import graph_of
-    from layoutproof.importers.onnx.model import read_model
+    from layoutproof.importers.onnx.onnx_model import read_model
 
     return graph_of(read_model(path, sizes))

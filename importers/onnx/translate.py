@@ -1,24 +1,61 @@
-"""A model on its way to a graph: what each of its names is, and what nodes are asked for."""
+"""A model on its way to a graph: what each name is, what nodes are asked for, how functions are called, and how values
+keep the model's names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from keyword import iskeyword
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.assembly import unused
-from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Array, Value
-from layoutproof.importers.onnx.library import library
-from layoutproof.importers.onnx.model import Model, ModelNode
-from layoutproof.importers.onnx.naming import identifier
-from layoutproof.importers.onnx.tensors import MOST_BYTES
+from layoutproof.graph.builder import GraphBuilder, unused
+from layoutproof.graph.model.graph import Array, Call, Crop, Graph, LayoutTransform, Pad, Step, Value
+from layoutproof.importers.onnx.onnx_model import MOST_BYTES, Model, ModelNode
+from layoutproof.importers.onnx.optional_packages import library
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, numpy_dtype
+from layoutproof.ir.primfunc import PrimFunc
+
+
+def identifier(name: str) -> str:
+    """A name of a model as one of a graph's text."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"v_{plain}" if not plain or plain[0].isdigit() or iskeyword(plain) else plain
+
+
+def named(graph: Graph, known: Mapping[str, str]) -> Graph:
+    """The graph with other names for what its steps make: `known` has names of a model by names of values; where two become one
+    identifier, the later one gets a number. Inputs and constants stay as they are.
+    """
+    taken = {value.name for value in (*graph.inputs, *(constant.value for constant in graph.constants))}
+    made = [value.name for step in graph.steps for value in step.results]
+    names = {name: name for name in taken}
+    # Values without a name in the model come last: theirs say nothing to those who know the model.
+    for name in sorted(made, key=lambda name: name not in known):
+        names[name] = unused(identifier(known.get(name, name)), taken)
+        taken.add(names[name])
+    steps = tuple(_renamed(step, names) for step in graph.steps)
+    return replace(graph, steps=steps, outputs=tuple(names[name] for name in graph.outputs))
+
+
+def _renamed(step: Step, names: Mapping[str, str]) -> Step:
+    match step:
+        case Call():
+            results = tuple(_called(value, names) for value in step.results)
+            return replace(step, results=results, operands=tuple(names[name] for name in step.operands))
+        case LayoutTransform() | Pad() | Crop():
+            return replace(step, result=_called(step.result, names), operand=names[step.operand])
+
+
+def _called(value: Value, names: Mapping[str, str]) -> Value:
+    return replace(value, name=names[value.name])
 
 
 class AsDefined(Exception):
@@ -179,3 +216,51 @@ def require(holds: bool, node: ModelNode, why: str) -> None:
 def refused(node: ModelNode, why: str) -> LayoutproofError:
     """The error of a node that is not translated."""
     return error(codes.MODEL_OPERATOR, f"{node}: {why}")
+
+
+Operand = str | Value | Array
+"""The name of an operand in the model, or what was made of one."""
+
+
+def type_of(into: Translation, node: ModelNode, operand: Operand) -> DType:
+    """The type of an operand's elements. Raises LayoutproofError for one that no graph has."""
+    found = into.known_as(operand) if isinstance(operand, str) else operand
+    if isinstance(found, Value):
+        return found.dtype
+    try:
+        return DType.parse(found.dtype.name)
+    except ValueError as problem:
+        raise refused(
+            node, f"{operand if isinstance(operand, str) else 'an operand'} holds {found.dtype.name}, which is not known"
+        ) from problem
+
+
+def same_type(into: Translation, node: ModelNode, operands: Sequence[Operand], kinds: str = "fiub") -> str:
+    """The name of the one type of some operands: of floats (`f`), integers with and without sign (`i`, `u`) or truth values (`b`).
+
+    Raises LayoutproofError where they differ, or are of another kind than these.
+    """
+    found = {type_of(into, node, operand) for operand in operands}
+    require(len(found) == 1, node, f"its operands are of one type, not of {' and '.join(sorted(map(str, found)))}")
+    (dtype,) = found
+    kind = "f" if dtype.is_float else "b" if dtype.is_bool else "u" if str(dtype).startswith("u") else "i"
+    words = {"f": "floats", "i": "integers with a sign", "u": "integers without a sign", "b": "truth values"}
+    require(kind in kinds, node, f"it is translated for {' and '.join(words[each] for each in kinds)}, not for {dtype}")
+    return str(dtype)
+
+
+def shape(into: Translation, operand: Operand) -> tuple[int, ...]:
+    """The shape of an operand. Raises LayoutproofError for an unknown name."""
+    return into.shape(operand) if isinstance(operand, str) else tuple(operand.shape)
+
+
+def called(into: Translation, func: PrimFunc, *operands: Operand) -> Value:
+    """The one result of a function."""
+    return into.builder.call(func, *(entered(into, operand) for operand in operands))[0]
+
+
+def entered(into: Translation, operand: Operand) -> Value:
+    """An operand as a value of the graph."""
+    if isinstance(operand, str):
+        return into.value(operand)
+    return operand if isinstance(operand, Value) else into.builder.constant(operand)

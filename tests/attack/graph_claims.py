@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.graph.copies import as_call
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Graph, Pad, Value
-from layoutproof.graph.planning.plan import Plan
-from layoutproof.graph.run import run_graph, run_values
-from layoutproof.graph.scalars import number_of
-from layoutproof.graph.signature import shape_of, signature_of
-from layoutproof.graph.witness import GraphRewrite, Interface
+from layoutproof.graph.model.graph import Graph, Pad, Value, number_of, shape_of, signature_of
+from layoutproof.graph.model.graph_run import run_graph, run_values
+from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
+from layoutproof.graph.operators.copies import as_call
+from layoutproof.graph.planning.planner import Plan
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.index_map import IndexMap

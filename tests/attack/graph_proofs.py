@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.witness import GraphRewrite, Interface
+from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.graph_claims import Judge

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
-from layoutproof.graph.proving import moved_by
-from layoutproof.graph.roots import rooted, roots_of
-from layoutproof.graph.witness import Chain, GraphRewrite, Interface, Place
+from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step
+from layoutproof.graph.model.graph_witness import Chain, GraphRewrite, Interface, Place, rooted, roots_of
+from layoutproof.graph.prove.prove_graph import moved_by
 from layoutproof.ir.dtype import FLOAT32, INT32
 from layoutproof.ir.expr import const
 from layoutproof.ir.index_map import IndexMap

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.fold import fold
-from layoutproof.graph.model import Call, Constant, Graph, LayoutTransform, Step, Value
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.witness import GraphRewrite
+from layoutproof.graph.model.graph import Call, Constant, Graph, LayoutTransform, Step, Value
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.graph_witness import GraphRewrite
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
+from layoutproof.graph.rewrite.fold import fold
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp.memory import Filling

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Shape, Value
+from layoutproof.graph.model.graph import Shape, Value
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph, Value
+from layoutproof.graph.model.graph import Graph, Value
 from layoutproof.ir.dtype import DType
 from tests.attack.graph_claims import drawn
 from tests.attack.graphs import random_bijection

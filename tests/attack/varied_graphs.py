@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.flow import Layouts, NoFlow, flow
-from layoutproof.graph.hoist import hoisted_graph
-from layoutproof.graph.model import Call, Graph, Shape, Value
-from layoutproof.graph.planning.candidates import Callback, operator_name
-from layoutproof.graph.planning.ends import FREE, Asked
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.planning.replaced import Replacement
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.flow.layout_flow import Layouts, NoFlow, flow, relaid
+from layoutproof.graph.model.graph import Call, Graph, Shape, Value, shape_of, signature_of
+from layoutproof.graph.planning.formulation import FREE, Asked
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.planning.variants import Callback, operator_name
+from layoutproof.graph.prove.graph_matching import Replacement
+from layoutproof.graph.rewrite.hoist_rewrites import hoisted_graph
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc

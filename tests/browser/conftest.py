@@ -12,8 +12,8 @@ from tests.browser.chromium import Page, started
 from tests.cli.gate.made import summary_of
 from tests.cli.gate.scheduled import samples
 
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.render.gate.html.page import render_html
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.render.gate.html import render_html
 
 MANY = 10_000
 

@@ -13,7 +13,7 @@ from tests.cli.compared_programs import AFTER, BEFORE, LAYOUT, ROW, SYMBOLIC, WR
 from tests.cli.schema import COMPARISON
 from tests.conftest import Golden
 
-from layoutproof.cli.gate.outcome import COMPARED, Outcome
+from layoutproof.cli.gate.outcomes import COMPARED, Outcome
 from layoutproof.verify.certificate.certificate import Certificate
 from layoutproof.verify.verdict.verdict import Status
 

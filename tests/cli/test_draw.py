@@ -9,8 +9,8 @@ import pytest
 from tests.cli.calling import Caller
 from tests.shares import one_in
 
+from layoutproof.cli.plot.layout_cells import lay_out
 from layoutproof.cli.plot.map_picture import picture_of
-from layoutproof.cli.plot.picture import lay_out
 from layoutproof.verify.maps.check_map import check_map
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tests.graph.nets import NCHW4C, diamond, filled, running_example
 
-from layoutproof.cli.plot.graph_picture import Column, Edge, Kind, column_of, layouts_in
+from layoutproof.cli.plot.graph_rows import Column, Edge, Kind, column_of, layouts_in
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 

@@ -14,7 +14,7 @@ from tests.cli.schema import MAP
 from tests.conftest import Golden
 
 from layoutproof.cli.plot.map_picture import picture_of
-from layoutproof.cli.render.text import render_map
+from layoutproof.cli.render.map_report import render_map
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
 from layoutproof.verify.maps.check_map import check_map

@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from layoutproof.cli.plot.picture import lay_out
+from layoutproof.cli.plot.layout_cells import lay_out
 
 BOXES = [
     ((1,), ()),

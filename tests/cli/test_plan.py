@@ -21,15 +21,15 @@ from tests.conftest import Golden
 from tests.graph.nets import arrays_for, filled, running_example, two_results
 from tests.tree import ROOT
 
-from layoutproof.cli.plan import planning
-from layoutproof.cli.plan.trial import GraphTrial, OutputComparison
+from layoutproof.cli.plan import plan_graph as planning
+from layoutproof.cli.plan.plan_result import GraphTrial, OutputComparison
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning import plan as planner
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.text.files import load_graph, save_graph
-from layoutproof.graph.witness import GraphRewrite, Interface
+from layoutproof.graph.graph_files import load_graph, save_graph
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
+from layoutproof.graph.planning import planner
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 SCHEMAS = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs" / "schemas").glob("*.json")}

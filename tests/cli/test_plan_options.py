@@ -16,15 +16,15 @@ from tests.cli.calling import Caller, files_below
 from tests.graph.nets import arrays_for, filled, running_example
 from tests.shares import one_in
 
-from layoutproof.cli.plan import planning
-from layoutproof.cli.plan.trial import TOLERANCE, compared
+from layoutproof.cli.plan import plan_graph as planning
+from layoutproof.cli.plan.plan_result import TOLERANCE, compared
 from layoutproof.cli.render.plan_report import time_line
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning.cost_files import load_costs, save_costs
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.text.files import load_graph, save_graph
-from layoutproof.importers.onnx.peer import PeerRun
+from layoutproof.graph.graph_files import load_graph, save_graph
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.costs import load_costs, save_costs
+from layoutproof.importers.onnx.optional_packages import PeerRun
 from layoutproof.ir.script.reader import loads
 
 CONV = ("--layout", "conv=NCHW4c")
@@ -308,7 +308,7 @@ def test_a_comparison_with_another_tool(call: Caller, tmp_path: Path, monkeypatc
         made[place] *= np.float32(1 - wrong)
         return PeerRun("0.0", (made,), 0.001)
 
-    monkeypatch.setattr("layoutproof.cli.plan.request.require_onnxruntime", lambda: None)
+    monkeypatch.setattr("layoutproof.cli.plan.plan_graph.require_onnxruntime", lambda: None)
     monkeypatch.setattr(planning, "run_with_onnxruntime", peer)
     found = call("plan", model, *CONV, "--run", "--onnxruntime", "--format", "json")
     told = found.json()["run"]["onnxruntime"]

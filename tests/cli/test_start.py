@@ -18,7 +18,7 @@ from tests.shares import one_in
 from layoutproof.cli import output
 from layoutproof.cli.commands import recheck
 from layoutproof.cli.main import cli
-from layoutproof.cli.plot.picture import MAX_CELLS
+from layoutproof.cli.plot.layout_cells import MAX_CELLS
 from layoutproof.verify.certificate.recheck import SECONDS
 from layoutproof.verify.smt.engines import ENGINES
 from layoutproof.verify.verdict.verdict import Status

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.trial.compare import compare_kernel
-from layoutproof.cli.trial.made_up import logical_shapes, made_up_arrays
+from layoutproof.cli.trial.kernel_trial import compare_kernel
+from layoutproof.cli.trial.random_inputs import logical_shapes, made_up_arrays
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.intrinsics import Undef, undef

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.shares import one_in
 
-from layoutproof.cli.trial.compare import compare_kernel
+from layoutproof.cli.trial.kernel_trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call

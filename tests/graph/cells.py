@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.graph.model import Call, Crop, Graph, LayoutTransform, Pad
-from layoutproof.graph.scalars import number_of
+from layoutproof.graph.model.graph import Call, Crop, Graph, LayoutTransform, Pad, number_of
 
 Label = tuple[Any, ...]
 Labels = NDArray[Any]

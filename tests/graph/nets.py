@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
+from layoutproof.graph.model.graph import Graph
 from layoutproof.ir.dtype import numpy_dtype
 
 NCHW4C = "lambda n, c, h, w: [n, c//4, h, w, c%4]"

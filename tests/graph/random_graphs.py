@@ -7,7 +7,7 @@ from random import Random
 from tests.graph.nets import NCHW4C, filled
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph, Value
+from layoutproof.graph.model.graph import Graph, Value
 
 BACK = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"
 

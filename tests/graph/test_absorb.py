@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled
 
-from layoutproof.graph.absorb import fold_into_call
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.fold import fold
-from layoutproof.graph.model import Graph
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
+from layoutproof.graph.rewrite.absorb import fold_into_call
+from layoutproof.graph.rewrite.fold import fold
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.verdict.verdict import Status
 

@@ -10,13 +10,13 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for, diamond, filled, running_example
 from tests.shares import one_in
 
-from layoutproof.graph.absorbed import absorbed
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Graph, LayoutTransform
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.witness import GraphRewrite
+from layoutproof.graph.model.graph import Call, Graph, LayoutTransform
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.graph_witness import GraphRewrite
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
+from layoutproof.graph.rewrite.absorb import absorbed
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.verdict.verdict import Status
 

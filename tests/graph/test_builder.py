@@ -6,7 +6,7 @@ import numpy as np
 from tests.graph.nets import filled
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 
 
 def test_a_graph_of_words() -> None:

@@ -14,13 +14,13 @@ from tests.graph.nets import NCHW4C, filled
 from tests.shares import one_in
 
 from layoutproof.cli.main import main
-from layoutproof.graph import certificate
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.certificate import certify_graph, save_graph_certificate
-from layoutproof.graph.certificate_reading import read_any
-from layoutproof.graph.planning.ends import FREE
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.text.files import pack
+from layoutproof.graph.graph_files import pack
+from layoutproof.graph.planning.formulation import FREE
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.prove import graph_certificate as certificate
+from layoutproof.graph.prove.certificate_reading import read_any
+from layoutproof.graph.prove.graph_certificate import certify_graph, save_graph_certificate
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.certificate.reading import Kind
 from layoutproof.verify.certificate.sealed_files import chained, digest, sealed, to_bytes

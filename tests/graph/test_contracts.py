@@ -6,9 +6,9 @@ import pytest
 from tests.graph.nets import NCHW4C
 from tests.shares import one_in
 
-from layoutproof.graph.contracts import through_padding
-from layoutproof.graph.flow import NoFlow, flow
+from layoutproof.graph.flow.layout_flow import NoFlow, flow
 from layoutproof.graph.operators.elementwise import binary, unary
+from layoutproof.graph.planning.contracted import through_padding
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.verdict.verdict import Status

@@ -12,12 +12,12 @@ from tests.records import read_record
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Constant, Graph, LayoutTransform, Value
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.proving import chain_problem, prove_graph_rewrite
-from layoutproof.graph.relaid import NAME, relaid
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place
+from layoutproof.graph.flow.layout_flow import NAME, relaid
+from layoutproof.graph.model.graph import Call, Constant, Graph, LayoutTransform, Value
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.graph_witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.prove.prove_graph import chain_problem, prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT16, FLOAT32, INT64
 from layoutproof.ir.expr import Expr, Var, const

@@ -6,16 +6,13 @@ import pytest
 from tests.graph.nets import NCHW4C
 from tests.shares import one_in
 
-from layoutproof.graph.flow import NoFlow, flow
+from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
 from layoutproof.graph.operators.convolution import conv2d
 from layoutproof.graph.operators.elementwise import binary, unary
-from layoutproof.graph.operators.indexing import take
-from layoutproof.graph.operators.linear import dense
-from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
+from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, take, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
-from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
-from layoutproof.graph.operators.reduction import reduce
-from layoutproof.graph.relaid import relaid
+from layoutproof.graph.operators.reduction import dense, reduce
+from layoutproof.graph.operators.spatial import avg_pool2d, max_pool2d
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map

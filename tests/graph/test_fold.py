@@ -9,9 +9,9 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.fold import Folding, fold
-from layoutproof.graph.model import Graph, Value
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Graph, Value
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.rewrite.fold import Folding, fold
 from layoutproof.ir.interp.memory import Fill, Filling
 from layoutproof.verify.verdict.verdict import Status
 

@@ -6,12 +6,12 @@ import pytest
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.fresh import prove_fresh
+from layoutproof.graph.model.graph import signature_of
+from layoutproof.graph.model.wellformed_graph import prove_fresh
 from layoutproof.graph.operators.convolution import conv2d
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.normalise import softmax
 from layoutproof.graph.operators.reduction import reduce
-from layoutproof.graph.signature import signature_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads

@@ -8,14 +8,13 @@ from tests.graph.nets import arrays_for
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.hoist import Side, hoist_layout_rewrites, hoisted_graph
-from layoutproof.graph.model import Call, LayoutTransform
+from layoutproof.graph.flow.layout_flow import relaid
+from layoutproof.graph.model.graph import Call, LayoutTransform, is_frozen
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.elementwise import unary
-from layoutproof.graph.recognise import operators_of
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.signature import is_frozen
-from layoutproof.graph.wellformed import require_graph
+from layoutproof.graph.rewrite.hoist_rewrites import Side, hoist_layout_rewrites, hoisted_graph
+from layoutproof.graph.rewrite.recognise import operators_of
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_record import layout_records
 from layoutproof.ir.notations.map_text import parse_index_map

@@ -9,20 +9,17 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled, running_example
 from tests.shares import one_in
 
-from layoutproof.graph.flow import flow
-from layoutproof.graph.following import blocks_of, follow, order_of
-from layoutproof.graph.kernels import Kernels
+from layoutproof.graph.flow.layout_flow import flow, relaid
+from layoutproof.graph.model.graph import shape_of, signature_of
+from layoutproof.graph.model.graph_run import interpret, run_graph, transformed
 from layoutproof.graph.operators.convolution import Halo, conv2d
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.moving import concat
-from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
 from layoutproof.graph.operators.reduction import reduce
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import interpret, run_graph, transformed
-from layoutproof.graph.signature import shape_of, signature_of
-from layoutproof.graph.together import Together, apply_together, drafted
-from layoutproof.graph.tuned import arranged, tiling_of
+from layoutproof.graph.operators.spatial import avg_pool2d, max_pool2d
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.tuning.kernels import Kernels, arranged, tiling_of
+from layoutproof.graph.tuning.loop_schedules import Together, apply_together, blocks_of, drafted, follow, order_of
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.expr import const
 from layoutproof.ir.notations.map_text import parse_index_map

@@ -11,15 +11,15 @@ from tests.graph.nets import NCHW4C, diamond, filled, running_example, two_resul
 from tests.graph.random_graphs import random_graph
 from tests.shares import one_in
 
-from layoutproof.graph.absorbed import absorbed
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.matching import matched, prove_planned
-from layoutproof.graph.model import Call, Constant, Graph, LayoutTransform, Step
-from layoutproof.graph.planning.candidates import calls_of, operator_name
-from layoutproof.graph.planning.ends import FREE
-from layoutproof.graph.planning.plan import Frozen, plan
-from layoutproof.graph.text.printer import print_graph
-from layoutproof.graph.text.reader import parse_graph
+from layoutproof.graph.graph_files import print_graph
+from layoutproof.graph.graph_reader import parse_graph
+from layoutproof.graph.model.graph import Call, Constant, Graph, LayoutTransform, Step
+from layoutproof.graph.planning.formulation import FREE
+from layoutproof.graph.planning.planner import Frozen, plan
+from layoutproof.graph.planning.variants import calls_of, operator_name
+from layoutproof.graph.prove.graph_matching import matched, prove_planned
+from layoutproof.graph.rewrite.absorb import absorbed
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.verdict.verdict import Status, Verdict
 

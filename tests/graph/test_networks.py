@@ -14,13 +14,13 @@ from benchmarks.plan_tables import RESULTS, Results
 from tests.graph.nets import NCHW4C, filled
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Graph
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.planning.apply import planned
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 from layoutproof.verify.settings import Settings, within
 from layoutproof.verify.verdict.verdict import Status
 

@@ -11,21 +11,17 @@ import pytest
 from numpy.typing import NDArray
 from tests.shares import one_in
 
-from layoutproof.graph.flow import NoFlow, flow
-from layoutproof.graph.following import follow
-from layoutproof.graph.kernels import Kernels
+from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
+from layoutproof.graph.model.graph import shape_of, signature_of
+from layoutproof.graph.model.graph_run import interpret
 from layoutproof.graph.operators.convolution import conv, conv2d
 from layoutproof.graph.operators.elementwise import BINARY, UNARY, binary, unary
-from layoutproof.graph.operators.linear import dense, matmul
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
-from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
-from layoutproof.graph.operators.reduction import reduce
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.rows import rows_of
-from layoutproof.graph.run import interpret
-from layoutproof.graph.signature import shape_of, signature_of
-from layoutproof.graph.tuned import arranged, tiling_of
+from layoutproof.graph.operators.reduction import dense, matmul, reduce
+from layoutproof.graph.operators.spatial import avg_pool2d, max_pool2d
+from layoutproof.graph.tuning.kernels import Kernels, arranged, rows_of, tiling_of
+from layoutproof.graph.tuning.loop_schedules import follow
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import numpy_dtype

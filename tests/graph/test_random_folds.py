@@ -10,12 +10,11 @@ from tests.graph.cells import difference
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.fold import Fold, fold
-from layoutproof.graph.maps import is_bijective
-from layoutproof.graph.model import Graph, Pad, Value
-from layoutproof.graph.scalars import scalar
-from layoutproof.graph.text.printer import is_inline, print_graph
-from layoutproof.graph.text.reader import parse_graph
+from layoutproof.graph.graph_files import is_inline, print_graph
+from layoutproof.graph.graph_reader import parse_graph
+from layoutproof.graph.model.graph import Graph, Pad, Value, scalar
+from layoutproof.graph.model.layout_maps import is_bijective
+from layoutproof.graph.rewrite.fold import Fold, fold
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.verdict.verdict import Status

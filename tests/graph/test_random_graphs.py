@@ -8,12 +8,12 @@ from tests.graph.nets import NCHW4C, arrays_for
 from tests.graph.random_graphs import random_graph
 from tests.shares import one_in
 
-from layoutproof.graph.fold import fold
-from layoutproof.graph.model import Call
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.text.printer import print_graph
-from layoutproof.graph.text.reader import parse_graph
+from layoutproof.graph.graph_files import print_graph
+from layoutproof.graph.graph_reader import parse_graph
+from layoutproof.graph.model.graph import Call
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.rewrite.fold import fold
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.verdict.verdict import Status
 

@@ -11,14 +11,13 @@ from tests.graph.nets import filled
 from tests.graph.test_random_folds import random_chains
 
 from layoutproof.graph import codes
-from layoutproof.graph.copies import chain_function
-from layoutproof.graph.fold import chain_to
-from layoutproof.graph.model import Call, Crop, Graph, Value
+from layoutproof.graph.model.graph import Call, Crop, Graph, Value, shape_of, signature_of
+from layoutproof.graph.model.graph_run import interpret
+from layoutproof.graph.operators.copies import chain_function
 from layoutproof.graph.operators.elementwise import unary
 from layoutproof.graph.operators.moving import reshape, strided_slice, transpose
-from layoutproof.graph.recognise import operators_of
-from layoutproof.graph.run import interpret
-from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.rewrite.fold import chain_to
+from layoutproof.graph.rewrite.recognise import operators_of
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads

@@ -7,8 +7,8 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for, filled, running_example, two_results
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.run import last_uses, run_graph, run_values
+from layoutproof.graph.model.graph_run import last_uses, run_graph, run_values
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.interp.memory import Fill, Filling

@@ -8,14 +8,12 @@ from tests.graph.nets import arrays_for, filled
 from tests.tree import ROOT
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.flow import flow
-from layoutproof.graph.hoist import hoist_layout_rewrites, hoisted_graph
-from layoutproof.graph.model import Call, Graph, LayoutTransform
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.recognise import operators_of
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.signature import is_frozen, shape_of
+from layoutproof.graph.flow.layout_flow import flow, relaid
+from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, is_frozen, shape_of
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.rewrite.hoist_rewrites import hoist_layout_rewrites, hoisted_graph
+from layoutproof.graph.rewrite.recognise import operators_of
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutproof.graph.operators.elementwise import unary
-from layoutproof.graph.together import Together, apply_together, drafted
+from layoutproof.graph.tuning.loop_schedules import Together, apply_together, drafted
 from layoutproof.lowering.schedule.schedule import Schedule
 
 

@@ -9,9 +9,9 @@ from tests.graph.nets import filled, running_example
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Constant, Crop, Graph, LayoutTransform, Pad, Value
+from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Value
+from layoutproof.graph.model.wellformed_graph import check_graph, require_graph
 from layoutproof.graph.operators.elementwise import unary
-from layoutproof.graph.wellformed import check_graph, require_graph
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import const

@@ -9,8 +9,8 @@ from tests.graph.nets import NCHW4C
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.copies import prove_chains
-from layoutproof.graph.model import Value
+from layoutproof.graph.model.graph import Value
+from layoutproof.graph.operators.copies import prove_chains
 from layoutproof.verify.verdict.verdict import Status, worst
 
 Make = Callable[[GraphBuilder, Value], Value]

@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Outcome
-from layoutproof.cli.gate.paths import steady_path
-from layoutproof.cli.gate.summary import Summary
-from layoutproof.cli.render.gate.ranking import again, findings_of, rank
-from layoutproof.cli.render.gate.wording import fate_words, finding_lines, headline, plain_lines, shortened, status_word
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Summary, steady_path
+from layoutproof.cli.render.gate.finding_texts import (
+    again,
+    fate_words,
+    finding_lines,
+    findings_of,
+    headline,
+    plain_lines,
+    rank,
+    shortened,
+    status_word,
+)
 from layoutproof.ir.diagnostic import counted
 
 # What XML 1.0 cannot hold at all, and the control characters that it can but terminals act on.

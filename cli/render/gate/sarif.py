@@ -15,11 +15,19 @@ from typing import Any, TextIO
 from urllib.parse import quote
 
 from layoutproof.cli.catalogue import meaning_of
-from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome, Place
-from layoutproof.cli.gate.paths import is_below, steady_path
-from layoutproof.cli.gate.summary import Summary
-from layoutproof.cli.render.gate.ranking import again, findings_of, rank, worst_first
-from layoutproof.cli.render.gate.wording import fate_words, finding_lines, printable, shortened, status_word, summary_line
+from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary, is_below, steady_path
+from layoutproof.cli.render.gate.finding_texts import (
+    again,
+    fate_words,
+    finding_lines,
+    findings_of,
+    printable,
+    rank,
+    shortened,
+    status_word,
+    summary_line,
+    worst_first,
+)
 
 # What GitHub takes of one run, and how many of those it shows: docs.github.com, "SARIF results exceed limits".
 MOST_RESULTS = 25_000

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from tests.cli.gate.judges import OPTIONS, item, judge
 
-from layoutproof.cli.gate.limits import Limits
-from layoutproof.cli.gate.pool import run_items
-from layoutproof.cli.gate.signals import Stopped, stop_on_signals
+from layoutproof.cli.gate.run_control import Stopped, stop_on_signals
+from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.workers.pool import run_items
 
 
 def main(workers: str, seconds: str, *texts: str) -> int:

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.outcome import Kind, Outcome
+from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.outcomes import Kind, Outcome
 
 OPTIONS = Options(())
 _SEEN: list[str] = []

@@ -7,8 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome, Place
-from layoutproof.cli.gate.summary import Summary
+from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place, Summary
 
 HASH = "5b1f0c0e9d0a4d2c8a7b6e5f4d3c2b1a00112233445566778899aabbccddeeff"
 GATE = Place("gates.py", 12, 5, 12, 18, "    def wrong_pad():")

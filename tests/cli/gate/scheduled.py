@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.tree import ROOT
 
-from layoutproof.cli.gate.detail import detail_of
-from layoutproof.cli.gate.outcome import Finding, Kind, Outcome, Place
+from layoutproof.cli.gate.judging.detail import detail_of
+from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Place
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import load
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep

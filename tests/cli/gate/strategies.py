@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from layoutproof.cli.catalogue import all_codes
-from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome, Place
+from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place
 
 CODES = tuple(all_codes())
 # What breaks formats: their own marks, line ends of all systems, control characters, astral characters, half of a surrogate pair.

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from tests.cli.gate.made import finding, outcome
 
-from layoutproof.cli.gate.bar import Tally, duration, watched
-from layoutproof.cli.gate.outcome import Outcome
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.gate.run_control import Tally, duration, watched
 
 ROOT = Path(__file__).resolve().parents[3]
 # Two seconds' work for whoever looks: the bar comes after the first.
 PROGRAM = """
 import sys, time
-from layoutproof.cli.gate.bar import watched
-from layoutproof.cli.gate.outcome import Kind, Outcome
+from layoutproof.cli.gate.run_control import watched
+from layoutproof.cli.gate.outcomes import Kind, Outcome
 
 def work():
     for number in range(20):

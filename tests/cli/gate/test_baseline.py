@@ -13,9 +13,8 @@ from tests.cli.gate.made import HASH, finding, many, outcome
 from tests.cli.gate.strategies import RUNS
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.baseline import Baseline
-from layoutproof.cli.gate.outcome import Fate, Outcome
-from layoutproof.cli.gate.policy import Policy
+from layoutproof.cli.gate.outcomes import Fate, Outcome
+from layoutproof.cli.gate.policy import Baseline, Policy
 from layoutproof.ir.diagnostic import LayoutproofError
 
 ENTRY = {"file": "gates.py", "name": "gates.py::x", "code": "LP221", "status": "refuted", "obligation": HASH, "claim": "c"}

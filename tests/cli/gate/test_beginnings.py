@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from layoutproof.cli.gate import schedules
-from layoutproof.cli.gate.findings import digest
-from layoutproof.cli.gate.items import Options
+from layoutproof.cli.gate.check_items import Options
+from layoutproof.cli.gate.judging import schedules
+from layoutproof.cli.gate.judging.findings import digest
 from layoutproof.ir.script.reader import loads
 
 FUNC = loads('@T.prim_func\ndef f(A: T.Buffer((4, 4), "int32")):\n    for i, j in T.grid(4, 4):\n        A[i, j] = 0\n')
@@ -44,7 +44,7 @@ def test_the_cost_of_keys_grows_with_the_steps(monkeypatch: pytest.MonkeyPatch) 
         hashed.append(sum(map(len, parts)))
         return digest(*parts)
 
-    monkeypatch.setattr("layoutproof.cli.gate.schedules.digest", counting)
+    monkeypatch.setattr("layoutproof.cli.gate.judging.schedules.digest", counting)
     sizes = []
     for count in (200, 400):
         hashed.clear()

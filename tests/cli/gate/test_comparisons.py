@@ -15,10 +15,10 @@ from tests.cli.calling import Caller
 from tests.cli.compared_programs import AFTER, BEFORE, WRONG, write_programs
 from tests.cli.gate.test_html_page import entries, read
 
-from layoutproof.cli.gate.compared import findings_of, layouts_of
-from layoutproof.cli.gate.comparisons import Asked
-from layoutproof.cli.gate.outcome import Fate
-from layoutproof.cli.render.gate.text import finding_lines
+from layoutproof.cli.gate.judging.compared import findings_of, layouts_of
+from layoutproof.cli.gate.judging.comparisons import Asked
+from layoutproof.cli.gate.outcomes import Fate
+from layoutproof.cli.render.gate.text_json import finding_lines
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.compare.comparison import BufferLayout, Comparison, Furthest
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict

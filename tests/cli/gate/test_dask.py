@@ -18,12 +18,12 @@ from tests.cli.gate.marked import marked, new_mark, wait_until
 from tests.shares import some
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate import dask_fleet
-from layoutproof.cli.gate.fleet_worker import difference, versions
-from layoutproof.cli.gate.items import Item
-from layoutproof.cli.gate.limits import Limits
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.pool import run_items
+from layoutproof.cli.gate.check_items import Item
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.gate.workers import dask_fleet
+from layoutproof.cli.gate.workers.fleet_worker import difference, versions
+from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.workers.pool import run_items
 from layoutproof.ir.diagnostic import LayoutproofError
 
 HERE = Limits(workers=2, seconds=2.0)
@@ -243,6 +243,6 @@ def test_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_library_is_loaded_for_a_fleet_only() -> None:
     """No module of the gate imports it at its top."""
-    for name in ("pool", "dask_fleet", "fleet_worker", "parcel"):
-        module = importlib.import_module(f"layoutproof.cli.gate.{name}")
+    for name in ("pool", "dask_fleet", "fleet_worker"):
+        module = importlib.import_module(f"layoutproof.cli.gate.workers.{name}")
         assert "distributed" not in vars(module)

@@ -15,16 +15,16 @@ from tests.cli.gate.fleet import Cluster, cluster
 from tests.cli.gate.judges import OPTIONS
 from tests.cli.gate.marked import new_mark
 
-from layoutproof.cli.gate import copies, dask_fleet
-from layoutproof.cli.gate.discover import find_items
-from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.judge import judge
-from layoutproof.cli.gate.limits import Limits
+from layoutproof.cli.gate import loading as copies
+from layoutproof.cli.gate.check_items import Item, Options, find_items
+from layoutproof.cli.gate.judging.judge import judge
+from layoutproof.cli.gate.judging.schedules import timeless
 from layoutproof.cli.gate.loading import text_of
-from layoutproof.cli.gate.outcome import Finding, Kind, Outcome, Place
-from layoutproof.cli.gate.parcel import Parcel, Unpacked, as_at_home, pack, unpack
-from layoutproof.cli.gate.pool import run_items
-from layoutproof.cli.gate.schedules import timeless
+from layoutproof.cli.gate.outcomes import Finding, Kind, Outcome, Place
+from layoutproof.cli.gate.workers import dask_fleet
+from layoutproof.cli.gate.workers.fleet_worker import Parcel, Unpacked, as_at_home, pack, unpack
+from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.workers.pool import run_items
 
 TEXT = "some text\n"
 WAYS = ["a.py", "./a.py", "below/../a.py", "../home/a.py", "{home}/a.py"]

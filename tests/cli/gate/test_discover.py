@@ -11,9 +11,8 @@ import pytest
 from tests.tree import ROOT
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.discover import find_items
-from layoutproof.cli.gate.items import Item
-from layoutproof.cli.gate.outcome import Kind
+from layoutproof.cli.gate.check_items import Item, find_items
+from layoutproof.cli.gate.outcomes import Kind
 from layoutproof.ir.diagnostic import LayoutproofError
 
 PROGRAM = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from tests.conftest import Golden
 from tests.tree import ROOT
 
 import layoutproof as lp
-from layoutproof.cli.gate.drawing import drawn, number
+from layoutproof.cli.gate.judging.findings import drawn, number
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.replay.refute import check_rewrite
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict

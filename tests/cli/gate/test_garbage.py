@@ -13,7 +13,7 @@ from tests.cli.calling import Caller
 from tests.shares import one_in, some
 from tests.tree import ROOT
 
-from layoutproof.cli.gate.baseline import Baseline
+from layoutproof.cli.gate.policy import Baseline
 from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import LayoutproofError
 

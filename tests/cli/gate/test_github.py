@@ -14,10 +14,9 @@ from tests.cli.gate.made import EVERYTHING, finding, many, outcome, summary_of
 from tests.cli.gate.strategies import RUNS
 from tests.conftest import Golden
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Outcome, Place
-from layoutproof.cli.render.gate.github import MOST_ANNOTATIONS, render_github
-from layoutproof.cli.render.gate.job_summary import MOST_BYTES, MOST_ROWS, job_summary, write_job_summary
-from layoutproof.cli.render.gate.ranking import findings_of
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place
+from layoutproof.cli.render.gate.finding_texts import findings_of
+from layoutproof.cli.render.gate.github import MOST_ANNOTATIONS, MOST_BYTES, MOST_ROWS, job_summary, render_github, write_job_summary
 from layoutproof.ir.diagnostic import LayoutproofError
 
 COMMAND = re.compile(r"::(error|warning|notice) ([^:\n]*)::([^\n\r]*)")

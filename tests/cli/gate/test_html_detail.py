@@ -16,8 +16,8 @@ from tests.records import read_record
 from tests.shares import one_in
 from tests.tree import ROOT
 
-from layoutproof.cli.gate.cells import WHOLE, Stored, picture_data
-from layoutproof.cli.gate.detail import detail_of, detail_of_map, detail_of_refusal, detail_of_rewrite
+from layoutproof.cli.gate.judging.detail import detail_of, detail_of_map, detail_of_refusal, detail_of_rewrite
+from layoutproof.cli.gate.judging.stored_cells import WHOLE, Stored, picture_data
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import Var, const
 from layoutproof.ir.layout_record import LayoutRecord, LayoutStep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutproof.cli.gate.diffs import Row, diff_of
+from layoutproof.cli.gate.judging.detail import Row, diff_of
 
 LINES = st.lists(
     st.sampled_from(["for i in range(4):", "for i in range(14):", "    A[i] = B[i]", "    A[i // 4, i % 4] = B[i]", "", "T.evaluate(0)"])

@@ -19,10 +19,10 @@ from tests.cli.gate.made import finding, many, outcome, summary_of
 from tests.cli.gate.scheduled import HOSTILE, samples
 
 from layoutproof.cli.catalogue import all_codes
-from layoutproof.cli.gate.outcome import Fate, Outcome
-from layoutproof.cli.render.gate.html import page, pieces
-from layoutproof.cli.render.gate.html.meanings import blocks, explained, words
-from layoutproof.cli.render.gate.html.page import headline, render_html
+from layoutproof.cli.gate.outcomes import Fate, Outcome
+from layoutproof.cli.render.gate import html as page
+from layoutproof.cli.render.gate import html_rows as pieces
+from layoutproof.cli.render.gate.html import blocks, explained, headline, render_html, words
 
 MESSAGE = HOSTILE.translate({0xD800: "\N{REPLACEMENT CHARACTER}", 0: "\N{REPLACEMENT CHARACTER}"})
 
@@ -218,6 +218,6 @@ def test_headline(outcomes: list[Outcome], told: str) -> None:
 def test_the_template_engine_loads_late() -> None:
     """Importing the renderer loads no template engine, no numpy and no solver."""
     heavy = ("jinja2", "numpy", "z3", "islpy", "rich")
-    code = f"import sys, layoutproof.cli.render.gate.html.page; print([m for m in {heavy!r} if m in sys.modules])"
+    code = f"import sys, layoutproof.cli.render.gate.html; print([m for m in {heavy!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert result.stdout == "[]\n"

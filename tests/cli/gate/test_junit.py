@@ -16,8 +16,7 @@ from tests.cli.gate.strategies import RUNS
 from tests.conftest import Golden
 from xmlschema import XMLSchema
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Outcome
-from layoutproof.cli.gate.spool import Spool
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Spool
 from layoutproof.cli.render.gate.junit import render_junit
 
 SCHEMA = XMLSchema(str(Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"))

@@ -11,7 +11,7 @@ from tests.cli.calling import Caller
 from tests.cli.gate.made import summary_of
 from tests.tree import ROOT
 
-from layoutproof.cli.gate.outcome import Fate, Finding, Kind, Outcome
+from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome
 
 PROGRAM = (ROOT / "examples" / "programs" / "row_sum.py").read_text(encoding="utf-8")
 BLOCKED: dict[str, Any] = {"block": "sum", "buffer": "A", "index_map": "lambda i, j: [i, j//4, j%4]", "pad_value": 0.0}

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.cli.gate.made import finding, outcome
 from tests.cli.gate.strategies import outcomes
 
-from layoutproof.cli.gate.baseline import Baseline
-from layoutproof.cli.gate.outcome import Fate, Outcome
-from layoutproof.cli.gate.policy import Policy, read_codes
+from layoutproof.cli.gate.outcomes import Fate, Outcome
+from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
 from layoutproof.ir.diagnostic import LayoutproofError
 
 

@@ -10,10 +10,10 @@ import pytest
 from tests.cli.gate.judges import OPTIONS, item, judge, telling
 from tests.cli.gate.marked import MARK, marked, new_mark
 
-from layoutproof.cli.gate.items import Item, Options
-from layoutproof.cli.gate.limits import Limits
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.pool import run_items
+from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.workers.pool import run_items
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.verify.workers import worker
 from layoutproof.verify.workers.pool import CHUNK, WINDOW_PER_WORKER

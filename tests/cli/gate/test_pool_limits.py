@@ -13,10 +13,10 @@ from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
 from tests.shares import chosen, one_in
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.items import Item
-from layoutproof.cli.gate.limits import Limits, may_be_kept
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.pool import run_items
+from layoutproof.cli.gate.check_items import Item
+from layoutproof.cli.gate.outcomes import Outcome
+from layoutproof.cli.gate.workers.item_limits import Limits, may_be_kept
+from layoutproof.cli.gate.workers.pool import run_items
 from layoutproof.verify.workers import worker
 from layoutproof.verify.workers.worker import Ending
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.cli.gate.made import finding, outcome
 from tests.cli.gate.strategies import RUNS
 
-from layoutproof.cli.gate.outcome import Fate, Outcome
-from layoutproof.cli.gate.paths import is_below, steady_path
-from layoutproof.cli.render.gate.ranking import RANKS, count_ranks, findings_of, rank, worst_first
+from layoutproof.cli.gate.outcomes import Fate, Outcome, is_below, steady_path
+from layoutproof.cli.render.gate.finding_texts import RANKS, count_ranks, findings_of, rank, worst_first
 
 
 @given(RUNS)

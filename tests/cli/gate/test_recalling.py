@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutproof.cli.gate.items import Item
-from layoutproof.cli.gate.outcome import Kind, Outcome
-from layoutproof.cli.gate.recalling import AHEAD, run_recalling
+from layoutproof.cli.gate.check_items import Item
+from layoutproof.cli.gate.outcomes import Kind, Outcome
+from layoutproof.cli.gate.workers.pool import AHEAD, run_recalling
 
 Seen = list[str]
 

@@ -19,9 +19,8 @@ from tests.cli.gate.strategies import RUNS
 from tests.conftest import Golden
 
 from layoutproof.cli.catalogue import meaning_of
-from layoutproof.cli.gate.outcome import Fate, Finding, Outcome, Place
-from layoutproof.cli.gate.spool import Spool
-from layoutproof.cli.render.gate.ranking import findings_of, rank
+from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place, Spool
+from layoutproof.cli.render.gate.finding_texts import findings_of, rank
 from layoutproof.cli.render.gate.sarif import MOST_RESULTS, render_sarif
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "data" / "schemas" / "sarif-2.1.0.json").read_text(encoding="utf-8"))

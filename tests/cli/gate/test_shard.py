@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutproof.cli import codes
-from layoutproof.cli.gate.shard import Shard, parse_shard
+from layoutproof.cli.gate.check_items import Shard, parse_shard
 from layoutproof.ir.diagnostic import LayoutproofError
 
 

@@ -20,8 +20,8 @@ from tests.cli.gate.judges import item
 from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
 from tests.shares import chosen, one_in
 
-from layoutproof.cli.gate import signals
-from layoutproof.cli.gate.signals import Stopped, stop_on_signals
+from layoutproof.cli.gate import run_control as signals
+from layoutproof.cli.gate.run_control import Stopped, stop_on_signals
 
 ROOT = Path(__file__).resolve().parents[3]
 # Two items that are done at once, then hanging ones that started deaf processes.

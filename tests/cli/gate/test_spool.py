@@ -11,8 +11,7 @@ from hypothesis import given
 from tests.cli.gate.made import finding, many, outcome
 from tests.cli.gate.strategies import RUNS, outcomes
 
-from layoutproof.cli.gate.outcome import Outcome
-from layoutproof.cli.gate.spool import Spool
+from layoutproof.cli.gate.outcomes import Outcome, Spool
 from layoutproof.ir.diagnostic import LayoutproofError
 
 MEBIBYTE = 1 << 20

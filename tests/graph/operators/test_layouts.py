@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from tests.graph.nets import filled
 from tests.shares import one_in
 
-from layoutproof.graph.flow import NoFlow, flow
-from layoutproof.graph.operators.activations import ACTIVATIONS
+from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
+from layoutproof.graph.model.graph import shape_of, signature_of
+from layoutproof.graph.model.graph_run import interpret
 from layoutproof.graph.operators.convolution import conv, conv_transpose
 from layoutproof.graph.operators.elementwise import (
+    ACTIVATIONS,
     BINARY,
     COMPARISONS,
     LOGICAL,
@@ -29,12 +31,16 @@ from layoutproof.graph.operators.elementwise import (
     unary,
 )
 from layoutproof.graph.operators.normalise import batch_norm, group_mean, instance_norm, response_norm
-from layoutproof.graph.operators.pooling import avg_pool, max_pool
-from layoutproof.graph.operators.resizing import depth_to_space, resize_cubic, resize_linear, resize_nearest, space_to_depth
-from layoutproof.graph.operators.searching import arg_extreme
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import interpret
-from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.operators.reduction import arg_extreme
+from layoutproof.graph.operators.spatial import (
+    avg_pool,
+    depth_to_space,
+    max_pool,
+    resize_cubic,
+    resize_linear,
+    resize_nearest,
+    space_to_depth,
+)
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.layout_strings import layout_map
 from layoutproof.ir.primfunc import PrimFunc

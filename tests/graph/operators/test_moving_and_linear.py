@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from tests.shares import one_in
 
-from layoutproof.graph.flow import NoFlow, flow
-from layoutproof.graph.fresh import is_fresh
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Array
-from layoutproof.graph.operators import indexing, linear, moving, reduction, statistics
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import interpret
-from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.flow.layout_flow import NoFlow, flow, relaid
+from layoutproof.graph.model.graph import Array, shape_of, signature_of
+from layoutproof.graph.model.graph_run import interpret
+from layoutproof.graph.model.wellformed_graph import is_fresh
+from layoutproof.graph.operators import moving, reduction
+from layoutproof.graph.operators import moving as indexing
+from layoutproof.graph.operators import normalise as statistics
+from layoutproof.graph.operators import reduction as linear
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from tests.graph.nets import filled
 
 from layoutproof.graph import codes
+from layoutproof.graph.model.graph_run import interpret
 from layoutproof.graph.operators.convolution import Halo, conv2d
 from layoutproof.graph.operators.elementwise import BINARY, UNARY, binary, unary
-from layoutproof.graph.operators.linear import dense, matmul
 from layoutproof.graph.operators.moving import concat, reshape, split, strided_slice, transpose
 from layoutproof.graph.operators.normalise import batch_norm, response_norm, softmax
-from layoutproof.graph.operators.pooling import avg_pool2d, max_pool2d
-from layoutproof.graph.operators.reduction import reduce
-from layoutproof.graph.run import interpret
+from layoutproof.graph.operators.reduction import dense, matmul, reduce
+from layoutproof.graph.operators.spatial import avg_pool2d, max_pool2d
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func

@@ -13,9 +13,8 @@ from math import prod
 
 import numpy as np
 
-from layoutproof.graph.flow import NoFlow, flow
-from layoutproof.graph.model import Call, Graph, Shape
-from layoutproof.graph.signature import shape_of, signature_of
+from layoutproof.graph.flow.layout_flow import NoFlow, flow
+from layoutproof.graph.model.graph import Call, Graph, Shape, shape_of, signature_of
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc

@@ -9,9 +9,9 @@ from math import prod
 
 from tests.graph.planning.brute import Image, cells, image
 
-from layoutproof.graph.model import Value
-from layoutproof.graph.planning.layouts import Layout, bare, pad_of
-from layoutproof.graph.planning.problem import Problem
+from layoutproof.graph.model.graph import Value
+from layoutproof.graph.planning.array_layouts import Layout, bare, pad_of
+from layoutproof.graph.planning.planning_problem import Problem
 
 Held = tuple[Image, str]
 """A layout, and what its padding holds, as text; nothing where that is empty."""

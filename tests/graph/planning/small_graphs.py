@@ -8,7 +8,7 @@ from random import Random
 from tests.graph.nets import filled
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Graph, Value
+from layoutproof.graph.model.graph import Call, Graph, Value
 
 LAYOUTS = (
     "lambda n, c, h, w: [n, c//4, h, w, c%4]",

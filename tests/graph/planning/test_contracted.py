@@ -9,10 +9,9 @@ from tests.graph.nets import NCHW4C
 
 from layoutproof.graph.operators.elementwise import binary, unary
 from layoutproof.graph.planning import contracted as module
-from layoutproof.graph.planning.candidates import variant_of
-from layoutproof.graph.planning.contracted import contracted
-from layoutproof.graph.planning.layouts import PadNumber, pad_of
-from layoutproof.graph.planning.numbers import possible
+from layoutproof.graph.planning.array_layouts import PadNumber, pad_of
+from layoutproof.graph.planning.contracted import contracted, possible
+from layoutproof.graph.planning.variants import variant_of
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from tests.graph.nets import NCHW4C, running_example
 
-from layoutproof.graph.planning.cost_files import load_costs, save_costs
-from layoutproof.graph.planning.costs import Move, from_table, moves_of
-from layoutproof.graph.planning.plan import plan
+from layoutproof.graph.planning.costs import Move, from_table, load_costs, moves_of, save_costs
+from layoutproof.graph.planning.planner import plan
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 

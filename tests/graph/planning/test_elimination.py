@@ -69,6 +69,6 @@ def test_tables_that_hang_together_too_closely(monkeypatch: pytest.MonkeyPatch) 
     assert least_sum(sizes, tables, CANNOT) is None
     monkeypatch.setattr(elimination, "MOST_CELLS", 64)
     assert least_sum(sizes, tables, CANNOT) is not None
-    monkeypatch.setattr(elimination, "MOST_TOGETHER", 32)
+    monkeypatch.setattr(elimination, "MOST_JOINT_CELLS", 32)
     assert least_sum(sizes, tables, CANNOT) is None
     assert least_sum(sizes, tables[:2], CANNOT) is not None

@@ -13,14 +13,13 @@ from tests.graph.nets import NCHW4C, diamond
 from tests.graph.planning.small_graphs import small_graph
 from tests.shares import one_in
 
-from layoutproof.graph.planning import elimination, network
-from layoutproof.graph.planning.descent import improved
-from layoutproof.graph.planning.exact import asked, cheapest
-from layoutproof.graph.planning.greedy import greedy
-from layoutproof.graph.planning.layouts import plain
-from layoutproof.graph.planning.network import Network, TooWide
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.planning.problem import PlannedCall, Problem, Variant, cost_of, rewrites_of
+from layoutproof.graph.planning import elimination
+from layoutproof.graph.planning import elimination as network
+from layoutproof.graph.planning.array_layouts import plain
+from layoutproof.graph.planning.elimination import Network, TooWide
+from layoutproof.graph.planning.optimiser import asked, cheapest, greedy, improved
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.planning.planning_problem import PlannedCall, Problem, Variant, cost_of, rewrites_of
 
 LAYOUTS = (plain(2), "lambda i0, i1: [i0, i1//4, i1%4]", "lambda i0, i1: [i0, i1//4, i1%4] holding 0.0", "lambda i0, i1: [i1, i0]")
 
@@ -107,7 +106,7 @@ def test_a_search_that_does_not_end(rlimit: int) -> None:
 def test_a_plan_that_is_not_proved_to_be_cheapest(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not say that it is, and what it says is the least that any plan costs is right."""
     monkeypatch.setattr(elimination, "MOST_CELLS", 1)
-    monkeypatch.setattr("layoutproof.graph.planning.exact.RLIMIT", 1)
+    monkeypatch.setattr("layoutproof.graph.planning.optimiser.RLIMIT", 1)
     found = plan(diamond(), {"conv2d": {"X": NCHW4C, "Y": NCHW4C}})
     assert found.cost >= found.least
     assert found.optimal == (found.cost == found.least)

@@ -10,9 +10,9 @@ from tests.graph.nets import NCHW4C, filled
 from tests.graph.planning.small_graphs import small_graph
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.planning.problem import cost_of, rewrites_of
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.planning.planning_problem import cost_of, rewrites_of
 
 CONV: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 FEW = 3000

@@ -7,9 +7,9 @@ from tests.graph.nets import NCHW4C, filled
 from tests.graph.planning.small_graphs import small_graph
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.planning.problem import cost_of
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.planning.planning_problem import cost_of
 
 NHWC = "lambda n, c, h, w: [n, h, w, c]"
 

@@ -12,12 +12,11 @@ from tests.graph.nets import NCHW4C, arrays_for, diamond, filled, two_results
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning.plan import Frozen, plan
-from layoutproof.graph.planning.problem import cost_of
-from layoutproof.graph.run import run_graph, run_values
-from layoutproof.graph.scalars import number_of
+from layoutproof.graph.model.graph import Graph, number_of
+from layoutproof.graph.model.graph_run import run_graph, run_values
+from layoutproof.graph.planning.planner import Frozen, plan
+from layoutproof.graph.planning.planning_problem import cost_of
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.ir.interp.memory import Fill, Filling
 from layoutproof.verify.verdict.verdict import Status
 

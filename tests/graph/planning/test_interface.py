@@ -11,15 +11,15 @@ import pytest
 from tests.graph.nets import NCHW4C, arrays_for, diamond, filled, running_example
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.planning import candidates
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph, transformed
+from layoutproof.graph.model.graph_witness import Interface
+from layoutproof.graph.planning import variants as candidates
+from layoutproof.graph.planning.array_layouts import plain
 from layoutproof.graph.planning.costs import Move, bytes_moved, from_table, measured, moves_of
-from layoutproof.graph.planning.ends import FREE, padding_of_ends
-from layoutproof.graph.planning.layouts import plain
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.run import run_graph, transformed
-from layoutproof.graph.witness import Interface
+from layoutproof.graph.planning.formulation import FREE, padding_of_ends
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.verify.verdict.verdict import Status

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from tests.shares import one_in
 
-from layoutproof.graph.planning.layouts import implies, plain
-from layoutproof.graph.planning.moves import Move, cheapest_moves, may_chain
+from layoutproof.graph.planning.array_layouts import implies, plain
+from layoutproof.graph.planning.planning_problem import Move, cheapest_moves, may_chain
 
 LAYOUTS = (
     plain(2),

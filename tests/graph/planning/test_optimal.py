@@ -15,13 +15,13 @@ from tests.graph.random_graphs import random_graph
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Graph
-from layoutproof.graph.planning.candidates import operator_name
-from layoutproof.graph.planning.ends import FREE, Asked
-from layoutproof.graph.planning.exact import asked
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.planning.problem import cost_of
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Call, Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.formulation import FREE, Asked
+from layoutproof.graph.planning.optimiser import asked
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.planning.planning_problem import cost_of
+from layoutproof.graph.planning.variants import operator_name
 from layoutproof.verify.verdict.verdict import Status
 
 NHWC = "lambda n, c, h, w: [n, h, w, c]"

@@ -12,15 +12,14 @@ from tests.graph.random_graphs import random_graph
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Crop, Graph, LayoutTransform, Pad, Step
+from layoutproof.graph.flow.layout_flow import relaid
+from layoutproof.graph.model.graph import Call, Crop, Graph, LayoutTransform, Pad, Step, number_of
+from layoutproof.graph.model.graph_run import run_graph, run_values
+from layoutproof.graph.model.graph_witness import GraphRewrite, Place
 from layoutproof.graph.operators.elementwise import unary
-from layoutproof.graph.planning.candidates import operator_name
-from layoutproof.graph.planning.plan import Frozen, Plan, plan
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import run_graph, run_values
-from layoutproof.graph.scalars import number_of
-from layoutproof.graph.witness import GraphRewrite, Place
+from layoutproof.graph.planning.planner import Frozen, Plan, plan
+from layoutproof.graph.planning.variants import operator_name
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.expr import const
 from layoutproof.ir.interp.memory import Filling

@@ -12,21 +12,20 @@ from tests.graph.nets import NCHW4C, arrays_for, diamond, filled, running_exampl
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Graph, LayoutTransform
+from layoutproof.graph.flow.layout_flow import relaid
+from layoutproof.graph.model.graph import Call, Graph, LayoutTransform, frozen
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.model.graph_witness import Chain, GraphRewrite, Place
 from layoutproof.graph.operators.convolution import conv2d
 from layoutproof.graph.operators.elementwise import cast
-from layoutproof.graph.planning.candidates import Candidates
-from layoutproof.graph.planning.exact import Cheapest, cheapest
-from layoutproof.graph.planning.layouts import map_of_layout
-from layoutproof.graph.planning.plan import Frozen, plan
-from layoutproof.graph.planning.problem import Problem, cost_of
-from layoutproof.graph.planning.question import problem_of
-from layoutproof.graph.planning.replaced import Replacement
-from layoutproof.graph.proving import prove_graph_rewrite
-from layoutproof.graph.relaid import relaid
-from layoutproof.graph.run import run_graph
-from layoutproof.graph.signature import frozen
-from layoutproof.graph.witness import Chain, GraphRewrite, Place
+from layoutproof.graph.planning.array_layouts import map_of_layout
+from layoutproof.graph.planning.formulation import problem_of
+from layoutproof.graph.planning.optimiser import Cheapest, cheapest
+from layoutproof.graph.planning.planner import Frozen, plan
+from layoutproof.graph.planning.planning_problem import Problem, cost_of
+from layoutproof.graph.planning.variants import Candidates
+from layoutproof.graph.prove.graph_matching import Replacement
+from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc

@@ -10,11 +10,11 @@ from tests.graph.nets import arrays_for, filled
 from tests.shares import one_in
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Call, Graph
-from layoutproof.graph.planning.candidates import operator_name
-from layoutproof.graph.planning.ends import FREE
-from layoutproof.graph.planning.plan import plan
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Call, Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.formulation import FREE
+from layoutproof.graph.planning.planner import plan
+from layoutproof.graph.planning.variants import operator_name
 from layoutproof.verify.verdict.verdict import Status
 
 NHWC = "lambda n, c, h, w: [n, h, w, c]"

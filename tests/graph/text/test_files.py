@@ -17,8 +17,8 @@ import pytest
 from tests.graph.nets import filled
 
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Constant, Graph, Value
-from layoutproof.graph.text.files import load_graph, save_graph
+from layoutproof.graph.graph_files import load_graph, save_graph
+from layoutproof.graph.model.graph import Constant, Graph, Value
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import DType
 

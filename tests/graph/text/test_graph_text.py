@@ -10,10 +10,9 @@ from tests.graph.nets import NCHW4C, diamond, filled, running_example, two_resul
 
 from layoutproof.graph import codes
 from layoutproof.graph.builder import GraphBuilder
-from layoutproof.graph.model import Graph
-from layoutproof.graph.text.files import load_graph, save_graph
-from layoutproof.graph.text.printer import print_graph
-from layoutproof.graph.text.reader import parse_graph
+from layoutproof.graph.graph_files import load_graph, print_graph, save_graph
+from layoutproof.graph.graph_reader import parse_graph
+from layoutproof.graph.model.graph import Graph
 from layoutproof.ir.diagnostic import LayoutproofError
 
 

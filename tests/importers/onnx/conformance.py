@@ -16,9 +16,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from layoutproof.graph.run import Mover, Runner, interpret, run_graph, transformed
+from layoutproof.graph.model.graph_run import Mover, Runner, interpret, run_graph, transformed
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 from layoutproof.ir.diagnostic import LayoutproofError
 
 Array = NDArray[Any]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from layoutproof.graph.model import Graph
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 
 Array = NDArray[Any]
 NEWEST = 21

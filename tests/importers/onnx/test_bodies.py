@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Array, Held, agree, calls, graph_from, info, model, one
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx import convert
 from layoutproof.ir.diagnostic import LayoutproofError
 

@@ -15,19 +15,16 @@ import pytest
 from tests.conftest import GOLDEN
 from tests.importers.onnx.conformance import Case, file_cases, node_cases, outcome, read
 
-from layoutproof.graph.kernels import Kernels
-from layoutproof.importers.onnx.convolutions import CONVOLUTIONS
-from layoutproof.importers.onnx.elementwise import ELEMENTWISE
-from layoutproof.importers.onnx.linear import LINEAR
-from layoutproof.importers.onnx.moving import MOVING
-from layoutproof.importers.onnx.normalise import NORMALISE
-from layoutproof.importers.onnx.operators import OPERATORS
-from layoutproof.importers.onnx.pooling import POOLING
-from layoutproof.importers.onnx.quantized import QUANTIZED
-from layoutproof.importers.onnx.reducing import REDUCING
-from layoutproof.importers.onnx.resizing import RESIZING
-from layoutproof.importers.onnx.shapes import SHAPES
-from layoutproof.importers.onnx.taking import TAKING
+from layoutproof.graph.tuning.kernels import Kernels
+from layoutproof.importers.onnx.constant_nodes import SHAPES
+from layoutproof.importers.onnx.convert import OPERATORS
+from layoutproof.importers.onnx.elementwise_nodes import ELEMENTWISE
+from layoutproof.importers.onnx.indexing_nodes import TAKING
+from layoutproof.importers.onnx.moving_nodes import MOVING
+from layoutproof.importers.onnx.quantized_nodes import QUANTIZED
+from layoutproof.importers.onnx.reduction_nodes import LINEAR, NORMALISE, REDUCING
+from layoutproof.importers.onnx.resizing_nodes import RESIZING
+from layoutproof.importers.onnx.window_nodes import CONVOLUTIONS, POOLING
 
 LIST = GOLDEN / "onnx" / "refused.txt"
 MANY = re.compile(r"test_(attention|causal_conv|flex_attention|linear_attention|rotary|sce_|nllloss|.*_expanded)")

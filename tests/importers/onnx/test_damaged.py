@@ -13,10 +13,10 @@ from tests.graph.nets import filled
 from tests.importers.onnx.nodes import graph_from
 from tests.importers.onnx.transformer import transformer_block
 
-from layoutproof.graph.run import run_graph
-from layoutproof.importers.onnx.folded import FOLDED
-from layoutproof.importers.onnx.operators import OPERATORS
-from layoutproof.importers.onnx.quantized import QUANTIZED
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.importers.onnx.constant_nodes import FOLDED
+from layoutproof.importers.onnx.convert import OPERATORS
+from layoutproof.importers.onnx.quantized_nodes import QUANTIZED
 from layoutproof.ir.diagnostic import LayoutproofError
 
 X = filled(2, 3, 8)

@@ -12,14 +12,14 @@ from onnx.reference import ReferenceEvaluator
 from tests.importers.onnx.nets import NETS
 from tests.shares import one_in
 
-from layoutproof.cli.plan.layouts import asked_of, wishes_of
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Call, Graph
-from layoutproof.graph.planning.candidates import operator_name
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.run import run_graph
+from layoutproof.cli.plan.plan_layouts import asked_of, wishes_of
+from layoutproof.graph.model.graph import Call, Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.planning.variants import operator_name
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 from layoutproof.verify.verdict.verdict import Status
 
 Array = NDArray[Any]

@@ -15,10 +15,10 @@ from tests.graph.nets import filled
 from tests.shares import one_in
 
 from layoutproof.graph import codes
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of, read_model
-from layoutproof.importers.onnx.naming import identifier
+from layoutproof.importers.onnx.onnx_model import model_of, read_model
+from layoutproof.importers.onnx.translate import identifier
 from layoutproof.ir.diagnostic import LayoutproofError
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from layoutproof.importers.onnx.peer import require_onnxruntime, run_with_onnxruntime
+from layoutproof.importers.onnx.optional_packages import require_onnxruntime, run_with_onnxruntime
 from layoutproof.ir.diagnostic import LayoutproofError
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Array, Held, agree, calls, graph_from, one
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.ir.diagnostic import LayoutproofError
 
 X = filled(3, 4) * 4

@@ -9,9 +9,9 @@ from tests.importers.onnx.oracle import wanted
 from tests.importers.onnx.random_nodes import NODES, random_node
 from tests.shares import one_in
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 
 WINDOWS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool")
 """What the reference of ONNX does wrong in some cases, such as groups over three axes."""

@@ -8,7 +8,7 @@ from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Held, agree, calls, graph_from, ints, one
 from tests.shares import one_in
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.ir.diagnostic import LayoutproofError
 
 KINDS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")

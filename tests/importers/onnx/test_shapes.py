@@ -10,11 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.graph.nets import filled
 from tests.importers.onnx.nodes import Array, Held, agree, calls, graph_from, info, ints, model, one
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.importers.onnx.constant_nodes import FOLDED
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.folded import FOLDED
-from layoutproof.importers.onnx.model import model_of
-from layoutproof.importers.onnx.tensors import MOST_BYTES
+from layoutproof.importers.onnx.onnx_model import MOST_BYTES, model_of
 from layoutproof.ir.diagnostic import LayoutproofError
 
 N = np.array([[3, -4, 5], [7, 2, -9]])

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.importers.onnx.random_nodes import Node
 
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 
 Array = NDArray[Any]
 NAN, INF = float("nan"), float("inf")

@@ -12,7 +12,7 @@ from tests.importers.onnx.random_nodes import NODES, Node, Random, random_node
 
 from layoutproof.graph import codes
 from layoutproof.importers.onnx.convert import graph_of
-from layoutproof.importers.onnx.model import model_of
+from layoutproof.importers.onnx.onnx_model import model_of
 from layoutproof.ir.diagnostic import LayoutproofError
 
 Array = NDArray[Any]

@@ -12,10 +12,10 @@ from tests.graph.nets import filled
 from tests.importers.onnx.nodes import calls
 from tests.importers.onnx.transformer import transformer_block
 
-from layoutproof.graph.kernels import Kernels
-from layoutproof.graph.model import Array, Graph
-from layoutproof.graph.planning.plan import Plan, plan
-from layoutproof.graph.run import run_graph
+from layoutproof.graph.model.graph import Array, Graph
+from layoutproof.graph.model.graph_run import run_graph
+from layoutproof.graph.planning.planner import Plan, plan
+from layoutproof.graph.tuning.kernels import Kernels
 from layoutproof.importers.onnx import load_model
 from layoutproof.verify.verdict.verdict import Status
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from layoutproof.graph.model import Array
+from layoutproof.graph.model.graph import Array
 
 
 class Written:

@@ -1,0 +1,319 @@
+"""The items of a run: how they are discovered lazily in paths and divided into shards, and where each stands.
+
+Items are plain enough to travel to another process or machine.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.loading import has_gates, text_of
+from layoutproof.cli.gate.outcomes import Kind, Place
+from layoutproof.ir.diagnostic import LayoutproofError, Source, error
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to check.
+
+    `path` is the file that it stands in, as the user named it; `line` its line there, from 1. Of a gate, `subject` is its function's name
+    and `case` the name of its case, if it has cases. Of a trace, `subject` is the program's function, `program` the program's file, `text`
+    the schedule as JSON; of a rewrite there is only the file. Of a comparison, `path` and `subject` are the file and the function after,
+    `program` is the file before, and `text` is what is asked, as JSON: see `gate.comparisons.Asked`.
+    """
+
+    kind: Kind
+    name: str
+    path: str
+    line: int = 1
+    subject: str = ""
+    case: str | None = None
+    program: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How items are judged, the same for all items of a run; everything that an outcome depends on besides its item and the files.
+
+    `brief` leaves steps out of outcomes of schedules, which is enough for all forms but JSON and HTML, and much less to move and to read.
+
+    `licences` are those that proofs may use, by name, sorted; `effort` multiplies all budgets; `detail` asks for what the HTML report
+    shows; `cache` is the place of the proof cache (None: no cache is used, "": the default place); `certificate` is the file to write what
+    was proved to, where the run has one item only, and `witness` the one to write the rewrite to that a comparison found.
+    """
+
+    licences: tuple[str, ...]
+    effort: float = 1.0
+    detail: bool = False
+    brief: bool = False
+    cache: str | None = ""
+    certificate: str | None = None
+    witness: str | None = None
+
+
+_SHOWN = 400  # characters of a line
+
+
+def program_of(item: Item) -> str:
+    """The program that an item is about, as reports name it."""
+    if item.kind is Kind.TRACE:
+        return f"{item.program}:{item.subject}" if item.subject else item.program
+    if item.kind is Kind.COMPARISON:
+        return item.program
+    return item.path if item.kind is Kind.REWRITE else item.name
+
+
+def place_of(item: Item) -> Place:
+    """Where an item stands, with the line there: the schedule, or the `def` of the gate."""
+    if item.kind is Kind.TRACE:
+        text = item.text.split("\n")[0][:_SHOWN]
+    else:
+        try:
+            text = Source(item.path, text_of(item.path)).line(item.line)[:_SHOWN]
+        except LayoutproofError:
+            text = ""
+    return Place(item.path, item.line, 1, item.line, len(text) + 1, text)
+
+
+T = TypeVar("T")
+
+MAX_PARTS = 1_000_000
+_FORM = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `number` of `parts`, counted from 1."""
+
+    number: int
+    parts: int
+
+    def of(self, items: Iterable[T]) -> Iterator[T]:
+        """The items of this part, in their order. Neighbours go to different parts: slow items often stand together."""
+        return islice(items, self.number - 1, None, self.parts)
+
+    def count(self, total: int) -> int:
+        """How many of `total` items there are in this part."""
+        return len(range(self.number - 1, total, self.parts))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.parts}"
+
+
+def parse_shard(text: str) -> Shard:
+    """The part that `I/N` names. Raises LayoutproofError (LP529) for text that names none."""
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        raise error(codes.SHARD, f"--shard {text}: expected I/N, such as 3/10 for the third of ten parts")
+    number, parts = int(found[1]), int(found[2])
+    if not 1 <= parts <= MAX_PARTS:
+        raise error(codes.SHARD, f"--shard {text}: there can be 1 to {MAX_PARTS} parts, not {parts}")
+    if not 1 <= number <= parts:
+        raise error(codes.SHARD, f"--shard {text}: the part is a number from 1 to {parts}, not {number}")
+    return Shard(number, parts)
+
+
+_REWRITE = {"before", "after"}
+_SKIPPED = {"__pycache__", "node_modules", "build", "dist", "site-packages"}
+_TRACES = (".jsonl", ".json")
+
+
+def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str | None = None) -> Iterator[Item]:
+    """The items of `paths`, in their order, files of folders by name.
+
+    With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises LayoutproofError
+    where a path is none of these, or names nothing to check; before anything else where one is not there.
+    """
+    if traces and len(paths) != 1:
+        raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
+    for path in (*paths, *traces):
+        if not path.exists():
+            raise error(codes.NOTHING_TO_CHECK, f"there is no file {path}")
+        if path.is_char_device():
+            raise error(codes.NOTHING_TO_CHECK, f"{path} is a device, neither a file nor a folder")
+    if traces:
+        if paths[0].is_file() and _holds_gates(paths[0]):
+            raise error(codes.FUNCTION, f"--trace is for a program, and {paths[0]} is a file of gates")
+        for trace in traces:
+            yield from _schedules(trace, paths[0], function, alone=True)
+        return
+    for path in paths:
+        found = False
+        for item in _items_of(path, function):
+            found = True
+            yield item
+        if not found:
+            raise error(codes.NOTHING_TO_CHECK, f"there is nothing to check in {path}", help=_HINT)
+
+
+_HINT = "gates are functions decorated with @layoutproof.gate; schedules stand beside their program, conv2d.py and conv2d.jsonl"
+
+
+def _items_of(path: Path, function: str | None) -> Iterator[Item]:
+    if path.is_dir():
+        for file in _files(path):
+            yield from _of_file(file, function, asked=False)
+    elif not path.is_file():
+        raise error(codes.NOTHING_TO_CHECK, f"{path} is neither a file nor a folder")
+    elif path.suffix in _TRACES:
+        program = path.with_suffix(".py")
+        if not program.exists():
+            hint = f"layoutproof check PROGRAM.py --trace {path}, or name the program {program.name}"
+            raise error(codes.NO_PROGRAM, f"{path} holds schedules, and there is no program {program}", help=hint)
+        yield from _schedules(path, program, function)
+    else:
+        yield from _of_file(path, function, asked=True)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise error(codes.FILE_ACCESS, f"{path} cannot be read: {problem.strerror}") from problem
+
+
+def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The Python files below a folder, sorted; hidden folders and those of tools are passed over, and links back to where they stand."""
+    real = folder.resolve()
+    if real in seen:
+        return
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.name.startswith(".") or entry.name in _SKIPPED:
+            continue
+        if entry.is_dir():
+            yield from _files(entry, seen | {real})
+        elif entry.suffix == ".py" and entry.is_file():
+            yield entry
+
+
+def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]:
+    """The items of a Python file. One that was asked for by name holds something, or is wrong; in a folder others are passed over."""
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        text = text_of(str(path))
+    except LayoutproofError:
+        # Text of another encoding, or nothing that may be read. What may hold gates is told of among the others.
+        if asked or b"gate" in _bytes(path):
+            yield Item(Kind.GATE, str(path), str(path))
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Whether it was to be a program or gates, the reader of the one or the other says what is wrong.
+        if asked or "gate" in text or "def before" in text or _beside(path):
+            yield _broken(path, text)
+        return
+    gates = has_gates(tree)
+    rewrite = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} == _REWRITE
+    if asked and function is not None and (gates or rewrite):
+        what = "a file of gates" if gates else "a rewrite"
+        raise error(codes.FUNCTION, f"--function names a function of a program, and {path} is {what}")
+    if gates:
+        yield from gate_items(path)
+        return
+    if rewrite:
+        yield Item(Kind.REWRITE, str(path), str(path))
+        return
+    beside = _beside(path)
+    for trace in beside:
+        yield from _schedules(trace, path, function, named=asked)
+    if asked and not beside:
+        schedules = f"a schedule is given by --trace, or stands beside it as {path.stem}.json or {path.stem}.jsonl"
+        hint = f"{schedules}; {_HINT.split(';')[0]}; two programs are compared by `layoutproof compare`"
+        raise error(codes.NOTHING_TO_CHECK, f"{path} has no gate, is no rewrite, and has no schedule", help=hint)
+
+
+def _holds_gates(path: Path) -> bool:
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        return has_gates(ast.parse(text_of(str(path))))
+    except (LayoutproofError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return False  # whoever reads it as a program says what is wrong
+
+
+def _beside(path: Path) -> list[Path]:
+    """The files of schedules of a program: beside it, under the same name."""
+    return [path.with_suffix(suffix) for suffix in _TRACES if path.with_suffix(suffix).is_file()]
+
+
+def _broken(path: Path, text: str) -> Item:
+    if "gate" not in text and _beside(path):
+        return Item(Kind.TRACE, str(path), str(path), program=str(path), text="[]")
+    return Item(Kind.REWRITE if "def before" in text else Kind.GATE, str(path), str(path))
+
+
+def gate_items(path: Path) -> Iterator[Item]:
+    """The gates of a file, each case an item; of a file that cannot be loaded one item without a subject, which fails when judged."""
+    from layoutproof.cli.gate.loading import gates_in
+
+    try:
+        gates = gates_in(str(path)).values()
+    except LayoutproofError:
+        # Whoever judges it loads it again, and tells what is wrong in its place among the others.
+        yield Item(Kind.GATE, str(path), str(path))
+        return
+    for gate in gates:
+        for case in gate.cases:
+            name = f"{path}::{gate.name}" + (f"[{case.name}]" if case.name is not None else "")
+            yield Item(Kind.GATE, name, str(path), gate.line, gate.name, case.name)
+
+
+def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool = False, named: bool = True) -> Iterator[Item]:
+    """The schedules of a file: one, or one a line that is not blank, read as they are asked for."""
+    from layoutproof.cli.gate.loading import read_program
+
+    try:
+        func = read_program(str(program), function)
+    except LayoutproofError:
+        if alone:
+            raise
+        # Told once, as one item among the others: judging it fails in the same way.
+        subject = function if function is not None else ""
+        yield Item(Kind.TRACE, str(program), str(program), subject=subject, program=str(program), text="[]")
+        return
+    title = f"{program}:{func.name}"
+    if trace.suffix != ".jsonl":
+        yield Item(Kind.TRACE, f"{title} {trace}", str(trace), 1, func.name, None, str(program), _text(trace))
+        return
+    if not trace.is_file():
+        raise error(codes.FILE_ACCESS, f"{trace} is no file; schedules of a pipe are given as one, in JSON")
+    found = False
+    for number, line in _lines(trace):
+        found = True
+        yield Item(Kind.TRACE, f"{title} {trace}:{number}", str(trace), number, func.name, None, str(program), line)
+    if not found and named:
+        raise error(codes.NOTHING_TO_CHECK, f"{trace} has no line with a schedule")
+    if not found:
+        # In a folder it stands among the others, and proves nothing.
+        yield Item(Kind.TRACE, f"{title} {trace}", str(trace), 1, func.name, None, str(program), "[]")
+
+
+def _text(path: Path) -> str:
+    """The text of a schedule. A byte that is not UTF-8 is kept as it is: who reads the schedule tells of it among the other items."""
+    from layoutproof.cli.gate.loading import text_of
+
+    try:
+        return text_of(str(path))
+    except LayoutproofError:
+        return _bytes(path).decode("utf-8-sig", errors="surrogateescape")
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    """The lines of a file that are not blank, with their numbers, one at a time. Raises LayoutproofError."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line.rstrip("\r\n")
+    except OSError as problem:
+        raise error(codes.FILE_ACCESS, f"{path} cannot be read: {problem.strerror}") from problem

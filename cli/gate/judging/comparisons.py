@@ -1,0 +1,198 @@
+"""Two programs that somebody has, judged as one item: a rewrite between them is looked for, and what is found is proved or refuted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.cli.gate.check_items import Item, Options
+from layoutproof.cli.gate.judging.cached_proofs import remembered, store_of
+from layoutproof.cli.gate.judging.compared import as_step, findings_of, kept_by, notes_of
+from layoutproof.cli.gate.judging.notes import details, remarks_of
+from layoutproof.cli.gate.judging.schedules import REPORT, difference
+from layoutproof.cli.gate.loading import function_of, text_of
+from layoutproof.cli.gate.outcomes import Kind, Outcome, Place
+from layoutproof.ir.diagnostic import LayoutproofError, Source
+from layoutproof.lowering.proof_cache.versions import ROOMS, digest_of, tool_digest
+from layoutproof.verify.values.fast_math import Licence, Licences
+from layoutproof.verify.verdict.verdict import Status
+
+if TYPE_CHECKING:
+    from layoutproof.ir.primfunc import PrimFunc
+    from layoutproof.lowering.compare.comparison import Comparison
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of two programs, as texts: the functions' names, layouts and pad values by parameters of the one before, parameters of
+    the one after by those of the one before, and a condition on symbols. What is not given is looked for.
+    """
+
+    functions: tuple[str, str]
+    layouts: Pairs = ()
+    pads: Pairs = ()
+    match: Pairs = ()
+    where: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As an item holds it."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def read(text: str) -> Asked:
+        """What `text` wrote."""
+        data = json.loads(text)
+        layouts, pads, match = (tuple((name, value) for name, value in data[key]) for key in ("layouts", "pads", "match"))
+        first, second = data["functions"]
+        return Asked((first, second), layouts, pads, match, data["where"])
+
+
+def recall(item: Item, options: Options) -> Outcome | None:
+    """The outcome of a comparison that was made before of the same programs, with these options and this version of the tool; None where
+    it is not known, and where files are to be written that only making it makes.
+    """
+    store = store_of(options)
+    if item.kind is not Kind.COMPARISON or store is None or options.certificate is not None or options.witness is not None:
+        return None
+    try:
+        known = store.get(REPORT, _report_key(item, options, _texts(item)))
+    except LayoutproofError:
+        return None  # a program cannot be read: whoever judges the item says so
+    return None if known is None else replace(Outcome.from_dict(known["outcome"]), cached=True)
+
+
+def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcome:
+    """What becomes of a comparison; kept where that lasts. The certificate of one that is proved, and the rewrite that was found, are
+    written where that is asked.
+
+    Raises LayoutproofError for programs that cannot be read, and for layouts, pad values and names that do not fit them.
+    """
+    known = recall(item, options)
+    if known is not None:
+        return known
+    texts = _texts(item)
+    with remembered(options, allowed) as count:
+        compared, lasting = _compared(item, texts)
+    outcome = _outcome(item, compared, texts, options.detail)
+    store = store_of(options)
+    if store is not None and lasting:
+        store.put(REPORT, _report_key(item, options, texts), _kept(item, options, texts, outcome))
+    proved = compared.status is Status.PROVED
+    if options.certificate is not None and proved:
+        compared.certificate.save(options.certificate)
+    found = _write_witness(compared, options.witness)
+    return replace(
+        outcome,
+        cached=count.known_all,
+        certificate=options.certificate if proved else None,
+        compared={**(outcome.compared if outcome.compared is not None else {}), "witness": options.witness if found else None},
+    )
+
+
+def _texts(item: Item) -> tuple[str, str]:
+    return text_of(item.program), text_of(item.path)
+
+
+def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
+    """The comparison, and whether it comes out like this whenever it is made: the clock had no part in it."""
+    from layoutproof.lowering.compare.compare_programs import compare
+    from layoutproof.lowering.proof_cache.entries import Clock, is_storable
+
+    asked, clock = Asked.read(item.text), Clock()
+    before, after = _functions(item, texts, asked)
+    found = compare(before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where)
+    return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
+
+
+def _functions(item: Item, texts: tuple[str, str], asked: Asked) -> tuple[PrimFunc, PrimFunc]:
+    first, second = asked.functions
+    return function_of(item.program, texts[0], first), function_of(item.path, texts[1], second)
+
+
+def _outcome(item: Item, compared: Comparison, texts: tuple[str, str], detail: bool) -> Outcome:
+    """The outcome, without what was written."""
+    line = Source(item.path, texts[1]).line(item.line)
+    return Outcome(
+        Kind.COMPARISON,
+        item.name,
+        f"{item.program}:{compared.before.name}",
+        Place(item.path, item.line, 1, item.line, len(line) + 1, line),
+        compared.status.value,
+        (as_step(compared),),
+        findings_of(compared),
+        (*notes_of(compared), *remarks_of(compared.before, compared.after)),
+        compared.seconds,
+        detail=details([compared]) if detail else None,
+        compared=_keys(item, compared),
+    )
+
+
+def _keys(item: Item, compared: Comparison) -> dict[str, Any]:
+    found = compared.to_dict()
+    return {
+        "after": f"{item.path}:{compared.after.name}",
+        "layouts": found["layouts"],
+        "kept": list(kept_by(compared)),
+        "strictness": found["strictness"],
+        "furthest": found["furthest"],
+        "witness": None,
+    }
+
+
+def _write_witness(compared: Comparison, path: str | None) -> bool:
+    """Write the rewrite that was found, as text that `check` takes; whether there was one."""
+    from layoutproof.cli.output import write_file
+    from layoutproof.verify.certificate.certificate import text_of
+
+    if path is None or compared.rewrite is None:
+        return False
+    write_file(Path(path), text_of(compared.rewrite, compared.where).encode())
+    return True
+
+
+# ---- what is kept
+
+
+def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
+    # How an outcome is told belongs to it, so the sources of the command line do as well.
+    parts = [digest_of((*ROOMS, "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
+    return hashlib.sha256(json.dumps([*parts, options.licences, options.effort, options.detail]).encode()).hexdigest()
+
+
+def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome) -> dict[str, Any]:
+    """An outcome with all that it takes to make the comparison again."""
+    given = {
+        "kind": Kind.COMPARISON.value,
+        "item": asdict(item),
+        "texts": list(texts),
+        "licences": list(options.licences),
+        "effort": options.effort,
+        "detail": options.detail,
+    }
+    return {"tool": tool_digest(), "outcome": outcome.to_dict(), "given": given}
+
+
+def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """What is wrong with a report that was kept, None where it is right, and whether that is certain: the clock may have had a part.
+
+    The programs are compared again, with nothing taken from the cache.
+    """
+    try:
+        given, kept = value["given"], Outcome.from_dict(value["outcome"])
+        item = Item(**{**given["item"], "kind": Kind(given["item"]["kind"])})
+        options = Options(tuple(given["licences"]), given["effort"], given["detail"], cache=None)
+        allowed = frozenset(Licence(word) for word in options.licences)
+        first, second = map(str, given["texts"])
+        with remembered(options, allowed):
+            compared, lasting = _compared(item, (first, second))
+    except (KeyError, TypeError, ValueError, AttributeError, LayoutproofError) as problem:
+        return f"it is of another form: {problem}", True
+    now = _outcome(item, compared, (first, second), options.detail)
+    return difference(now, kept, "compared"), lasting

@@ -1,0 +1,142 @@
+"""What an outcome says besides its findings: its steps as plain data, what proofs rest on, how long they took; and outcomes of gates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from layoutproof.cli.gate.check_items import Options
+from layoutproof.cli.gate.judging import compared
+from layoutproof.cli.gate.judging.findings import digest, nothing_proved, of_verdict, of_verdicts
+from layoutproof.cli.gate.loading import remarks_on
+from layoutproof.cli.gate.outcomes import Finding, Outcome, Place, steady_path, step_of
+from layoutproof.ir.text import Style, expr_text
+from layoutproof.verify.values.fast_math import Licence, names_of
+from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
+
+if TYPE_CHECKING:
+    from layoutproof.ir.primfunc import PrimFunc
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.passes.illegal import IllegalTransform
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.verify.maps.map_report import MapReport
+
+    Result = Schedule | MapReport | Verdict | Comparison
+
+Step = Mapping[str, Any]
+
+
+def steps_of(schedule: Schedule | None, problem: IllegalTransform | None = None) -> tuple[Step, ...]:
+    """The steps of a schedule, the refused one last, with the obligations that were not proved."""
+    applied = schedule.steps if schedule is not None else ()
+    steps = [step_of(step.transform.primitive, step.transform.arguments(), step.verdicts) for step in applied]
+    if problem is not None:
+        primitive, arguments = (problem.step.primitive, problem.step.arguments) if problem.step is not None else ("step", {})
+        steps.append(step_of(primitive, arguments, problem.verdicts))
+    return tuple(steps)
+
+
+def worst_of(steps: Iterable[Step]) -> str:
+    """The worst verdict among the obligations of steps."""
+    return worst(Status(obligation["status"]) for step in steps for obligation in step["obligations"]).value
+
+
+def seconds_of(steps: Iterable[Step]) -> float:
+    """How long the obligations of steps took, in seconds, whenever that was."""
+    return float(sum(obligation["seconds"] for step in steps for obligation in step["obligations"]))
+
+
+def notes_of(verdicts: Sequence[Verdict], what: str = "all steps hold") -> tuple[str, ...]:
+    """What proved claims hold with, and what is checked whenever a kernel is called."""
+    found = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness)
+    needed = f"with {' '.join(names_of(found))}" if found else "bit for bit"
+    fits = (v for v in verdicts if v.claim.kind is ClaimKind.SIZES_FIT and v.status is Status.PROVED)
+    return (f"{what} {needed}", *dict.fromkeys(v.reason for v in fits if v.reason is not None))
+
+
+def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
+    """What to know of how programs are read, a line each, with its place; once, where two say the same of one place."""
+    said = (remark for func in functions for remark in remarks_on(func))
+    places = ((remark, f"{Place.of(remark.span)}: " if remark.span is not None else "") for remark in said)
+    return tuple(dict.fromkeys(f"{remark.severity.value}[{remark.code}] {place}{remark.message}" for remark, place in places))
+
+
+def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:
+    """The outcome of a gate that returned what it proved."""
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.verify.maps.map_report import MapReport
+
+    # A map, and a program, say by themselves what was asked.
+    own = blank.name.rpartition("::")[2]
+    steps: list[Step] = []
+    findings: list[Finding] = []
+    verdicts: list[Verdict] = []
+    said: list[str] = []
+    for result in results:
+        if isinstance(result, Schedule):
+            said.extend(remarks_of(result.original))
+            steps.extend(steps_of(result))
+            verdicts.extend(verdict for step in result.steps for verdict in step.verdicts)
+            if not result.steps:
+                findings.append(nothing_proved(result.func, blank.place, own))
+            findings.extend(of_verdicts(result, blank.place, allow_unknown))
+        elif isinstance(result, Comparison):
+            steps.append(compared.as_step(result))
+            verdicts.extend(result.verdicts)
+            findings.extend(compared.findings_of(result, blank.place, allow_unknown))
+            said.extend(remarks_of(result.before, result.after))
+            said.extend(f"{result.before.name}: {note}" for note in compared.layouts_of(result))
+        else:
+            verdict = result.injective if isinstance(result, MapReport) else result
+            subject, arguments = _asked(result) if isinstance(result, MapReport) else ("verdict", {})
+            steps.append(step_of(subject, arguments, [verdict]))
+            if verdict.status is not Status.PROVED:
+                text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+                known_by = digest(text, verdict.claim.text) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
+                findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
+    # What is kept of a schedule holds; two programs that differ hold with nothing.
+    all_compared = all(result.status is Status.PROVED for result in results if isinstance(result, Comparison))
+    vacuous = any(finding.status == Status.VACUOUS for finding in findings)
+    status = worst([Status(worst_of(steps)), *([Status.VACUOUS] if vacuous else [])])
+    return replace(
+        blank,
+        verdict=status.value,
+        steps=tuple(steps),
+        findings=tuple(findings),
+        notes=(*dict.fromkeys(said), *(notes_of(verdicts) if verdicts and all_compared else ())),
+        seconds=seconds_of(steps),
+        detail=details(results) if options.detail else None,
+    )
+
+
+def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
+    """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks against the claim."""
+    file = steady_path(blank.place.path) if blank.place is not None else ""
+    against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
+    return digest(file, blank.name.rpartition("::")[2], verdict.claim.text, against)
+
+
+def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
+    from layoutproof.ir.index_map import index_map_text
+
+    shape = [expr_text(extent, Style.PLAIN) for extent in report.shape]
+    return "check_map", {"index_map": index_map_text(report.index_map), "shape": f"[{', '.join(shape)}]"}
+
+
+def details(results: Sequence[Result], problem: IllegalTransform | None = None) -> dict[str, Any]:
+    """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which nothing else is known."""
+    from layoutproof.cli.gate.judging.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
+    from layoutproof.lowering.compare.comparison import Comparison
+    from layoutproof.lowering.schedule.schedule import Schedule
+    from layoutproof.verify.maps.map_report import MapReport
+
+    refused = problem.step if problem is not None else None
+    found = [result for result in results if isinstance(result, Schedule)]
+    schedules = [detail_of(result, refused if result is found[-1] else None) for result in found]
+    if refused is not None and not found:
+        schedules = [detail_of_refusal(refused)]
+    schedules += [detail_of_comparison(result) for result in results if isinstance(result, Comparison)]
+    return {"schedules": schedules, "maps": [detail_of_map(result) for result in results if isinstance(result, MapReport)]}

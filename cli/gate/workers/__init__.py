@@ -1,0 +1,1 @@
+"""Many items judged at a time: worker processes on this machine, or on a Dask cluster, with limits on time and memory."""

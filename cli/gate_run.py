@@ -1,0 +1,224 @@
+"""A run of the gate from its request to its exit code: items found, judged, counted, and reported in as many formats as
+were asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from layoutproof.cli import codes
+from layoutproof.cli.gate.check_items import Item, Options, Shard, find_items, parse_shard
+from layoutproof.cli.gate.judging.cached_proofs import cache_place, store_of
+from layoutproof.cli.gate.judging.comparisons import recall as recall_compared
+from layoutproof.cli.gate.judging.judge import judge
+from layoutproof.cli.gate.judging.schedules import recall, timeless
+from layoutproof.cli.gate.outcomes import Outcome, Spool, Summary
+from layoutproof.cli.gate.policy import Baseline, Policy, read_codes
+from layoutproof.cli.gate.run_control import Stopped, stop_on_signals, watched
+from layoutproof.cli.gate.workers.item_limits import Limits
+from layoutproof.cli.gate.workers.pool import run_items, run_recalling
+from layoutproof.cli.options import GateOptions, number_of_jobs
+from layoutproof.cli.output import check_targets, writing
+from layoutproof.cli.render.gate.text_json import STYLES, render_json, render_outcome, render_summary, render_text
+from layoutproof.ir.diagnostic import counted, error
+
+Renderer = Callable[[Iterable[Outcome], Summary, TextIO], None]
+
+SECONDS = 600.0  # for an item, where there are several, and nobody has said how long it may take
+_MEGABYTE = 1 << 20
+_MOST_NOTES = 20  # on entries of a baseline that are needed no more
+_STREAMED = ("text", "json")  # printed while outcomes come in
+_WHOLE = ("json", "html")  # which show every obligation
+_ELSEWHERE = {
+    "junit": ("layoutproof.cli.render.gate.junit", "render_junit"),
+    "sarif": ("layoutproof.cli.render.gate.sarif", "render_sarif"),
+    "github": ("layoutproof.cli.render.gate.github", "render_github"),
+    "html": ("layoutproof.cli.render.gate.html", "render_html"),
+}
+_COLOURS: Mapping[str, Mapping[str, Any]] = {
+    style: {"fg": style.split()[-1], "bold": style.startswith("bold")} for style in set(STYLES.values())
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run checks, and who does it.
+
+    `paths`, `traces` and `function` are as `find_items` takes them. `items`, where they are given, are what is checked, and `paths` the
+    files that they name; `witness` is where the rewrite is written that a comparison finds.
+    """
+
+    paths: tuple[Path, ...]
+    traces: tuple[Path, ...] = ()
+    function: str | None = None
+    items: tuple[Item, ...] | None = None
+    witness: Path | None = None
+    workers: int | None = 1
+    shard: str | None = None
+    dask: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run's options as they were given, its work, and what is made of both: how items are judged, ended and counted."""
+
+    asked: GateOptions
+    work: Work
+    options: Options
+    limits: Limits
+    policy: Policy
+    shard: Shard | None
+
+
+def request_of(asked: GateOptions, work: Work) -> Request:
+    """The request that options make. Raises LayoutproofError or click.UsageError for those that make none."""
+    place = cache_place(asked.cache, asked.no_cache)
+    known = Baseline.load(asked.baseline) if asked.baseline is not None else None
+    options = Options(
+        licences=tuple(sorted(asked.allowed)),
+        effort=asked.budget,
+        detail="html" in asked.forms,
+        cache=place,
+        certificate=str(asked.certificate) if asked.certificate is not None else None,
+        witness=str(work.witness) if work.witness is not None else None,
+    )
+    memory = asked.memory * _MEGABYTE if asked.memory is not None else None
+    limits = Limits(number_of_jobs(work.workers), asked.timeout or None, memory, work.dask)
+    policy = Policy(read_codes(asked.select), read_codes(asked.ignore), asked.allow_unknown, known)
+    return Request(asked, work, options, limits, policy, parse_shard(work.shard) if work.shard is not None else None)
+
+
+def run_gate(asked: GateOptions, work: Work) -> int:
+    """Do what is asked, and return the exit code. Raises LayoutproofError or click.UsageError for what cannot be done."""
+    request = request_of(asked, work)
+    try:
+        os.getcwd()
+    except FileNotFoundError as problem:
+        raise error(codes.FILE_ACCESS, "the working directory is not there any more") from problem
+    reports = ((f"--report {form}", path) for form, path in asked.reports)
+    made = (("--certificate", asked.certificate), ("--witness", work.witness), ("--write-baseline", asked.write_baseline))
+    check_targets((("--output", asked.output), *made, *reports), (*work.paths, *work.traces), asked.baseline)
+    try:
+        with stop_on_signals(), Spool() as spool:
+            return _run(request, spool)
+    except Stopped as stopped:
+        click.echo(f"{stopped}; what was proved is in the cache" if request.options.cache is not None else str(stopped), err=True)
+        return stopped.exit_code
+
+
+def _run(request: Request, spool: Spool) -> int:
+    summary, asked = Summary(), request.asked
+    first = tuple(islice(_items(request), 2))
+    alone = len(first) == 1
+    if asked.certificate is not None and len(first) > 1:
+        raise error(codes.CERTIFICATE_OF_MANY, "a certificate is of one schedule, gate or rewrite; here are several")
+    items = _items(request) if len(first) > 1 else iter(first)
+    live = _Live(request, alone)
+    # A bar and the report do not stand on one terminal at one time.
+    held = live.form is not None and sys.stderr.isatty() and not alone
+    kept_for_later = held or live.form is None or bool(asked.reports or asked.baseline or asked.write_baseline)
+    for outcome in _outcomes(request, items, alone):
+        judged = request.policy.apply(outcome)
+        kept = timeless(judged) if asked.stable else judged
+        summary.add(kept)
+        if not held:
+            live.tell(kept)
+        if kept_for_later:
+            spool.add(kept)
+    for outcome in spool if held else ():
+        live.tell(outcome)
+    live.end(summary)
+    _report(request, spool, summary, alone)
+    return summary.exit_code
+
+
+def _items(request: Request) -> Iterator[Item]:
+    work = request.work
+    items = iter(work.items) if work.items is not None else find_items(work.paths, work.traces, work.function)
+    return items if request.shard is None else request.shard.of(items)
+
+
+def _outcomes(request: Request, items: Iterator[Item], alone: bool) -> Iterator[Outcome]:
+    limits = replace(request.limits, workers=1) if alone else request.limits
+    if request.asked.timeout is None and limits.workers > 1:
+        limits = replace(limits, seconds=SECONDS)
+    options = replace(request.options, brief=not alone and request.asked.forms.isdisjoint(_WHOLE))
+    store = store_of(options)
+    if store is not None and not store.usable and limits.dask is None:
+        options = replace(options, cache=None)  # said once, and not by each worker
+    # Counting reads the files once more, which is quick, and done only for who looks at the bar.
+    total = None if not sys.stderr.isatty() else 1 if alone else sum(1 for _ in _items(request))
+    known = partial(recall_compared if request.work.items is not None else recall, options=options)
+    outcomes = run_recalling(items, known, lambda rest: run_items(rest, judge, options, limits))
+    return watched(outcomes, total)
+
+
+class _Live:
+    """What is printed while outcomes come in: text and JSON, which need not wait for the end."""
+
+    def __init__(self, request: Request, alone: bool) -> None:
+        form = request.asked.output_format
+        self.form = form if request.asked.output is None and form in _STREAMED else None
+        self.alone = alone
+
+    def tell(self, outcome: Outcome) -> None:
+        """Print one outcome."""
+        if self.form == "text":
+            # click leaves styles out where the stream is no terminal. A run of nothing but a mistake in the input tells that as such.
+            wrong = self.alone and outcome.verdict is None
+            click.echo(render_outcome(outcome, alone=self.alone, styled=_styled), nl=False, err=wrong)
+        elif self.form == "json":
+            render_json([outcome], Summary(), sys.stdout, lines=not self.alone)
+
+    def end(self, summary: Summary) -> None:
+        """Print the count."""
+        if self.form == "text" and not self.alone:
+            click.echo(render_summary(summary, _styled), nl=False)
+
+
+def _styled(text: str, style: str) -> str:
+    return click.style(text, **_COLOURS[style])
+
+
+def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> None:
+    asked = request.asked
+    printed = asked.output_format in _STREAMED and asked.output is None
+    forms = [] if printed else [(asked.output_format, asked.output)]
+    for form, path in (*forms, *asked.reports):
+        renderer = _renderer(form, alone)
+        if path is None:
+            renderer(spool, summary, sys.stdout)
+        else:
+            with writing(path) as file:
+                renderer(spool, summary, file)
+    baseline = request.policy.baseline
+    if baseline is not None and request.shard is None and asked.write_baseline is None:
+        unneeded = baseline.stale(spool)
+        for entry in unneeded[:_MOST_NOTES]:
+            click.echo(f"note: the baseline's entry {entry.code} {entry.name} is needed no more", err=True)
+        if len(unneeded) > _MOST_NOTES:
+            click.echo(f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True)
+    if asked.write_baseline is not None:
+        known = Baseline.of(spool)
+        known.save(asked.write_baseline)
+        click.echo(f"{asked.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True)
+
+
+def _renderer(form: str, alone: bool) -> Renderer:
+    if form == "text":
+        return lambda outcomes, summary, out: render_text(iter(outcomes), summary, out)
+    if form == "json":
+        return lambda outcomes, summary, out: render_json(outcomes, summary, out, lines=not alone)
+    module, name = _ELSEWHERE[form]
+    renderer: Renderer = getattr(import_module(module), name)
+    return renderer

@@ -1,0 +1,1 @@
+"""How the layout of one array of a function determines the others'."""

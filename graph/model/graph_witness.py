@@ -1,0 +1,113 @@
+"""What a rewrite of a graph claims: where each old value lies in the new graph, and how each new function came from an
+old one. Values that bijective layout operators connect have one root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from layoutproof.graph.model.graph import Array, Graph, LayoutTransform
+from layoutproof.ir.expr import Expr
+from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.primfunc import PrimFunc
+from layoutproof.verify.checker import StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The element at `x` of the old value called `value` stands at `index_map(x)`; every other cell holds `pad`, a constant.
+
+    Where `pad` is None nothing is said of other cells.
+    """
+
+    value: str
+    index_map: IndexMap
+    pad: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """How a new graph is called: inputs by the maps by which they are given, the others as they were; of their padding nothing is said.
+
+    `outputs` are what it gives, in order: old outputs, each stored by a map. None: the old ones, as they were.
+    """
+
+    inputs: Mapping[str, IndexMap] = field(default_factory=lambda: dict[str, IndexMap]())
+    outputs: tuple[tuple[str, IndexMap], ...] | None = None
+
+    def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The arrays of the old graph as the new one takes them; padding holds zeros."""
+        return {name: self.inputs[name].map_array(array) if name in self.inputs else array for name, array in arrays.items()}
+
+    def taken(self, old: Graph, arrays: tuple[Array, ...]) -> list[tuple[str, Array]]:
+        """What the new graph gives as the old values that it is, in order."""
+        values = old.by_name()
+        outputs = self.outputs if self.outputs is not None else tuple((n, IndexMap.identity(len(values[n].shape))) for n in old.outputs)
+        return [(name, index_map.unmap_array(array, values[name].shape)) for (name, index_map), array in zip(outputs, arrays, strict=True)]
+
+
+AS_IT_WAS = Interface()
+
+
+class Steps(Protocol):
+    """How a function came about: steps from `original` to `func`, each from the program that the one before leads to. A schedule is one."""
+
+    @property
+    def original(self) -> PrimFunc:
+        """The program of the first step."""
+
+    @property
+    def func(self) -> PrimFunc:
+        """The program that the last step leads to."""
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """The steps, as certificates have them."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Steps that were read from a file, or lead to a function that a user gave."""
+
+    original: PrimFunc
+    records: tuple[StepRecord, ...]
+
+    @property
+    def func(self) -> PrimFunc:
+        """The program that the last step leads to."""
+        return self.records[-1].rewrite.new if self.records else self.original
+
+
+@dataclass(frozen=True)
+class GraphRewrite:
+    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them from old ones.
+
+    It is a claim: `prove_graph_rewrite` says whether it holds.
+    """
+
+    old: Graph
+    new: Graph
+    places: Mapping[str, Place]
+    schedules: Mapping[str, Steps]
+
+
+def roots_of(graph: Graph) -> Mapping[str, Place]:
+    """For each value of a well-formed graph the one that it comes from by layout transforms alone, and where that one's elements are."""
+    found: dict[str, Place] = {}
+    for value in graph.values():
+        found[value.name] = Place(value.name, IndexMap.identity(len(value.shape)))
+    for step in graph.steps:
+        if isinstance(step, LayoutTransform):
+            before = found[step.operand]
+            found[step.result.name] = Place(before.value, step.index_map.compose(before.index_map))
+    return found
+
+
+def rooted(place: Place, roots: Mapping[str, Place]) -> Place:
+    """The same place, said of the root."""
+    root = roots[place.value]
+    if root.value == place.value:
+        return place
+    return Place(root.value, place.index_map.compose(root.index_map), place.pad)

@@ -1,0 +1,1 @@
+"""Rewrites of a graph before and beside planning, each proved before it is made."""

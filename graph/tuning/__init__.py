@@ -1,0 +1,1 @@
+"""Schedules for the functions of a planned graph, each step proved, and their kernels."""
