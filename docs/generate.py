@@ -27,12 +27,13 @@ _WIDTH = 110
 
 # By the package that a primitive's pass stands in; in this order on the page.
 _ROOMS: Mapping[str, str] = {
-    "layoutproof.lowering": "Layouts, and the way down to flat programs",
+    "layoutproof.lowering.layout": "Layouts",
     "layoutproof.lowering.loops": "Loops and branches",
     "layoutproof.lowering.padding": "Padding",
     "layoutproof.lowering.caching": "Copies and temporaries",
     "layoutproof.lowering.cleanup": "Cleaning up",
     "layoutproof.lowering.vectors": "Vectors",
+    "layoutproof.lowering.lower": "The way down to flat programs",
 }
 
 _COMMANDS = """\
@@ -145,7 +146,7 @@ def primitives_page() -> str:
 
 def _room(each: type[Pass]) -> str:
     package = each.__module__.rpartition(".")[0]
-    return package if package in _ROOMS else "layoutproof.lowering"
+    return package if package in _ROOMS else "layoutproof.lowering.lower"
 
 
 def _primitive(each: type[Pass]) -> Iterator[str]:

@@ -14,25 +14,10 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir import semantics
-from layoutproof.ir.expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import FALSE, TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import children, free_variables
 

@@ -24,7 +24,6 @@ from layoutproof.ir.dtype import INT32, INT64
 from layoutproof.ir.evaluate import Overflow, evaluate, foreign_part
 from layoutproof.ir.expr import (
     Binary,
-    BinaryOp,
     Cast,
     Compare,
     Expr,
@@ -41,6 +40,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, substitute

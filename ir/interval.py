@@ -14,8 +14,9 @@ from typing import Any
 
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 
 
 @dataclass(frozen=True, slots=True)

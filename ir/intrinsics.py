@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import BOOL, HANDLE, INT32, DType, Kind
-from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, require
+from layoutproof.ir.expr import Compare, Expr, Logical, require
+from layoutproof.ir.operators import CompareOp
 
 # name -> number of arguments. Pure; on floats, except abs, which also takes integers.
 MATH_FUNCTIONS: Mapping[str, int] = {

@@ -14,24 +14,9 @@ from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import INT32, UINT64, DType, Kind
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
 from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef, default_dtype, takes_dtype_first
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
-"""Accepts or refuses a proposed rewrite.
+"""Accepts or refuses a proposed rewrite. Short on purpose: this is what every kept step of a schedule rests on.
 
-Short on purpose: this is what every kept step of a schedule rests on.  The conditions, under which the new program
-does what the old one does, for every input that satisfies the assumptions and on which the old program does not
-fault:  1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become
-one; parameters keep their    shape and cells unless the step declares a change, which is then recorded; a parameter
-that is never written stays so. 2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep
-(`verify.lockstep`), or every value that the new one reads    has the source that it had (`verify.flow`);
-`verify.program` proves that the new one does not fault. 7. Assumptions, on symbols here and on contents there, and
-layout records: no rewrite helps itself to new ones. 8. Some input satisfies all assumptions, and on it the old
-program runs and stores something observable (`verify.vacuity`).  What is not proved may be run: where two runs
-differ, the rewrite is refuted with the input (`verify.replay.checked`).
+The conditions, under which the new program does what the old one does, for every input that satisfies the assumptions and on which
+the old program does not fault:
+
+1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become one; parameters keep their
+   shape and cells unless the step declares a change, which is then recorded; a parameter that is never written stays so.
+2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
+   has the source that it had (`verify.flow`); `verify.faults` proves that the new one does not fault.
+7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
+8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.faults.vacuity`).
+
+What is not proved may be run: where two runs differ, the rewrite is refuted with the input (`verify.replay.refute`).
 """
 
 from __future__ import annotations

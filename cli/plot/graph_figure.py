@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -134,7 +135,7 @@ def _draw_legend(
 def picture_of_plan(report: PlanReport, ending: str) -> bytes:
     """The graph before and after planning, as the bytes of an `svg` or `png` file."""
 
-    return draw_columns(columns_of(report), report.layout_name, f"{Path_plan_picture(report.source).name}: {report.graph.name}", ending)
+    return draw_columns(columns_of(report), report.layout_name, f"{PurePath(report.source).name}: {report.graph.name}", ending)
 
 
 def columns_of(report: PlanReport) -> tuple[Column, Column]:

@@ -10,7 +10,8 @@ from math import prod
 from types import MappingProxyType
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, binary, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, binary, const
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import expr_text

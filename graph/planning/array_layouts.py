@@ -11,9 +11,10 @@ from math import prod
 from layoutproof.graph.model.graph import Shape, Value
 from layoutproof.graph.model.layout_maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Binary, BinaryOp, IntImm
+from layoutproof.ir.expr import Binary, IntImm
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, walk
 
 

@@ -39,11 +39,12 @@ from layoutproof.graph.model.layout_maps import Asked, box_of, is_identity, prov
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.copies import as_call
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import BinaryOp, Expr, IntImm, binary, const
+from layoutproof.ir.expr import Expr, IntImm, binary, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.interp.run import same_values
 from layoutproof.ir.intrinsics import OpaqueCall
 from layoutproof.ir.layout_record import Contract, layout_records
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import LAYOUT_TRANSFORMATIONS, PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables, walk

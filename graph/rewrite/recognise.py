@@ -19,9 +19,10 @@ from layoutproof.graph.planning.array_layouts import filled_shape
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import BinaryOp, Expr, IfThenElseExpr, IntImm, Var, binary, const, logical_or
+from layoutproof.ir.expr import Expr, IfThenElseExpr, IntImm, Var, binary, const, logical_or
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, Stmt

@@ -15,23 +15,7 @@ import numpy as np
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, INT64, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
 from layoutproof.ir.interp import runtime, write_expr
 from layoutproof.ir.interp.analysis import pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret
@@ -40,6 +24,7 @@ from layoutproof.ir.interp.memory import Storage
 from layoutproof.ir.interp.write_access import allocate, bind_memory, python_name, write_load, write_store
 from layoutproof.ir.interp.write_expr import integer_binary, refuse_taint, truth
 from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef, assumed_undef, is_identity
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import (

@@ -13,20 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IntImm, Logical, Not, Var
 from layoutproof.ir.interp.analysis import reads_memory
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, LogicalOp, Not
+from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, Not
 from layoutproof.ir.interp.analysis import Place, place_of, reads_memory
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt, body_of
 from layoutproof.ir.visit import children, free_variables
 

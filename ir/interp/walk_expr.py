@@ -10,23 +10,7 @@ from layoutproof.ir import semantics
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import COMPARISONS
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
 from layoutproof.ir.interp import runtime
 from layoutproof.ir.interp import runtime as number
 from layoutproof.ir.interp.analysis import is_index_like
@@ -35,6 +19,7 @@ from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import ARBITRARY, DEFINED, FORBIDDEN, POISON, READABLE, Storage, worst_state
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 
 Lane = tuple[int | float, bool]
 

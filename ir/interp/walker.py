@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import Compare, Expr, Logical, LogicalOp
+from layoutproof.ir.expr import Compare, Expr, Logical
 from layoutproof.ir.interp import runtime
 from layoutproof.ir.interp.analysis import Place, place_of, pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over_limit
@@ -16,6 +16,7 @@ from layoutproof.ir.interp.memory import Storage, same_value
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.interp.walk_expr import Lane, State, WalkLevel, controlling, evaluate_lanes, evaluate_one, store_lanes
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, assumed_undef, is_identity
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import (

@@ -9,29 +9,13 @@ import math
 
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
 from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Operand, Site, join_taints, limits_of, literal
 from layoutproof.ir.interp.runtime import EXACT
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, Undef
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 
 
 def fit(g: Generator, operand: Operand, dtype: DType, index: bool) -> Operand:

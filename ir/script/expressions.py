@@ -12,21 +12,10 @@ from typing import Any, Protocol, TypeVar
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    LogicalOp,
-    Not,
-    Ramp,
-)
+from layoutproof.ir.expr import Binary, Compare, Expr, IfThenElseExpr, IntImm, Not, Ramp
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BINARY_OPERATORS
+from layoutproof.ir.operators import BINARY_OPERATORS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.operands import OperandReader, Value, Weak, extent_between
 from layoutproof.ir.script.parsing import Text, did_you_mean, read_integer

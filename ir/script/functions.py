@@ -8,22 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType, Kind
-from layoutproof.ir.expr import (
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    Logical,
-    LogicalOp,
-    Ramp,
-    Select,
-    Var,
-    const,
-)
+from layoutproof.ir.expr import Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, Logical, Ramp, Select, Var, const
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
     OPAQUE_CALLS,
@@ -36,6 +21,7 @@ from layoutproof.ir.intrinsics import (
     StringImm,
     Undef,
 )
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.expressions import ExpressionReader, Handler
 from layoutproof.ir.script.operands import Value, Weak

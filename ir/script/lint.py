@@ -9,24 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, Severity
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Var,
-    const,
-    equal,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Var, const, equal
 from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script import codes
 from layoutproof.ir.semantics import Trap

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from layoutproof.ir.buffer import Buffer, BufferRegion, Range
 from layoutproof.ir.diagnostic import counted
-from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, IntImm, Var
+from layoutproof.ir.expr import TRUE, Binary, Expr, IntImm, Var
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, Environment, read_attributes
 from layoutproof.ir.script.expressions import ExpressionReader, syntax_name

@@ -14,23 +14,21 @@ from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT3
 from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import (
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
     IntImm,
     Logical,
-    LogicalOp,
     Select,
     const,
     is_zero,
     match_operands,
 )
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.text import python_number

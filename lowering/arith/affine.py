@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from layoutproof.ir.dtype import INT32, DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Var, binary, const, widen
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, binary, const, widen
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
 

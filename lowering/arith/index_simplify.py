@@ -17,7 +17,6 @@ from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
     TRUE,
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
@@ -25,7 +24,6 @@ from layoutproof.ir.expr import (
     IfThenElseExpr,
     IntImm,
     Logical,
-    LogicalOp,
     Not,
     Ramp,
     Select,
@@ -34,6 +32,7 @@ from layoutproof.ir.expr import (
     logical_and,
     widen,
 )
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.rewrite import Rule
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import walk

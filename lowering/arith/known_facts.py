@@ -12,25 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import (
-    TRUE,
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-    logical_and,
-)
+from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var, logical_and
 from layoutproof.ir.interval import OPERATIONS, Interval, of_type, point
 from layoutproof.ir.intrinsics import Assume
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, Seq, Stmt
 from layoutproof.ir.visit import free_variables, walk

@@ -16,9 +16,7 @@ from layoutproof.ir.expr import (
     FALSE,
     TRUE,
     Binary,
-    BinaryOp,
     Compare,
-    CompareOp,
     Expr,
     IfThenElseExpr,
     IntImm,
@@ -33,6 +31,7 @@ from layoutproof.ir.expr import (
     widen,
 )
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.ir.visit import free_variables
 

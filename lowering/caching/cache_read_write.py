@@ -36,7 +36,7 @@ from layoutproof.lowering.caching.stage import (
     staged_rewrite,
     twin,
 )
-from layoutproof.lowering.caching.stage import Cell as Cell_reindex
+from layoutproof.lowering.caching.stage import Cell as StagedCell
 from layoutproof.lowering.layout.transform_layout import padding_predicate
 from layoutproof.lowering.loops.nest import names_of, put
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
@@ -186,7 +186,7 @@ class Reindex(Pass):
         box = Box(tuple(Range(const(0, e.dtype), e) for e in copy.shape), copy.shape)
         writes = any(store.buffer == buffer for store in stores_in(block))
 
-        def one(cell: Cell_reindex) -> Stmt:
+        def one(cell: StagedCell) -> Stmt:
             there = _at(indices, used, cell)
             return BufferStore(buffer, there, BufferLoad(copy, cell)) if writes else BufferStore(copy, cell, BufferLoad(buffer, there))
 

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from layoutproof.ir.buffer import BufferLoad, BufferRegion, Range
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, LogicalOp, Not, Var, const, is_zero, logical_and
+from layoutproof.ir.expr import Expr, IfThenElseExpr, Logical, Not, Var, const, is_zero, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Block, BufferStore, For, IterVar, seq

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from types import UnionType
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range
-from layoutproof.ir.expr import Broadcast, Expr, IfThenElseExpr, Logical, LogicalOp, Not, Ramp, Var, const
+from layoutproof.ir.expr import Broadcast, Expr, IfThenElseExpr, Logical, Not, Ramp, Var, const
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.visit import children, free_variables

@@ -13,7 +13,8 @@ from typing import ClassVar
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, const, logical_and
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, const, logical_and
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, IterVar, Stmt

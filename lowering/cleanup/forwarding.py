@@ -10,21 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import (
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    Logical,
-    LogicalOp,
-    Not,
-    Var,
-    const,
-    logical_and,
-    widen,
-)
+from layoutproof.ir.expr import Compare, Expr, IfThenElseExpr, Logical, Not, Var, const, logical_and, widen
 from layoutproof.ir.intrinsics import Assume, OpaqueCall
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import children, map_children, substitute, walk

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.evaluate import COMPARISONS
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, IntImm, Logical, LogicalOp, Not, Var, const
+from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Not, Var, const
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind
 from layoutproof.ir.visit import free_variables, substitute, walk

@@ -9,25 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Var,
-    const,
-    widen,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Ramp, Var, const, widen
 from layoutproof.ir.intrinsics import Limit
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind
 from layoutproof.ir.visit import free_variables, substitute, walk

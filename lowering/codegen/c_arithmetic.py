@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir import interval
 from layoutproof.ir.dtype import INT32, INT64, DType, Kind
-from layoutproof.ir.expr import BinaryOp
 from layoutproof.ir.functions.definitions import DEFINITIONS, Definition
 from layoutproof.ir.functions.sequence import C, result_name, statements
 from layoutproof.ir.interval import OPERATIONS, Interval
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.codegen.c_types import (
     RANGE,
     SUFFIX,

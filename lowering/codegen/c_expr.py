@@ -15,25 +15,10 @@ from layoutproof.ir import interval
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import (
-    Binary,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.semantics import max_finite
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_arithmetic import Integers, coerce, emit_call, float_binary, rounded

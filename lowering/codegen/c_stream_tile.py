@@ -11,24 +11,9 @@ from itertools import product
 from math import prod
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Var,
-    binary,
-    const,
-)
+from layoutproof.ir.expr import FALSE, TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var, binary, const
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt
 from layoutproof.ir.visit import free_variables, loads_in, rewrite_bottom_up, substitute, walk
 from layoutproof.lowering.arith.affine import Polynomial, Steps, added, expression, number, polynomial, steps_of

@@ -13,8 +13,9 @@ from typing import Any
 from layoutproof.ir import interval
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Compare, CompareOp, Expr, IfThenElseExpr, IntImm, Ramp, Select, Var
+from layoutproof.ir.expr import Binary, Broadcast, Compare, Expr, IfThenElseExpr, IntImm, Ramp, Select, Var
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen.c_expr import Expressions
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, variable_type

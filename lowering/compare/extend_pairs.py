@@ -16,11 +16,11 @@ from layoutproof.lowering.compare.instance_pairs import Places, Supposed
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, World
-from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, determines, in_relation, leaves_open, widened, with_coordinate, with_places
+from layoutproof.verify.program.statement import Read, Statement
 
 
 def box_links(world: World, old: Var, new: Var) -> list[Link]:

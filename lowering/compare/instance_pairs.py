@@ -13,12 +13,12 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_trees import Matcher, Value, Way
 from layoutproof.verify.flow.models import NEW, OLD, World
-from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, Relation, function_between
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, every_pair, in_relation
+from layoutproof.verify.program.statement import Read, Statement
 
 # How many loads of two statements are replaced by values until these match.
 _UNFOLDINGS = 48

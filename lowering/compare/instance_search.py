@@ -21,11 +21,11 @@ from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.search_failure import Cause, Endings, Stuck
 from layoutproof.lowering.compare.value_trees import Way
 from layoutproof.verify.flow.models import NEW, OLD, World
-from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, in_relation
+from layoutproof.verify.program.statement import Read, Statement
 
 # How many copies in a row are looked through, how often one pair of statements is looked at, how many ways of pairing loads are tried in
 # all, how many of them inside others, and how many relations between sources are followed.

@@ -13,10 +13,10 @@ from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, World
 from layoutproof.verify.flow.observable import padding_of
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import links_of, only
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled
 
 
 def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:

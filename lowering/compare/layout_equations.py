@@ -15,10 +15,10 @@ from layoutproof.ir.expr import Expr
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_meetings import Meeting, Meetings, Operand
 from layoutproof.verify.flow.models import NEW, OLD, World
-from layoutproof.verify.flow.statement_reader import Statement
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, called, every_pair, in_relation, none_of, part_between
+from layoutproof.verify.program.statement import Statement
 
 Pair = tuple[str, str]
 # Updates of one memory by several statements ask for each other: twice around is enough to ask for all.

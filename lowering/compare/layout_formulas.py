@@ -11,10 +11,11 @@ from enum import StrEnum
 from itertools import islice, product, takewhile
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, binary, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, binary, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interval import interval_of
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables, map_children, substitute, walk
 from layoutproof.lowering.arith.folding import fold_constants

@@ -16,9 +16,10 @@ from itertools import count, islice
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, counted
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, const
+from layoutproof.ir.expr import Binary, Expr, Var, const
 from layoutproof.ir.index_map import IndexMap, index_map_text
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.stmt import BufferStore, ForKind
@@ -31,13 +32,13 @@ from layoutproof.lowering.compare.value_meetings import Meetings
 from layoutproof.lowering.compare.witness_search import find_witness, search_of
 from layoutproof.verify.flow.models import NEW, OLD, World
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.proposing import is_inside
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.maps.map_facts import prove_injective
 from layoutproof.verify.program.instances import Dim
+from layoutproof.verify.program.statement import NotModelled
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.verdict.verdict import Status
 

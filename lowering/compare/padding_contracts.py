@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Compare, CompareOp, Expr, FloatImm, IntImm
+from layoutproof.ir.expr import Compare, Expr, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef
 from layoutproof.ir.layout_record import Contract
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import free_variables, rewrite_bottom_up, walk

@@ -17,11 +17,11 @@ from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.value_trees import Value
 from layoutproof.verify.flow.models import World
 from layoutproof.verify.flow.sources import copied_reads, resolved
-from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement, Statements
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, no_points, only
 from layoutproof.verify.isl.proposing import by_pair, in_relation
+from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
 
 # The longest texts of values in messages.
 _SHOWN = 70

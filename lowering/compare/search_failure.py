@@ -10,10 +10,10 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.lowering.compare.comparison import Furthest
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.verify.flow.models import NEW, OLD, World
-from layoutproof.verify.flow.statement_reader import NotModelled, Statement
 from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.proposing import condition_on, every_pair, functions_of, read_as_condition
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled, Statement
 
 # The longest text of a relation in a message.
 _LONGEST = 400

@@ -14,10 +14,10 @@ from layoutproof.lowering.compare.instance_pairs import Places
 from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_trees import Compatible, Matcher, Value, Way
-from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation, only
 from layoutproof.verify.isl.proposing import by_pair, every_pair, identity_on, in_one_run
+from layoutproof.verify.program.statement import Read, Statement
 
 _EXPANSIONS = 16
 _AT = "at"

@@ -10,22 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    Expr,
-    IfThenElseExpr,
-    Logical,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call, OpaqueCall
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables
-from layoutproof.verify.flow.statement_reader import Read
 from layoutproof.verify.program.instances import is_index_like
+from layoutproof.verify.program.statement import Read
 from layoutproof.verify.values.terms import constant_value, is_identical
 
 # Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as good.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, const
+from layoutproof.ir.expr import Binary, Expr, Var, const
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import For
@@ -18,11 +19,11 @@ from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.models import World
 from layoutproof.verify.flow.simulate import OPERATIONS
-from layoutproof.verify.flow.statement_reader import NotModelled, Statement
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link
 from layoutproof.verify.isl.proposing import condition_on, functions_of
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled, Statement
 
 
 def instance_maps(search: Search) -> tuple[InstanceMap, ...]:

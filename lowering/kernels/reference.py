@@ -356,6 +356,3 @@ def _reduction(program: PrimFunc, pad: object, block: int, tile: int, lanes: int
     if not branch:
         make_vectors(schedule, lanes=("i_2", "ax1_1"), unrolled=("j_1", "i_1", "ax1_0"))
     return schedule
-
-
-__all__ = ["conv2d", "matmul", "row_max", "row_sum"]

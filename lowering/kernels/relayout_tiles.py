@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, IfThenElseExpr, IntImm, Var
+from layoutproof.ir.expr import Binary, Compare, Expr, IfThenElseExpr, IntImm, Var
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse
 from layoutproof.ir.visit import free_variables, loops_of_stores, stores_in, substitute, walk

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
-from layoutproof.ir.expr import TRUE, CompareOp, Expr, Not, Var, compare, const, logical_or
+from layoutproof.ir.expr import TRUE, Expr, Not, Var, compare, const, logical_or
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import Contract
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,

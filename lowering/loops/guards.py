@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, LogicalOp, Var, logical_and
+from layoutproof.ir.expr import TRUE, Expr, IfThenElseExpr, Logical, Var, logical_and
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text

@@ -14,8 +14,9 @@ from typing import ClassVar
 
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, IntImm, Logical, LogicalOp, Not, Var, binary, const, logical_and
+from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Not, Var, binary, const, logical_and
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap

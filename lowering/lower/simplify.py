@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import FALSE, TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Select
+from layoutproof.ir.expr import FALSE, TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import Span, error
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq

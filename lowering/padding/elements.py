@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import FALSE, TRUE, Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, const, equal, logical_and, logical_or
+from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, Logical, Not, Var, const, equal, logical_and, logical_or
 from layoutproof.ir.index_map import IndexMap, retype
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Seq, Stmt
 from layoutproof.ir.visit import free_variables, substitute, walk

@@ -10,8 +10,9 @@ from typing import Any
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IntImm
+from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Stmt
 from layoutproof.ir.visit import stores_in, walk

@@ -19,28 +19,15 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import Limit, LimitKind, Undef
 from layoutproof.ir.layout_record import LayoutRecord, boxed, layout_records
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables
-from layoutproof.lowering import codes as codes_conventions
+from layoutproof.lowering import codes as lowering_codes
 from layoutproof.lowering.arith.known_facts import assumed_of_constants, constants_of
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.layout.pad_value import checked
@@ -286,7 +273,7 @@ def check_records(func: PrimFunc) -> None:
             verdict = check_map(index_map, shape, assumed_of_constants(func), physical_shape=box).injective
             if verdict.status is not Status.PROVED:
                 raise error(
-                    codes_conventions.RECORD_MAP, f"the layout record of {name}: `{step.map_text}` is not proved to be injective", func.span
+                    lowering_codes.RECORD_MAP, f"the layout record of {name}: `{step.map_text}` is not proved to be injective", func.span
                 )
             shape = box
 

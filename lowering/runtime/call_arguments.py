@@ -10,8 +10,9 @@ import numpy as np
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var
 from layoutproof.ir.interval import Interval
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import free_variables

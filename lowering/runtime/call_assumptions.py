@@ -13,10 +13,11 @@ from enum import StrEnum
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Compare, CompareOp, Expr, IntImm, Var, const
+from layoutproof.ir.expr import Compare, Expr, IntImm, Var, const
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import Cell, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Evaluate
 from layoutproof.ir.text import Style, expr_text

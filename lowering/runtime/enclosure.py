@@ -16,25 +16,11 @@ import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType, numpy_dtype
-from layoutproof.ir.expr import (
-    Binary,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-    const,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, Logical, Not, Select, Var, const
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.intrinsics import Assume, Call, Limit
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.stmt import Allocate, Attributes, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import names_in, take_fresh, walk

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from layoutproof.ir.dtype import FLOAT32, FLOAT64, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, Logical, LogicalOp, Select, const
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, Logical, Select, const
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite
 from layoutproof.lowering.runtime.inexact import Bound, Inexact
 

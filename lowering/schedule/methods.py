@@ -24,7 +24,7 @@ from layoutproof.lowering.loops.reduce_extents import ReduceLoopExtents
 from layoutproof.lowering.loops.sequential_access import SequentialBufferAccess
 from layoutproof.lowering.loops.tiling import Fuse, Reorder, Split
 from layoutproof.lowering.padding.branching import RemoveOvercomputeThroughBranching
-from layoutproof.lowering.padding.branching import candidates as candidates_methods
+from layoutproof.lowering.padding.branching import candidates as padding_candidates
 from layoutproof.lowering.padding.value_search import PadValueReport, search_pad_values
 from layoutproof.lowering.passes.base import Pass
 from layoutproof.lowering.passes.illegal import IllegalTransform, refusing
@@ -168,7 +168,7 @@ class PaddingMethods(Methods):
         if places is not None:
             return self.apply(given)
         with refusing():
-            tries = candidates_methods(self.func, block)
+            tries = padding_candidates(self.func, block)
         return self.first_of(tries)
 
     def pad_value_search(self, block: str, buffer: str) -> PadValueReport:

@@ -10,7 +10,8 @@ import numpy as np
 
 from layoutproof.ir.diagnostic import counted, error
 from layoutproof.ir.dtype import FLOAT32
-from layoutproof.ir.expr import BinaryOp, Expr, ExprLike, binary, const
+from layoutproof.ir.expr import Expr, ExprLike, binary, const
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import IterKind
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.te import codes

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range, make_buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var, const
+from layoutproof.ir.expr import Binary, Expr, FloatImm, Var, const
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Attributes, Block, BufferStore, For, ForKind, IterVar, Stmt, seq

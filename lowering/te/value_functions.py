@@ -7,21 +7,10 @@ from contextlib import contextmanager
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import (
-    BinaryOp,
-    Cast,
-    Expr,
-    ExprLike,
-    IfThenElseExpr,
-    Not,
-    Select,
-    binary,
-    logical_and,
-    logical_or,
-    match_operands,
-)
+from layoutproof.ir.expr import Cast, Expr, ExprLike, IfThenElseExpr, Not, Select, binary, logical_and, logical_or, match_operands
 from layoutproof.ir.expr import const as constant
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.lowering.te import codes
 from layoutproof.lowering.te.tensor import checked_dtype
 

@@ -14,7 +14,6 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import counted
 from layoutproof.ir.expr import (
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
@@ -31,6 +30,7 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.verify.program.instances import can_trap

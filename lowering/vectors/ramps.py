@@ -14,8 +14,9 @@ from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Ramp, binary, const
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Ramp, binary, const
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, DeclBuffer, Stmt

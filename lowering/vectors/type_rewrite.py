@@ -13,10 +13,11 @@ from typing import ClassVar
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import INT32
-from layoutproof.ir.expr import BinaryOp, Broadcast, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
+from layoutproof.ir.expr import Broadcast, Cast, Expr, IntImm, Ramp, Var, binary, const, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt

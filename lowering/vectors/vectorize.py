@@ -14,9 +14,10 @@ from typing import ClassVar
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32
-from layoutproof.ir.expr import BinaryOp, Expr, IntImm, Var, binary, widen
+from layoutproof.ir.expr import Expr, IntImm, Var, binary, widen
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq

@@ -11,22 +11,9 @@ from numpy.typing import NDArray
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.evaluate import COMPARISONS, evaluate
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Var
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, Undef
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, Evaluate, For, IfThenElse, Seq, Stmt

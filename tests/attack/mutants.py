@@ -9,26 +9,11 @@ from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import FLOAT16, INT8
-from layoutproof.ir.expr import (
-    TRUE,
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    Not,
-    Select,
-    const,
-    equal,
-)
+from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, const, equal
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.rewrite import InstanceMap, Rewrite
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, Evaluate, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import buffers_in, map_children, stores_in, walk

@@ -8,9 +8,10 @@ from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Logical, LogicalOp, Var, const
+from layoutproof.ir.expr import Binary, Expr, IntImm, Logical, Var, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Limit, LimitKind, Undef
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.visit import free_variables
 from tests.attack.nests import Loop, Nest, Program, Store, begun, rewrite_of

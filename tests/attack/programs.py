@@ -7,8 +7,9 @@ from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import INT32, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, IntImm, Select, Var, const
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, IntImm, Select, Var, const
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import ForKind
 from tests.attack.nests import Loop, Nest, Program, Store, begun
 

@@ -8,10 +8,11 @@ from random import Random
 from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Expr, IntImm, Logical, LogicalOp, Not, Var, const, equal, logical_and
+from layoutproof.ir.expr import Expr, IntImm, Logical, Not, Var, const, equal, logical_and
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.stmt import Attributes, BufferStore, Evaluate, For, ForKind, IfThenElse, Stmt
 from layoutproof.ir.visit import map_expressions

@@ -10,8 +10,9 @@ from dataclasses import replace
 from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IntImm, Var, logical_and
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, logical_and
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import ForKind
 from layoutproof.ir.visit import free_variables, loads_in, map_children
 from tests.attack.nests import Loop, Nest, Program, init_as_nest

@@ -13,8 +13,9 @@ from tests.shares import one_in
 
 from layoutproof.cli.trial.kernel_trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Select, const
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.stmt import BufferStore, For

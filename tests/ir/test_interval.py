@@ -15,9 +15,10 @@ from tests.shares import one_in
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import BOOL, FLOAT32, INT8, INT64, UINT8
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, Not, Select, Var, const, equal
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, Not, Select, Var, const, equal
 from layoutproof.ir.interval import OPERATIONS, Interval, interval_of, of_type, point
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 
 EXACT: dict[BinaryOp, Callable[[int, int], int]] = {

@@ -16,17 +16,14 @@ from layoutproof.ir.expr import (
     FALSE,
     TRUE,
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
     IntImm,
     Logical,
-    LogicalOp,
     Not,
     Ramp,
     Select,
@@ -38,6 +35,7 @@ from layoutproof.ir.expr import (
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import IRModule, PrimFunc
 from layoutproof.ir.stmt import (
     NOTHING,

@@ -10,17 +10,14 @@ from layoutproof.ir.dtype import BOOL, FLOAT32, INT64, DType
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import (
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
     IntImm,
     Logical,
-    LogicalOp,
     Not,
     Ramp,
     Select,
@@ -28,6 +25,7 @@ from layoutproof.ir.expr import (
     const,
 )
 from layoutproof.ir.notations.map_text import parse_integer
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.text import OLD, expr_text, string_text
 
 X, J, K = Var("i"), Var("j"), Var("k", INT64)

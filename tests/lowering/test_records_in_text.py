@@ -7,10 +7,10 @@ from tests.lowering.programs import program
 
 from layoutproof.ir.dtype import FLOAT32, INT32, INT64
 from layoutproof.ir.expr import Cast, Expr, FloatImm, Select, Var, compare, const
-from layoutproof.ir.expr import CompareOp as Op
 from layoutproof.ir.index_map import IndexMap, index_map_text, narrowed
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, layout_records
 from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.operators import CompareOp as Op
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.layout.pad_value import PadText

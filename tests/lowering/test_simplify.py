@@ -14,9 +14,10 @@ from tests.shares import one_in
 
 from layoutproof.ir.dtype import FLOAT32, INT8, INT64
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, Var, const, logical_and
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, Var, const, logical_and
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.notations.map_text import parse_condition, parse_integer
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.visit import loads_in

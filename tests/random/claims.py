@@ -6,9 +6,10 @@ from dataclasses import replace
 from random import Random
 
 from layoutproof.ir.dtype import FLOAT16, FLOAT32
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IfThenElseExpr, Select, Var, equal
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, Select, Var, equal
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import map_children
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.values.question import (

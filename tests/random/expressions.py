@@ -8,16 +8,13 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import BOOL, INT32, INT64, DType, Kind
 from layoutproof.ir.expr import (
     Binary,
-    BinaryOp,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
     IntImm,
     Logical,
-    LogicalOp,
     Not,
     Select,
     Var,
@@ -26,6 +23,7 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import round_float
 from layoutproof.ir.visit import loads_in
 from tests.lowering.codegen.programs import FLOATS, INTEGERS, edges

@@ -14,7 +14,6 @@ from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType
 from layoutproof.ir.expr import (
     TRUE,
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Expr,
@@ -29,6 +28,7 @@ from layoutproof.ir.expr import (
     logical_or,
 )
 from layoutproof.ir.intrinsics import Assume, Call, Undef
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,

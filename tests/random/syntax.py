@@ -7,24 +7,7 @@ from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import BOOL, HANDLE, INT32, INT64, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-    const,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var, const
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
     OPAQUE_CALLS,
@@ -37,6 +20,7 @@ from layoutproof.ir.intrinsics import (
     StringImm,
     Undef,
 )
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,

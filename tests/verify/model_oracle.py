@@ -13,9 +13,9 @@ import islpy as isl
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
-from layoutproof.verify.flow.statement_reader import AssumedFact, Read, Statement, Statements
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.statement import AssumedFact, Read, Statement, Statements
 
 Env = dict[str, int]
 Point = tuple[int, ...]

@@ -15,8 +15,8 @@ from layoutproof.ir.interp.memory import same_value
 from layoutproof.ir.interp.walk_expr import State, evaluate_one
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.verify.faults.bounds import element_number
-from layoutproof.verify.flow.statement_reader import Read, Statement
 from layoutproof.verify.isl.dataflow import Dataflow
+from layoutproof.verify.program.statement import Read, Statement
 
 Number = int | float
 

@@ -24,11 +24,12 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Attributes
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.flow.statement_reader import NotModelled, Statements, read_statements
+from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.last_writer import Moment, suffixes
 from layoutproof.verify.isl.operations import greatest, is_extreme, least
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled, Statements
 
 
 @dataclass(frozen=True)

@@ -29,23 +29,9 @@ from layoutproof.ir.dtype import (
     DType,
     numpy_dtype,
 )
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap, max_finite
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.certificate.lemmas import Number, value_of

@@ -12,8 +12,9 @@ from tests.shares import one_in
 
 from layoutproof.ir.dtype import INT32
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import BinaryOp, Cast, CompareOp, Expr, Logical, LogicalOp, Not, Select, Var, binary, compare, const, logical_and
+from layoutproof.ir.expr import Cast, Expr, Logical, Not, Select, Var, binary, compare, const, logical_and
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT8, INT32, UINT8, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var, const, logical_and
+from layoutproof.ir.expr import Binary, Expr, FloatImm, Var, const, logical_and
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Domain, Rule
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.certificate.lemmas import prove_rule

@@ -9,8 +9,8 @@ import pytest
 from tests.shares import one_in
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import BinaryOp as Op
 from layoutproof.ir.expr import Expr, Var, binary, const
+from layoutproof.ir.operators import BinaryOp as Op
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Lifter, Renderer
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, constant, constant_of, key_of, multiply, plus, scale

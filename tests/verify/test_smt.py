@@ -10,7 +10,8 @@ from tests.verify.test_isl_encode import condition, number
 
 from layoutproof.ir.dtype import FLOAT32
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import BinaryOp, Expr, FloatImm, IntImm, Var, binary, const
+from layoutproof.ir.expr import Expr, FloatImm, IntImm, Var, binary, const
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import substitute, walk
 from layoutproof.verify.maps.check_map import read_question

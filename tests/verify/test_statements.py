@@ -7,8 +7,9 @@ from tests.verify.programs import program
 
 from layoutproof.ir.expr import Expr, IfThenElseExpr, Var
 from layoutproof.ir.text import expr_text
-from layoutproof.verify.flow.statement_reader import NotModelled, Read, ReadRole, Statement, Statements, read_statements
+from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.program.accesses import read_program
+from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement, Statements
 
 
 def read(body: str, *, attrs: str = '"tirx.noalias": True', **structures: tuple[Expr, ...]) -> Statements:

@@ -11,23 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.evaluate import Overflow, evaluate
-from layoutproof.ir.expr import (
-    FALSE,
-    Binary,
-    BinaryOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    const,
-    equal,
-    logical_and,
-    logical_or,
-)
+from layoutproof.ir.expr import FALSE, Binary, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, const, equal, logical_and, logical_or
 from layoutproof.ir.interval import Interval, interval_of
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, rewrite_bottom_up, walk
 
 MAX_POINTS = 1 << 20

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Any
 
 from layoutproof.ir.dtype import INT32, DType
-from layoutproof.ir.expr import FALSE, Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, binary, const
+from layoutproof.ir.expr import FALSE, Binary, Cast, Expr, IfThenElseExpr, IntImm, Select, Var, binary, const
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.algebra.enumeration import trap_condition
 from layoutproof.verify.algebra.polynomials import (
     ONE,

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Var, const
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, const
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.algebra.polynomials import add, quotient_of

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, IntImm, Logical, LogicalOp, Var
+from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Var
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.algebra.lift import Lifter
 from layoutproof.verify.algebra.polynomials import ONE, GiveUp, Poly, add, constant, constant_of, plus, scale

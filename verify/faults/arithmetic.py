@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from layoutproof.ir import semantics
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Var
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IntImm, Not, Var
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.text import Style, expr_text

@@ -12,10 +12,11 @@ from dataclasses import replace
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import BinaryOp, Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, binary, const
+from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, binary, const
 from layoutproof.ir.interp import Fault, run
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import (
     NOTHING,

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, DType
-from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Compare, CompareOp, Expr, FloatImm, IntImm, Logical, LogicalOp, Not, Var, const
+from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IntImm, Logical, Not, Var, const
 from layoutproof.ir.intrinsics import Assume, Limit, OpaqueCall, Undef, assumed_undef, is_identity
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, Let, Seq, Stmt
 from layoutproof.ir.text import Style, expr_text

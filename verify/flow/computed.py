@@ -16,10 +16,10 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, Let
 from layoutproof.ir.visit import walk
 from layoutproof.verify.flow.models import Half
-from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement, Statements
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
 from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.program.statement import Read, ReadRole, Statement, Statements
 from layoutproof.verify.values.terms import constant_value
 
 

@@ -11,11 +11,11 @@ from layoutproof.ir.expr import Var
 from layoutproof.verify.flow.matched_instances import Match
 from layoutproof.verify.flow.models import NEW, World
 from layoutproof.verify.flow.observable import End
-from layoutproof.verify.flow.statement_reader import NotModelled
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Points
 from layoutproof.verify.isl.proposing import Sampled, only_at, some_points
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled
 
 
 @dataclass(frozen=True, slots=True)

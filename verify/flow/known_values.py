@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var
+from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import Computed
 from layoutproof.verify.flow.models import Half, World
-from layoutproof.verify.flow.statement_reader import AssumedFact, Read, Statement, Statements
 from layoutproof.verify.flow.stored_values import Leaves, decided
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, joined, links_of, only, part_of, tuples_of
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.instances import conjuncts, is_index_like
+from layoutproof.verify.program.statement import AssumedFact, Read, Statement, Statements
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import StoredValue, ValueProver, candidates
 from layoutproof.verify.values.question import Given, Holds, Identical, Property, ValueAnswer, placeholder, together

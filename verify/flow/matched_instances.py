@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var, equal
+from layoutproof.ir.expr import Binary, Expr, Var, equal
 from layoutproof.ir.intrinsics import Undef
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import passing_on
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, World
 from layoutproof.verify.flow.sources import Agreement, accumulator, representatives
-from layoutproof.verify.flow.statement_reader import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.flow.stored_values import Leaves, Looking, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, only, part_of, tuples_of
+from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, Holds, Identical, ValueAnswer, placeholder, together

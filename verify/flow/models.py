@@ -15,7 +15,7 @@ from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite
 from layoutproof.ir.stmt import For
 from layoutproof.ir.visit import loops_of_stores, substitute
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.flow.statement_reader import AssumedFact, NotModelled, Statement, Statements, read_statements
+from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, function_between, no_relation, part_of, relations
@@ -23,6 +23,7 @@ from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, NamedSpace
 from layoutproof.verify.lockstep.memories import UNSAID, are_apart, is_unsaid
 from layoutproof.verify.program.instances import Dim
+from layoutproof.verify.program.statement import AssumedFact, NotModelled, Statement, Statements
 
 
 @dataclass(frozen=True, slots=True)

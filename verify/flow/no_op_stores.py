@@ -16,11 +16,11 @@ from layoutproof.verify.flow.computed import Computed
 from layoutproof.verify.flow.known_values import Invariants, Knowledge, Known
 from layoutproof.verify.flow.models import Half
 from layoutproof.verify.flow.observable import ends_that_matter, observable_ends
-from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement
 from layoutproof.verify.flow.stored_values import Leaves, decided
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
 from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.program.statement import Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Given, ValueAnswer, together

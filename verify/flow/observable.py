@@ -17,7 +17,6 @@ from layoutproof.ir.visit import stores_in, substitute
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
 from layoutproof.verify.flow.models import NEW, OLD, Half, World
 from layoutproof.verify.flow.sources import Agreement
-from layoutproof.verify.flow.statement_reader import AssumedFact, NotModelled
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.instance_sets import (
     Points,
@@ -33,6 +32,7 @@ from layoutproof.verify.isl.instance_sets import (
     unnamed,
 )
 from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.program.statement import AssumedFact, NotModelled
 from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import Identical, ValueAnswer, together

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.diagnostic import counted
-from layoutproof.ir.expr import BinaryOp
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.flow.computed import chooses_for_several
@@ -23,12 +23,12 @@ from layoutproof.verify.flow.models import NEW, OLD, Half, World
 from layoutproof.verify.flow.no_op_stores import NoOps, find_no_ops, without_no_ops
 from layoutproof.verify.flow.observable import End, check_assumptions, compare_ends
 from layoutproof.verify.flow.sources import Agreement, Reordered, find_reordered
-from layoutproof.verify.flow.statement_reader import NotModelled, Statement
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Sources, no_points, only
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.lockstep.memories import ASKED, is_asked
 from layoutproof.verify.program.questions import Because, SmtQuery
+from layoutproof.verify.program.statement import NotModelled, Statement
 from layoutproof.verify.values.fast_math import Licence, Licences, names_of
 from layoutproof.verify.values.prover import ValueProver
 from layoutproof.verify.values.question import ValueAnswer

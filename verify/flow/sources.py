@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Var
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, World, key_of
-from layoutproof.verify.flow.statement_reader import Read, Statement, Statements
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import (
     Points,
@@ -28,6 +28,7 @@ from layoutproof.verify.isl.instance_sets import (
 )
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_contributions
 from layoutproof.verify.isl.operations import coalesced
+from layoutproof.verify.program.statement import Read, Statement, Statements
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 
 _ROUNDS = 16

@@ -277,9 +277,6 @@ _STATEMENTS: dict[type[Stmt], Callable[[StatementReader, Any, Where], None]] = {
 }
 
 
-__all__ = ["AssumedFact", "NotModelled", "Read", "ReadRole", "Statement", "Statements", "read_statements"]
-
-
 def read_statements(
     program: Program,
     structures: Mapping[str, tuple[Expr, ...]] | None = None,

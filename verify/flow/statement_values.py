@@ -8,25 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Ramp,
-    Select,
-    Var,
-    const,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var, const
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
 from layoutproof.verify.program.instances import Dim, Guard, conjuncts, is_larger
 from layoutproof.verify.program.location import Spot

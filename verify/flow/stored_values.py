@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Select, Var
+from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.visit import children, free_variables, map_children, substitute, walk
-from layoutproof.verify.flow.statement_reader import Read, ReadRole, Statement
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.decode import Piece, pieces_said
 from layoutproof.verify.isl.encode import NotQuasiAffine
@@ -20,6 +20,7 @@ from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sourc
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_function
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.instances import Scene, is_index_like, is_larger
+from layoutproof.verify.program.statement import Read, ReadRole, Statement
 
 
 def decided(region: Region, values: frozenset[Var], *exprs: Expr) -> Iterator[tuple[Region, tuple[Expr, ...]]]:

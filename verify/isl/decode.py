@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutproof.ir.expr import FALSE, TRUE, CompareOp, Expr, Var, compare, const, logical_and, logical_or, widen
+from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, compare, const, logical_and, logical_or, widen
+from layoutproof.ir.operators import CompareOp
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, Points, Region, Workspace, function_between, unnamed
 from layoutproof.verify.isl.operations import coalesced

@@ -12,23 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.isl.operations import bounds_of

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from layoutproof.ir.expr import CompareOp, Expr, IntImm, Var, compare
+from layoutproof.ir.expr import Expr, IntImm, Var, compare
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.operations import bounds_of, coalesced

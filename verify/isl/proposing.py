@@ -223,9 +223,6 @@ def read_as_condition(link: Link, among: Link, names: Sequence[str], symbols: Se
     return Decoder(space, {name: Var(name) for name in names}).condition(flat)
 
 
-__all__ = ["at_point", "called", "coordinate", "identity_on", "in_one_run", "is_inside", "none_of", "part_between", "span"]
-
-
 def identity_on(points: Points) -> Relation:
     """Each point with itself."""
     return isl.UnionMap.from_map(isl.Map.identity(isl.Space.map_from_set(points.get_space())).intersect_domain(points))

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, Cast, Compare, CompareOp, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Select, Var, const
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var, const
 from layoutproof.ir.intrinsics import Call, Limit, OpaqueCall, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import free_variables, fresh, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial

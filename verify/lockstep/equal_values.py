@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
 from layoutproof.verify.lockstep.memories import Cells, Memories

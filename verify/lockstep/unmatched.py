@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Compare, CompareOp, Expr, Logical, LogicalOp, Not, Var, logical_and
+from layoutproof.ir.expr import Compare, Expr, Logical, Not, Var, logical_and
 from layoutproof.ir.intrinsics import Assume, Undef
 from layoutproof.ir.layout_record import Contract, LayoutRecord, LayoutStep
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.stmt import BufferStore, Evaluate, For, IfThenElse, Let, Seq
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, substitute

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer
-from layoutproof.ir.expr import Cast, Compare, Expr, IntImm, Logical, LogicalOp, Var
+from layoutproof.ir.expr import Cast, Compare, Expr, IntImm, Logical, Var
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.stmt import Allocate, Block, BufferStore, Evaluate, For, IfThenElse, Let, Stmt
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, CompareOp, Expr, IntImm, Var, compare, const
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var, compare, const
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.verify.algebra.polynomials import power_of_two
 
 Bits = tuple[int, ...]  # bit k of a value as a mask of input bits; the mask's top bit, `one`, is the constant 1

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Binary, BinaryOp, CompareOp, Expr, IntImm, Var, compare, const, equal, logical_and, logical_or
+from layoutproof.ir.expr import Binary, Expr, IntImm, Var, compare, const, equal, logical_and, logical_or
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import substitute, walk
 from layoutproof.verify.algebra.enumeration import MAX_CELLS, MAX_POINTS, Table, TooLarge, duplicate, over_box, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import gcd
 
-from layoutproof.ir.expr import Compare, CompareOp, Expr, compare, logical_and
+from layoutproof.ir.expr import Compare, Expr, compare, logical_and
+from layoutproof.ir.operators import CompareOp
 from layoutproof.verify.algebra.lift import Renderer, join, number
 from layoutproof.verify.algebra.polynomials import ONE, GiveUp, Poly, add, constant, constant_of, plus, scale
 from layoutproof.verify.algebra.ring import Ring

@@ -15,8 +15,9 @@ import numpy as np
 from layoutproof.ir import codes
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import INT32, INT64, DType
-from layoutproof.ir.expr import FALSE, TRUE, CompareOp, Expr, Var, compare, logical_or
+from layoutproof.ir.expr import FALSE, TRUE, Expr, Var, compare, logical_or
 from layoutproof.ir.index_map import IndexMap
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.enumeration import MAX_POINTS, TooLarge, first_where, tabulate
 from layoutproof.verify.algebra.lift import NumberTooWide, Renderer, number

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir.expr import Binary, BinaryOp, CompareOp, Expr, Var, compare, logical_and, logical_or
+from layoutproof.ir.expr import Binary, Expr, Var, compare, logical_and, logical_or
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import free_variables, map_children, walk
 from layoutproof.verify.algebra.lift import Lifter, join
 from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, plus

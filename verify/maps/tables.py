@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.ir.expr import FALSE, TRUE, Compare, CompareOp, Expr, Logical, LogicalOp, compare, const, logical_and, logical_or
+from layoutproof.ir.expr import FALSE, TRUE, Compare, Expr, Logical, compare, const, logical_and, logical_or
+from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.visit import walk
 from layoutproof.verify.algebra.lift import join
 from layoutproof.verify.maps.proposals import band

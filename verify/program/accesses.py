@@ -8,9 +8,10 @@ from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import HANDLE
-from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Var, const, logical_and
+from layoutproof.ir.expr import TRUE, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Var, const, logical_and
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import Kept, PrimFunc
 from layoutproof.ir.stmt import (
     Allocate,

@@ -11,10 +11,11 @@ from enum import StrEnum
 from itertools import islice
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IfThenElseExpr, IntImm, Logical, LogicalOp, Not, Var
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, IntImm, Logical, Not, Var
 from layoutproof.ir.interval import Interval, Ranges, interval_of, of_type
 from layoutproof.ir.intrinsics import Call, OpaqueCall, Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, ForKind, IterVar
 from layoutproof.ir.text import Style, expr_text

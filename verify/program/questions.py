@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from layoutproof.ir.dtype import INT64
-from layoutproof.ir.expr import Cast, CompareOp, Expr, IntImm, compare, const
+from layoutproof.ir.expr import Cast, Expr, IntImm, compare, const
+from layoutproof.ir.operators import CompareOp
 from layoutproof.verify.program.instances import Scene
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import Overflow, evaluate
-from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Expr, FloatImm, IfThenElseExpr, Select, Var
 from layoutproof.ir.interp.analysis import Memories, find_memories, reads_memory
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap, float_format, max_finite
 from layoutproof.ir.stmt import Block, BufferStore, For, Let, Stmt

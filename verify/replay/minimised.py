@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import FLOAT64, HANDLE, INT64
-from layoutproof.ir.expr import BinaryOp, Cast, Expr, IfThenElseExpr, Logical, LogicalOp, Not, Var, binary, const, equal, logical_and, widen
+from layoutproof.ir.expr import Cast, Expr, IfThenElseExpr, Logical, Not, Var, binary, const, equal, logical_and, widen
 from layoutproof.ir.interp import Fault
 from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.text import expr_text

@@ -16,13 +16,14 @@ from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.dtype import HANDLE, INT8, DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import CompareOp, Expr, Var, compare, const
+from layoutproof.ir.expr import Expr, Var, compare, const
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.interp import run
 from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, LayoutStep, extents_for, layout_records
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap

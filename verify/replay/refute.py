@@ -24,8 +24,9 @@ from layoutproof.verify.replay.inputs import SEED, Hints, Palette, Unread, numbe
 from layoutproof.verify.replay.minimised import explain, minimised
 from layoutproof.verify.replay.placement import NotComparable
 from layoutproof.verify.replay.slices import SlicedPair
-from layoutproof.verify.replay.strictness import NotWatched, Strictness, relevant
+from layoutproof.verify.replay.strictness import Strictness, relevant
 from layoutproof.verify.replay.trial import Pair
+from layoutproof.verify.replay.watching import NotWatched
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict.verdict import Status, Verdict

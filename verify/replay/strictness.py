@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.dtype import HANDLE, INT8
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, Expr, Logical, Var, const, logical_and
+from layoutproof.ir.expr import Binary, Compare, Expr, Logical, Var, const, logical_and
 from layoutproof.ir.interp import Fault, Fill, Filling, all_fillings, run, same_values
 from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.interp.arguments import Array
 from layoutproof.ir.intrinsics import Assume, Undef, assumed_undef, is_identity
 from layoutproof.ir.layout_record import Cell, layout_records
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, Evaluate, For, ForKind, IfThenElse, Seq, Stmt, seq
 from layoutproof.ir.visit import children, loads_in, map_children, walk
 from layoutproof.verify.replay.counterexample import Number
-from layoutproof.verify.replay.watching import NotWatched, evaluated, exposed, is_rounded, own_expressions, watched
+from layoutproof.verify.replay.watching import evaluated, exposed, is_rounded, own_expressions, watched
 from layoutproof.verify.values.fast_math import Licence, Licences
 
 
@@ -123,8 +124,6 @@ def _noted(body: Stmt, notes: Mapping[str, Buffer]) -> Stmt | None:
     assert isinstance(result, Stmt)
     return None if refused or result == NOTHING else result
 
-
-__all__ = ["CONSTANTS", "NotWatched", "Strictness"]
 
 CONSTANTS = (float("nan"), float("inf"), 3, 0, -2)
 """What stands for undefined values in the runs of a new program that is watched."""

@@ -22,16 +22,13 @@ from layoutproof.ir.expr import (
     FALSE,
     TRUE,
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
     Logical,
-    LogicalOp,
     Not,
     Select,
     const,
@@ -42,6 +39,7 @@ from layoutproof.ir.interp.analysis import find_memories
 from layoutproof.ir.intrinsics import Assume, Call, OpaqueCall, Undef, assumed_undef, undef_loads
 from layoutproof.ir.layout_record import Cell, Contract, LayoutRecord, layout_records
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.semantics import float_format
 from layoutproof.ir.stmt import NOTHING, Attributes, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq

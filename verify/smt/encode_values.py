@@ -15,23 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutproof.ir.dtype import FLOAT64, DType, Kind
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite
 
 RNE = "RNE"

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, Var
+from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.interval import Interval, interval_of, of_type
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.program.evidence import Covered, Digits, Evidence, NoInstance, OneToOne, Setting, Several, Unsaid, Unwritten
 from layoutproof.verify.program.instances import Dim, Scene, scene_ranges

@@ -13,9 +13,10 @@ from itertools import combinations
 from types import MappingProxyType
 
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import CompareOp, Expr, Not, Var
+from layoutproof.ir.expr import Expr, Not, Var
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, Let
 from layoutproof.ir.text import Style, expr_text

@@ -8,9 +8,10 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import replace
 
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import children, free_variables, map_children, take_fresh, walk
 from layoutproof.verify.values.fast_math import Licences
 from layoutproof.verify.values.knowledge import (

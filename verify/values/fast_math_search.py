@@ -17,7 +17,6 @@ from layoutproof.ir.expr import (
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
@@ -30,6 +29,7 @@ from layoutproof.ir.expr import (
     const,
 )
 from layoutproof.ir.intrinsics import Call, Limit, Undef
+from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.program.questions import Because, SmtQuery
 from layoutproof.verify.smt.encode_values import INTERPRETED

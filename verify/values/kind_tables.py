@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, Var
+from layoutproof.ir.expr import Binary, Cast, Expr, Var
 from layoutproof.ir.interp.runtime import EXACT, float_div
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.semantics import select_max, select_min
 from layoutproof.verify.smt.encode_values import ValueEncoder, conjunction, disjunction
 from layoutproof.verify.values.knowledge import KINDS, NAN, NEG, NEG_INF, NEG_ZERO, POS, POS_INF, POS_ZERO, kind_of

@@ -13,9 +13,10 @@ from functools import cache
 from importlib import resources
 
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, IfThenElseExpr, Logical, LogicalOp, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, max_finite, round_float
 from layoutproof.ir.visit import children, free_variables
 from layoutproof.verify.values.fast_math import Licence, Licences

@@ -13,10 +13,10 @@ from functools import cache
 from importlib import resources
 
 from layoutproof.ir.dtype import BOOL, DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, IntImm, Not, Select, Var, equal, logical_and
+from layoutproof.ir.expr import Binary, Expr, FloatImm, IfThenElseExpr, IntImm, Not, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BINARY_OPERATORS
+from layoutproof.ir.operators import BINARY_OPERATORS, BinaryOp
 from layoutproof.ir.visit import children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED, ValueEncoder, same
 from layoutproof.verify.values.knowledge import ANY, FINITE, NAN, NEG, NEG_INF, NEG_ZERO, POS, POS_ZERO, ZERO

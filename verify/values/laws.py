@@ -13,20 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED
 from layoutproof.verify.values.common_parts import Twins

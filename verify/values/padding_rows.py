@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT32, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, IntImm, Select, Var, equal, logical_and, logical_or
+from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, IntImm, Select, Var, equal, logical_and, logical_or
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences
 from layoutproof.verify.values.question import (
     AtLeast,

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import map_children, walk

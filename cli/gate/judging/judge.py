@@ -45,9 +45,10 @@ def judge(item: Item, options: Options) -> Outcome:
             # Outside of the bound, as where gates were found: what a file does when it is loaded is the same everywhere.
             gates_in(item.path)
         with remembered(options, allowed) as count:
-            outcome = (
-                _judge_gate(item, options) if item.kind is Kind.GATE else judged_rewrite(item, allowed, options.certificate, options.detail)
-            )
+            if item.kind is Kind.GATE:
+                outcome = _judge_gate(item, options)
+            else:
+                outcome = judged_rewrite(item, allowed, options.certificate, options.detail)
         return replace(outcome, cached=count.known_all)
     except LayoutproofError as problem:
         return wrong_input(item, problem)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import Kind
-from layoutproof.ir.expr import BinaryOp, Expr, binary
+from layoutproof.ir.expr import Expr, binary
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes

@@ -13,7 +13,8 @@ from dataclasses import replace
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, binary
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, binary
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.visit import walk

@@ -15,23 +15,9 @@ from typing import TypeVar
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import LayoutproofError, error
-from layoutproof.ir.expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    BinaryOp,
-    Compare,
-    CompareOp,
-    Expr,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Select,
-    Var,
-    binary,
-)
+from layoutproof.ir.expr import FALSE, TRUE, Binary, Compare, Expr, IfThenElseExpr, IntImm, Logical, Select, Var, binary
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
 from layoutproof.ir.visit import bound_variables, free_variables, loads_in, rewrite_bottom_up, stores_in, substitute, walk
 from layoutproof.lowering.codegen import codes

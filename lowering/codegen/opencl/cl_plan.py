@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import BinaryOp, Expr, IntImm, Not, Var, binary
+from layoutproof.ir.expr import Expr, IntImm, Not, Var, binary
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
 from layoutproof.ir.visit import free_variables, loads_in, walk

@@ -16,8 +16,9 @@ import numpy as np
 import pyopencl as cl
 
 from layoutproof.ir.diagnostic import error
-from layoutproof.ir.expr import Binary, BinaryOp, Cast
+from layoutproof.ir.expr import Binary, Cast
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.runtime.arrays import Array

@@ -22,7 +22,7 @@ from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.lowering.codegen import codes as codes_launcher
+from layoutproof.lowering.codegen import codes as codegen_codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.codegen.opencl.cl_source import READ_WRITE_IMAGES, Image, KernelArgument, OpenCLSource
 from layoutproof.lowering.runtime import call_arguments as call
@@ -204,7 +204,7 @@ class OpenCLLauncher:
             try:
                 self._launch(arrays, scalars)
             except cl.Error as problem:
-                raise error(codes_launcher.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}") from problem
+                raise error(codegen_codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}") from problem
 
     def _launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
         place = place_of(self._device.handle)

@@ -16,10 +16,11 @@ from tests.shares import one_in
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, HANDLE, DType, numpy_dtype
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, IntImm, Var
+from layoutproof.ir.expr import Binary, Cast, Expr, IntImm, Var
 from layoutproof.ir.interp import same_values
 from layoutproof.ir.interp.runtime import call_math, float_div, fmax, fmin, fused_multiply_add, maximum, minimum, power
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import round_float
 from layoutproof.ir.stmt import BufferStore, For, ForKind

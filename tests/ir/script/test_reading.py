@@ -7,11 +7,9 @@ from layoutproof.ir.dtype import BOOL, FLOAT32, HANDLE, INT32, INT64, DType
 from layoutproof.ir.expr import (
     TRUE,
     Binary,
-    BinaryOp,
     Broadcast,
     Cast,
     Compare,
-    CompareOp,
     Expr,
     FloatImm,
     IfThenElseExpr,
@@ -24,6 +22,7 @@ from layoutproof.ir.expr import (
     logical_and,
 )
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, StringImm, Undef
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.script.lint import check_init
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads, loads_module

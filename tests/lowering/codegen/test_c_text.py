@@ -11,7 +11,8 @@ from tests.lowering.codegen.programs import function, loop
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, INT64, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Var, const
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var, const
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import BufferStore, DeclBuffer, For, ForKind, IfThenElse, seq
 from layoutproof.lowering.codegen.c import emit_c

@@ -26,8 +26,9 @@ from tests.shares import one_in
 from layoutproof.ir import semantics
 from layoutproof.ir.buffer import make_buffer
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, IfThenElseExpr, Logical, LogicalOp, Not, Select
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, Logical, Not, Select
 from layoutproof.ir.interp.runtime import float_div
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.lowering.runtime.build_c import build_c
 
 Reference = Callable[[Any, Any, DType], Any]

@@ -10,20 +10,9 @@ from tests.lowering.codegen.programs import function, loop
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, INT64, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Expr,
-    IfThenElseExpr,
-    Not,
-    Var,
-    const,
-    equal,
-    logical_and,
-    logical_or,
-)
+from layoutproof.ir.expr import Binary, Cast, Expr, IfThenElseExpr, Not, Var, const, equal, logical_and, logical_or
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.stmt import BufferStore
 from layoutproof.lowering.codegen.c import CSource, emit_c
 from layoutproof.lowering.codegen.requirements import Contract, Requirement

@@ -11,9 +11,10 @@ from tests.lowering.codegen.programs import Array, assert_same, function, loop, 
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, UINT8, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Compare, CompareOp, Expr, IfThenElseExpr, Ramp, Select, Var, const, equal
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, Ramp, Select, Var, const, equal
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.intrinsics import Call, PointerCast
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
 from layoutproof.lowering.codegen.c import emit_c

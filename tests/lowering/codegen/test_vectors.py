@@ -16,9 +16,10 @@ from tests.shares import one_in
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, make_buffer
 from layoutproof.ir.dtype import FLOAT32, DType
-from layoutproof.ir.expr import Binary, BinaryOp, Broadcast, Cast, Compare, CompareOp, Expr, IfThenElseExpr, Ramp, Select, Var, const
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, Ramp, Select, Var, const
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Allocate, BufferStore, Let, Stmt, seq
 from layoutproof.lowering.codegen import c_vector

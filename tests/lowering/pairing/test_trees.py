@@ -9,7 +9,7 @@ from tests.lowering.pairing.questions import from_text
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.lowering.compare.value_trees import Matcher, Value
 from layoutproof.lowering.compare.witness_search import search_of
-from layoutproof.verify.flow.statement_reader import Read
+from layoutproof.verify.program.statement import Read
 
 SIGNATURE = 'A: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")'
 

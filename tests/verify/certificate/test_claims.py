@@ -8,7 +8,8 @@ import pytest
 from tests.shares import one_in
 from tests.verify.programs import OPERATORS, program
 
-from layoutproof.ir.expr import TRUE, Binary, BinaryOp, Expr, Var, const, equal
+from layoutproof.ir.expr import TRUE, Binary, Expr, Var, const, equal
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.script.reader import load
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layout_lemmas

@@ -24,11 +24,11 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.sources import representatives
-from layoutproof.verify.flow.statement_reader import NotModelled, Statement
 from layoutproof.verify.flow.stored_values import Form, Looking, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import no_points
 from layoutproof.verify.isl.space import BudgetExceeded
+from layoutproof.verify.program.statement import NotModelled, Statement
 from layoutproof.verify.verdict.verdict import Status, worst
 
 

@@ -7,24 +7,9 @@ from dataclasses import replace
 from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import (
-    TRUE,
-    Binary,
-    BinaryOp,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-    const,
-)
+from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var, const
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, For, IfThenElse, IterKind, Seq, Stmt, seq
 from layoutproof.ir.visit import bound_variables, map_children, walk

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, IfThenElseExpr, Select, const
+from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Select, const
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import BufferStore, Stmt

@@ -12,10 +12,11 @@ from tests.random.objects import RandomProgram
 
 from layoutproof.ir.buffer import Buffer, BufferRegion
 from layoutproof.ir.diagnostic import LayoutproofError
-from layoutproof.ir.expr import Binary, BinaryOp, Compare, CompareOp, FloatImm, IntImm
+from layoutproof.ir.expr import Binary, Compare, FloatImm, IntImm
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.notations.map_text import parse_index_map
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite, Witness
 from layoutproof.ir.stmt import NOTHING, Block, BufferStore, IfThenElse, Seq, Stmt, seq

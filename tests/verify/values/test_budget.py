@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from layoutproof.ir.dtype import FLOAT32, INT64
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, Var
+from layoutproof.ir.expr import Binary, Expr, FloatImm, Var
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.smt.solver import Answer, Worker, WorkerAnswer, shared_worker
 from layoutproof.verify.values import prover as prove
 from layoutproof.verify.values.fast_math import ALL

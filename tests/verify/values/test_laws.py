@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from layoutproof.ir.dtype import BOOL, FLOAT16, FLOAT32, INT8, UINT8
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Compare, CompareOp, Expr, FloatImm, IntImm, Select, Var, equal, logical_and
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.verify.certificate.lawbook import FILES, Unexpected, ask_z3, lemma_file, rule_lemmas, without_each
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.program.questions import SmtQuery

@@ -7,8 +7,9 @@ import math
 import pytest
 
 from layoutproof.ir.dtype import BOOL, FLOAT32
-from layoutproof.ir.expr import Binary, BinaryOp, Expr, FloatImm, IfThenElseExpr, Select, Var, equal, logical_and
+from layoutproof.ir.expr import Binary, Expr, FloatImm, IfThenElseExpr, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import ALL, Licence
 from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import Given, Identical

@@ -13,24 +13,10 @@ from tests.verify.test_encode_values import FLOAT_OPS, FLOATS, INTEGER_OPS, INTE
 from tests.verify.values.oracle import identical, value_at
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Logical,
-    LogicalOp,
-    Not,
-    Select,
-    Var,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import MATH_FUNCTIONS, Call, Limit, LimitKind, Undef
+from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.semantics import float_format, round_float
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.certificate.lemmas import value_of

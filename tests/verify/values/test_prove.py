@@ -9,23 +9,9 @@ import pytest
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Broadcast,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Select,
-    Var,
-    const,
-    equal,
-)
+from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var, const, equal
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, Undef
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
 from layoutproof.verify.values.prover import StoredValue, ValueProver, candidates, prove_invariant, prove_no_op, prove_same
 from layoutproof.verify.values.question import AtLeast, AtMost, Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, placeholder

@@ -15,8 +15,9 @@ from tests.random.claims import NAMES, F, constant, fact, nearly
 from tests.verify.values.oracle import Number, alike, behaviours, has, identical, random_points, value_at
 
 from layoutproof.ir.dtype import FLOAT16, FLOAT32
-from layoutproof.ir.expr import Binary, BinaryOp, Cast, Expr, FloatImm, Select, Var
+from layoutproof.ir.expr import Binary, Cast, Expr, FloatImm, Select, Var
 from layoutproof.ir.intrinsics import Call
+from layoutproof.ir.operators import BinaryOp
 from layoutproof.verify.values.fast_math import ALL, Licence
 from layoutproof.verify.values.prover import prove_same
 from layoutproof.verify.values.question import Given, Identical

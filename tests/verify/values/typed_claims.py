@@ -8,23 +8,10 @@ import math
 from random import Random
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
-from layoutproof.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Compare,
-    CompareOp,
-    Expr,
-    FloatImm,
-    IfThenElseExpr,
-    IntImm,
-    Select,
-    Var,
-    equal,
-    logical_and,
-)
+from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var, equal, logical_and
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
+from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.semantics import max_finite, round_float
 from layoutproof.ir.visit import map_children
 from layoutproof.verify.values.fast_math import Licence, Licences
