@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from layoutproof.ir.diagnostic import Diagnostic, Source, Span, split_lines
+from tests.tree import ROOT
 
-PROGRAMS = Path(__file__).resolve().parent / "programs"
+PROGRAMS = ROOT / "tests" / "programs"
 _NAME = re.compile(r"# -{5} (\w+)")
 _HEADER = re.compile(r"# (step|interface): (.*)")
 _EXPECTED = re.compile(r"\s*# (?:(?:error|warning)\[LP|note |help: | {3})")

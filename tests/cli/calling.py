@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tree import ROOT
 
 from layoutproof.cli.main import main
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = ROOT / "tests" / "data"
 OPERATORS = DATA / "operators"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.tree import ROOT
 
 from layoutproof.cli.trial.kernel_trial import compare_kernel
 from layoutproof.cli.trial.random_inputs import logical_shapes, made_up_arrays
@@ -23,7 +23,7 @@ from layoutproof.ir.visit import loads_in, stores_in, walk
 from layoutproof.lowering.runtime.kernel import Kernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = ROOT / "tests" / "data"
 NAMES = tuple(sorted(path.stem for path in (DATA / "operators").glob("*.py")))
 CONCRETE = tuple(name for name in NAMES if not name.startswith("sym_"))
 Array = NDArray[Any]

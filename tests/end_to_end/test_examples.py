@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Golden
+from tests.tree import ROOT
 
 pytestmark = pytest.mark.pages
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 SAID = {
     "conv2d_nchw4c.py": [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.shares import one_in
+from tests.tree import ROOT
 
 from layoutproof.cli.trial.kernel_trial import compare_kernel
 from layoutproof.ir.dtype import FLOAT32
@@ -27,7 +27,7 @@ from layoutproof.lowering.runtime.opencl import load_opencl as load
 from layoutproof.lowering.runtime.opencl.load_opencl import OpenCLKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
-DATA = Path(__file__).parents[1] / "data" / "math"
+DATA = ROOT / "tests" / "data" / "math"
 NAMES = ("layer_norm", "softmax", "log_sum_exp", "gelu", "rms_norm", "group_norm", "attention")
 TYPES = ("float32", "float16")
 BARE_DEVICE = of_device(doubles=False, fast=False, division=3.0, regroups=False, flushes=True)

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from tests.conftest import Golden
 from tests.lowering.programs import copy
+from tests.tree import ROOT
 
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import proof_text
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "padding"
+EXAMPLES = ROOT / "examples" / "padding"
 SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.records import read_record
+from tests.tree import ROOT
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, Range, make_buffer
 from layoutproof.ir.diagnostic import LayoutproofError
@@ -34,7 +35,7 @@ from layoutproof.ir.stmt import (
 )
 from layoutproof.ir.wellformed import RULES, Stage, check_wellformed, require_wellformed
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+DATA = ROOT / "tests" / "data"
 A = make_buffer("A", (4,), "float32")
 B = make_buffer("B", (4, 4), "float32")
 C = make_buffer("C", (4,), "float32")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.tree import ROOT
 
 from layoutproof.ir.dtype import numpy_dtype
 from layoutproof.ir.evaluate import evaluate
@@ -21,7 +21,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.arith.known_facts import shape_symbols
 from layoutproof.verify.faults.satisfying_data import repair_program
 
-OPERATORS = Path(__file__).resolve().parent.parent / "data" / "operators"
+OPERATORS = ROOT / "tests" / "data" / "operators"
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.lowering.small_operators import assert_same_results, inputs_of, physical_inputs
 from tests.shares import one_in
+from tests.tree import ROOT
 
 from layoutproof.ir.interp import run
 from layoutproof.ir.primfunc import PrimFunc
@@ -21,7 +21,7 @@ from layoutproof.lowering.passes.effects import data_read, data_written
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.lowering.schedule.schedule import Schedule
 
-PAIRS = Path(__file__).resolve().parent.parent / "data" / "pairs"
+PAIRS = ROOT / "tests" / "data" / "pairs"
 # 138 million updates, and 3 million: both are there at a smaller size among the operators.
 TOO_LARGE = {"04_conv2d_nhwc", "02_relu_nhwc"}
 

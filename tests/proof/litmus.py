@@ -11,7 +11,7 @@ from tests.tree import ROOT
 
 REFUTED = sorted((ROOT / "proofs" / "refuted").glob("*.py"))
 PROVED = sorted((ROOT / "proofs" / "accepted").glob("*.py"))
-ROWS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+ROWS = sorted((ROOT / "tests" / "proof" / "programs").glob("*.py"))
 
 
 def name_of(path: Path) -> str:

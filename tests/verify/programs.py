@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from textwrap import dedent
+
+from tests.tree import ROOT
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.reader import loads
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
-OPERATORS = sorted((Path(__file__).parent.parent / "data" / "operators").glob("*.py"))
-PAIRS = sorted((Path(__file__).parent.parent / "data" / "pairs").glob("*.after.py"))
+OPERATORS = sorted((ROOT / "tests" / "data" / "operators").glob("*.py"))
+PAIRS = sorted((ROOT / "tests" / "data" / "pairs").glob("*.after.py"))
 
 
 def program(text: str) -> PrimFunc:

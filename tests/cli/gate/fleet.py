@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cli.gate.marked import MARK, wait_until
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.tree import ROOT
 
 
 @dataclass

@@ -7,15 +7,14 @@ import pty
 import subprocess
 import sys
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 from tests.cli.gate.made import finding, outcome
+from tests.tree import ROOT
 
 from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.gate.run_control import Tally, duration, watched
 
-ROOT = Path(__file__).resolve().parents[3]
 # Two seconds' work for whoever looks: the bar comes after the first.
 PROGRAM = """
 import sys, time

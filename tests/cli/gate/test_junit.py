@@ -5,7 +5,6 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Sequence
 from io import StringIO
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -14,12 +13,13 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from tests.cli.gate.made import EVERYTHING, Sink, finding, many, outcome, summary_of
 from tests.cli.gate.strategies import RUNS
 from tests.conftest import Golden
+from tests.tree import ROOT
 from xmlschema import XMLSchema
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Spool
 from layoutproof.cli.render.gate.junit import render_junit
 
-SCHEMA = XMLSchema(str(Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"))
+SCHEMA = XMLSchema(str(ROOT / "tests" / "data" / "schemas" / "junit-10.xsd"))
 RESULTS = {Failure: "failures", Error: "errors", Skipped: "skipped"}
 
 

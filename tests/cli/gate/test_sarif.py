@@ -17,13 +17,14 @@ from jsonschema import Draft4Validator
 from tests.cli.gate.made import EVERYTHING, HASH, Sink, finding, many, outcome, summary_of
 from tests.cli.gate.strategies import RUNS
 from tests.conftest import Golden
+from tests.tree import ROOT
 
 from layoutproof.cli.catalogue import meaning_of
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place, Spool
 from layoutproof.cli.render.gate.finding_texts import findings_of, rank
 from layoutproof.cli.render.gate.sarif import MOST_RESULTS, render_sarif
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "data" / "schemas" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "tests" / "data" / "schemas" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft4Validator(SCHEMA)
 # RFC 3986: what a path may hold unescaped, and escapes; a relative reference has no colon in its first part.
 RELATIVE = re.compile(r"(?![^/]*:)(?!/)([A-Za-z0-9._~!$&'()*+,;=@:/-]|%[0-9A-F]{2})+")

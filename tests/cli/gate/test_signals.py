@@ -19,11 +19,11 @@ from tests.cli.calling import OPERATORS
 from tests.cli.gate.judges import item
 from tests.cli.gate.marked import MARK, marked, new_mark, wait_until
 from tests.shares import chosen, one_in
+from tests.tree import ROOT
 
 from layoutproof.cli.gate import run_control as signals
 from layoutproof.cli.gate.run_control import Stopped, stop_on_signals
 
-ROOT = Path(__file__).resolve().parents[3]
 # Two items that are done at once, then hanging ones that started deaf processes.
 TEXTS = ["", "", "leave {0}/a", *["leave_and_hang {0}/b"] * 4]
 ENDS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM"), (signal.SIGHUP, 129, "ended by SIGHUP")]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.tree import ROOT
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.script.reader import load
 
-OPERATORS = Path(__file__).resolve().parents[2] / "data" / "operators"
+OPERATORS = ROOT / "tests" / "data" / "operators"
 Array = Any
 
 

@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.tree import ROOT
+
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
@@ -31,7 +33,7 @@ from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.passes.find import find_block
 from layoutproof.verify.verdict.verdict import Status
 
-DATA = Path(__file__).resolve().parents[2] / "data"
+DATA = ROOT / "tests" / "data"
 COMPARE, UPSTREAM = DATA / "compare", DATA / "pairs"
 _LINE = re.compile(r"# (expect|layout|pad|match|strictness|unaided|because): (.*)")
 _MANY = ("layout", "pad", "match")

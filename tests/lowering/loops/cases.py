@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from tests.tree import ROOT
 
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
@@ -18,7 +19,7 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.lowering.schedule.trace import passes_of
 
-PROGRAMS = Path(__file__).resolve().parent / "programs"
+PROGRAMS = ROOT / "tests" / "lowering" / "loops" / "programs"
 _DECLARATION = re.compile(r"^ *[\w, ]+ = T\.int32\(\)(, T\.int32\(\))*\n", re.MULTILINE)
 
 Sizes = Mapping[str, int]

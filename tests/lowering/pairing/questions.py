@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests.tree import ROOT
+
 from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
@@ -15,7 +17,7 @@ from layoutproof.lowering.compare.shared_interface import aligned
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.verdict.verdict import Status, worst
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "pairing"
+DATA = ROOT / "tests" / "data" / "pairing"
 
 
 def question_of(before: PrimFunc, after: PrimFunc, **layouts: str) -> Question:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from tests.lowering.pairing.questions import asked, from_text, question_of, sized
 from tests.shares import one_in
+from tests.tree import ROOT
 
 from layoutproof.ir.index_map import index_map_text
 from layoutproof.ir.layout_record import layout_records
@@ -22,7 +22,6 @@ from layoutproof.lowering.compare.comparison import Found, Question
 from layoutproof.lowering.compare.layout_search import find_witnesses, index_names
 from layoutproof.verify.verdict.verdict import Status
 
-ROOT = Path(__file__).resolve().parents[3]
 PAIRS = ROOT / "tests" / "data" / "pairs"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import Golden
+from tests.tree import ROOT
 
 from layoutproof import te
 from layoutproof.ir.interp import run
@@ -15,7 +15,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import load, loads
 
-OPERATORS = Path(__file__).resolve().parents[2] / "data" / "operators"
+OPERATORS = ROOT / "tests" / "data" / "operators"
 
 
 def row_reduction(reduce: Callable[..., te.Expr], *shape: object) -> PrimFunc:

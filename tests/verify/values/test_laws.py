@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
+from tests.tree import ROOT
 
 from layoutproof.ir.dtype import BOOL, FLOAT16, FLOAT32, INT8, UINT8
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, Select, Var, equal, logical_and
@@ -32,7 +32,7 @@ from layoutproof.verify.values.question import (
 )
 from layoutproof.verify.verdict.verdict import Status
 
-FOLDER = Path(__file__).parents[3] / "proofs" / "laws"
+FOLDER = ROOT / "proofs" / "laws"
 F = FLOAT32
 x, y, z = (Var(name, F) for name in "xyz")
 ZERO_F, ONE_F, INF = FloatImm(0.0, F), FloatImm(1.0, F), FloatImm(math.inf, F)
