@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.lowering.comparing.pairs import Pair, pairs, upstream
+from tests.lowering.compare.pairs import Pair, pairs, upstream
 
 from layoutproof.verify.checker import prover_at
 

@@ -3,7 +3,7 @@
 `schedule.transform_layout("conv", "A", textures.NHC4W4)` stores a buffer so; for a tensor whose axes stand in another order,
 `textures.NHC4W4.taking("nhwc")`. Axis separators stand where rows and columns of the image begin, and before rows where its layers do.
 The last physical axis counts the four channels of a texel. What is true of each layout, for all shapes, is proved in `proofs/layouts`;
-which formulas that were published do not say what they mean is a test (`tests/lowering/test_texture_formulas.py`).
+which formulas that were published do not say what they mean is a test (`tests/lowering/layout/test_texture_formulas.py`).
 """
 
 from __future__ import annotations

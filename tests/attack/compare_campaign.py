@@ -24,7 +24,7 @@ from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference
 from tests.attack.compare_mutants import KINDS, Mutant, mutants, smaller
-from tests.lowering.comparing.pairs import Pair, pairs, told, upstream
+from tests.lowering.compare.pairs import Pair, pairs, told, upstream
 
 
 @dataclass(frozen=True)

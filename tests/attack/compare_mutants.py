@@ -35,7 +35,7 @@ from layoutproof.ir.stmt import Block, BufferStore, Evaluate, For, IfThenElse, S
 from layoutproof.ir.visit import free_variables, map_children, stores_in, substitute, walk
 from layoutproof.ir.wellformed import check_wellformed
 from tests.attack.mutants import MUTATORS, at_one_place
-from tests.lowering.comparing.pairs import UPSTREAM, Pair
+from tests.lowering.compare.pairs import UPSTREAM, Pair
 
 Change = Callable[[PrimFunc, Random], PrimFunc | None]
 

@@ -28,7 +28,7 @@ from layoutproof.lowering.compare.comparison import Comparison
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 from tests.attack.compare_judge import Laid, case_of, difference
-from tests.lowering.comparing.pairs import told
+from tests.lowering.compare.pairs import told
 from tests.lowering.small_operators import NAMES, small
 from tests.lowering.traces.traces import random_schedule
 

@@ -14,7 +14,7 @@ from tests.attack.compare_judge import Laid, case_of, difference
 from tests.attack.compare_mutants import KINDS, mutants, smaller
 from tests.attack.compare_schedules import again, share
 from tests.attack.compare_schedules import report as schedules_report
-from tests.lowering.comparing.pairs import Pair, case_name, named, pairs, told, upstream
+from tests.lowering.compare.pairs import Pair, case_name, named, pairs, told, upstream
 from tests.shares import one_in
 
 EVERY = [pair for folder in ("hand", "must", "kinds") for pair in pairs(folder)]

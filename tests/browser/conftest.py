@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from tests.browser.chromium import Page, started
-from tests.cli.gate.made import summary_of
 from tests.cli.gate.scheduled import samples
+from tests.cli.render.gate.made import summary_of
 
 from layoutproof.cli.gate.outcomes import Outcome
 from layoutproof.cli.render.gate.html import render_html

@@ -124,7 +124,7 @@ def _line(place: dict[str, Any] | None) -> int | None:
 
 def compared() -> list[Any]:
     """What comparisons find, with layouts and pad values and without."""
-    from tests.lowering.comparing.pairs import named, pairs
+    from tests.lowering.compare.pairs import named, pairs
 
     found = list[Any]()
     for pair in (named(pairs("kinds"), name) for name in PAIRS):
@@ -138,8 +138,8 @@ def compared() -> list[Any]:
 def scheduled() -> list[Any]:
     """Proofs that are kept and checked again, and pad values that are searched for, some of which need wrapped indices."""
     from tests.lowering.loops.cases import CASES
-    from tests.lowering.test_remembered import Kept
-    from tests.lowering.test_remembered import scheduled as kept_steps
+    from tests.lowering.proof_cache.test_remembered import Kept
+    from tests.lowering.proof_cache.test_remembered import scheduled as kept_steps
 
     from layoutproof.lowering.proof_cache.verifying import verify_entries
     from layoutproof.verify.settings import Settings, within

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.cli.gate.made import HASH, finding, many, outcome
 from tests.cli.gate.strategies import RUNS
+from tests.cli.render.gate.made import HASH, finding, many, outcome
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Outcome

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.cli.calling import Caller
-from tests.cli.gate.made import summary_of
+from tests.cli.render.gate.made import summary_of
 from tests.tree import ROOT
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cli.gate.made import finding, outcome
 from tests.cli.gate.strategies import outcomes
+from tests.cli.render.gate.made import finding, outcome
 
 from layoutproof.cli.gate.outcomes import Fate, Outcome
 from layoutproof.cli.gate.policy import Baseline, Policy, read_codes

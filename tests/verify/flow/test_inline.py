@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.shares import some
-from tests.verify.model_oracle import Named, Point, fixed, key_of, pairs, set_points
-from tests.verify.model_runs import ModelRun, Number
+from tests.verify.isl.test_dataflow import modelled, random_function, sizes
+from tests.verify.program.model_oracle import Named, Point, fixed, key_of, pairs, set_points
+from tests.verify.program.model_runs import ModelRun, Number
 from tests.verify.programs import program
-from tests.verify.test_dataflow import modelled, random_function, sizes
 
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.interp.fault import Fault

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from tests.shares import one_in
-from tests.verify.test_encode_values import FLOAT_OPS, FLOATS, INTEGER_OPS, INTEGERS, number
+from tests.verify.smt.test_encode_values import FLOAT_OPS, FLOATS, INTEGER_OPS, INTEGERS, number
 from tests.verify.values.oracle import identical, value_at
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
