@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.gate.judges import OPTIONS, item, judge, telling
-from tests.cli.gate.workers.fleet import ROOT, Cluster, cluster
+from tests.cli.gate.workers.fleet import Cluster, cluster
 from tests.cli.render.gate.marked import marked, new_mark, wait_until
 from tests.shares import some
+from tests.tree import ROOT
 
 from layoutproof.cli import codes
 from layoutproof.cli.gate.check_items import Item
