@@ -31,17 +31,16 @@ _ROOMS: Mapping[str, str] = {
     "layoutproof.lowering.loops": "Loops and branches",
     "layoutproof.lowering.padding": "Padding",
     "layoutproof.lowering.caching": "Copies and temporaries",
-    "layoutproof.lowering.cleanup": "Cleaning up",
+    "layoutproof.lowering.cleanup": "Cleanup",
     "layoutproof.lowering.vectors": "Vectors",
-    "layoutproof.lowering.lower": "The way down to flat programs",
+    "layoutproof.lowering.lower": "Lowering to flat programs",
 }
 
 _COMMANDS = """\
 # Commands
 
-Each command answers to `--help`, and what stands here is made from the same text. Exit codes are those of
-[verdicts](../explanation/verdicts.md): 0 all proved; 1 something refuted; 2 the input or the usage is wrong; 3 something
-unknown or vacuous.
+This page has the text of each command's `--help`. [Exit codes](../explanation/verdicts.md): 0 all proved; 1 something
+refuted; 2 the input or the usage is wrong; 3 something unknown or vacuous.
 
 Results go to standard output, or with `-o` into a file that is written whole or not at all. Messages go to standard
 error. There is no colour and no progress bar where the output is not a terminal."""
@@ -49,11 +48,10 @@ error. There is no colour and no progress bar where the output is not a terminal
 _PRIMITIVES = """\
 # Primitives
 
-A primitive is one kind of step. In [a trace](traces.md) it stands by its name, `["split", {"block": ..., ...}]`; in Python
-it is the method of [`Schedule`](python.md) of the same name, with the same arguments. Each proposes a program; the step is
-kept only if it is proved.
+A primitive is one kind of step. It proposes a program, and the step is kept only if it is proved. [A trace](traces.md) has
+it as `["split", {"block": ..., ...}]`; in Python it is the method of [`Schedule`](python.md) with the same name and arguments.
 
-An argument without a default has to be given.
+Arguments without a default are required.
 
 | primitive | |
 |---|---|"""
@@ -61,38 +59,38 @@ An argument without a default has to be given.
 _FUNCTIONS = """\
 # Functions of programs
 
-What an expression in [a program](programs.md) may call behind `T.`. A call of anything else is refused, with a suggestion.
+Expressions in [a program](programs.md) may call these functions of `T`. Any other call is an error, with a suggestion.
 
 ## Types
 
-As a function, a type makes a constant or converts: `T.float32(0)`, `T.int64(i)`, `T.float32("-inf")`. With `x4` and so on
-behind it (2, 3, 4, 8, 16, 32 or 64 lanes) it is the type of a vector: `T.float32x4`.
+As a function, a type makes a constant or converts: `T.float32(0)`, `T.int64(i)`, `T.float32("-inf")`. With the number of
+lanes (2, 3, 4, 8, 16, 32 or 64) it is a vector type: `T.float32x4`.
 
 {types}
 
-## Arithmetic, choices, statements about values
+## Arithmetic, selection, predicates
 
-Most can be written with Python's operators too. `T.if_then_else` evaluates the branch that it takes and no other,
+Most can be written with Python's operators too. `T.if_then_else` evaluates only the branch that it takes,
 `T.Select` both.
 
 {arithmetic}
 
-## Functions of the math library
+## Math functions
 
 These are exact, or rounded once, everywhere:
 
 {exact}
 
-These are correctly rounded on float16, bfloat16 and float32, and kernels have the interpreter's bits ([how](math.md)). Proofs
-know that equal arguments give equal results, and a few exact points:
+These are correctly rounded on float16, bfloat16 and float32, and kernels give the interpreter's bits ([how](math.md)). Proofs
+use that equal arguments give equal results, and a few exact points:
 
 {library}
 
 `pow`, and all of these on float64, are the C library's on float64, rounded to the type.
 
-## Calls that nobody looks into
+## Opaque calls
 
-They are read, printed and kept as they are. No program that has one is proved free of faults.
+They are read, printed and kept unchanged. No program with one is proved free of faults.
 
 {opaque}
 """

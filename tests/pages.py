@@ -7,6 +7,7 @@ that the reader writes, and what follows may use it. A block under `<!-- prints 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
@@ -119,7 +120,26 @@ def with_printed(page: str, session: Session, printed: str) -> str:
     """The page, showing what was printed; times are made alike, so that a page does not change where only they do."""
     shown = f"$ {session.command}\n{session.shown}```"
     assert shown in page
-    return page.replace(shown, f"$ {session.command}\n{_TIMES.sub('10 ms', printed)}```")
+    return page.replace(shown, f"$ {session.command}\n{_TIMES.sub('10 ms', _abridged(session.shown, printed))}```")
+
+
+def _abridged(shown: str, printed: str) -> str:
+    """What was printed, with `...` where the page has it: for each run of lines that is shown, the printed run most like it."""
+    lines, runs = printed.splitlines(keepends=True), shown.split("...\n")
+    kept, end = list[str](), 0
+    for number, run in enumerate(runs):
+        size = run.count("\n")
+        last = len(lines) - size
+        starts = range(last if run and number == len(runs) - 1 else end, last + 1) if number else range(1)
+        start = max(starts, key=lambda at: _likeness(run, "".join(lines[at : at + size])), default=end)
+        end = start + size
+        kept.append("".join(lines[start:end]))
+    abridged = "...\n".join(kept)
+    return abridged if agrees(abridged, printed) else printed
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def like_a_checkout(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -21,7 +21,7 @@ def test_a_code_is_explained(call: Caller) -> None:
     parts = [
         "LP103 (reading programs and maps)\n",
         "The map sends an index below zero.",
-        "An index below zero",
+        "Physical indices start at 0.",
         "\nExample\n",
         "\n    $ layoutproof map 'lambda i: [i - 1]' --shape 8\n    error[LP103]: axis 0",
         "\nWhat to do\n",

@@ -93,7 +93,7 @@ def test_rules_are_the_codes_that_occur() -> None:
     """Each code that occurs is a rule once, with its meaning and its page."""
     rules = run_of(EVERYTHING)["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["LP221", "LP230", "LP231", "LP328"]
-    assert rules[1]["shortDescription"]["text"] == "A claim was neither proved nor refuted: a budget ran out, or it cannot be expressed."
+    assert rules[1]["shortDescription"]["text"] == "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed."
     assert rules[1]["fullDescription"]["text"] == meaning_of("LP230").what
     for rule in rules:
         meaning = meaning_of(rule["id"])
