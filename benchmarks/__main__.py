@@ -1,4 +1,6 @@
-"""`make bench`: every measurement in one run, printed, written to benchmarks/results.md with machine, versions and date, and drawn."""
+"""`make bench`: every measurement in one run, printed, written to benchmarks/results.md with machine, versions and
+date, and drawn.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
-"""How long a comparison of two programs takes in process: operators that upstream re-laid, those scheduled by hand, kinds of changes.
+"""How long a comparison of two programs takes in process: operators that upstream re-laid, those scheduled by hand,
+kinds of changes.
 
-Run `python -m benchmarks.bench_compare [FOLDER ...]`, folders being upstream and those of tests/data/compare; figures are medians of
-the wall clock over five rounds, solvers loaded. `given` is with layouts and pad values, `found` without; in both everything is looked for
-and proved anew.
+Run `python -m benchmarks.bench_compare [FOLDER ...]`, folders being upstream and those of tests/data/compare; figures
+are medians of the wall clock over five rounds, solvers loaded. `given` is with layouts and pad values, `found` without;
+in both everything is looked for and proved anew.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def row(pair: Pair) -> tuple[str, list[float]]:
     found = timed(pair, False) if pair.layouts or pair.pads else None
     cells = [f"`{pair.name}`"]
     for each in (given, found):
-        cells += [each.said, f"{1e3 * each.first:.0f}", f"{1e3 * each.median:.0f}"] if each is not None else ["", "", ""]
+        cells += (
+            [each.said, f"{1e3 * each.first:.0f}", f"{1e3 * each.median:.0f}"] if each is not None else ["", "", ""]
+        )
     return f"| {' | '.join(cells)} |", [each.median for each in (given, found) if each is not None]
 
 

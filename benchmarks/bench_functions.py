@@ -1,7 +1,9 @@
-"""What correctly rounded math functions cost: a loop over each, beside fast arithmetic, the C library's float functions, numpy and TVM.
+"""What correctly rounded math functions cost: a loop over each, beside fast arithmetic, the C library's float
+functions, numpy and TVM.
 
-Run `python -m benchmarks.bench_functions`; figures are the least time of several runs, in nanoseconds for each element, one thread.
-The column of the C library is the same kernel with calls of its float functions (`expf`), compiled with the same flags but for that.
+Run `python -m benchmarks.bench_functions`; figures are the least time of several runs, in nanoseconds for each element,
+one thread. The column of the C library is the same kernel with calls of its float functions (`expf`), compiled with the
+same flags but for that.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ def softmax(A: T.Buffer(({rows}, {columns}), "float32"), O: T.Buffer(({rows}, {c
 """
 
 _NUMPY: Mapping[str, Callable[[Array], Array]] = {
-    **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "log10", "tanh", "sinh", "cosh", "sin", "cos", "tan")},
+    **{
+        name: getattr(np, name)
+        for name in ("exp", "exp2", "log", "log2", "log10", "tanh", "sinh", "cosh", "sin", "cos", "tan")
+    },
     "atan": np.arctan,
     "rsqrt": lambda x: np.reciprocal(np.sqrt(x)),
     "sigmoid": lambda x: np.reciprocal(np.float32(1) + np.exp(-x)),

@@ -1,10 +1,10 @@
-"""How fast an autotuner's log is checked, cold and warm, and how much memory that takes: `layoutproof check DIR --workers N` in processes
-of its own, first with an empty proof cache, then with the one that it left.
+"""How fast an autotuner's log is checked, cold and warm, and how much memory that takes: `layoutproof check DIR
+--workers N` in processes of its own, first with an empty proof cache, then with the one that it left.
 
     python -m benchmarks.bench_gate --count 10000 --workers 2 [--format json] [-o TABLE.md]
 
-The logs are those of `benchmarks.gate_traces`. Both runs must report the same, byte for byte. A report in JSON has every step with all that
-was proved of it, some twelve kilobytes a schedule, which a warm run has to read and write.
+The logs are those of `benchmarks.gate_traces`. Both runs must report the same, byte for byte. A report in JSON has
+every step with all that was proved of it, some twelve kilobytes a schedule, which a warm run has to read and write.
 """
 
 from __future__ import annotations
@@ -41,14 +41,26 @@ class Measured:
 def measure(name: str, logs: Path, folder: Path, workers: int, form: str) -> Measured:
     """Check the logs, with the proof cache in `folder`."""
     report = folder / f"{name}.report"
-    options = ["--workers", str(workers), "--cache", str(folder / "proofs.sqlite"), "--stable", "--format", form, "-o", str(report)]
+    options = [
+        "--workers",
+        str(workers),
+        "--cache",
+        str(folder / "proofs.sqlite"),
+        "--stable",
+        "--format",
+        form,
+        "-o",
+        str(report),
+    ]
     # Bytecode is kept, as it is where people install it.
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     environment = {**kept, "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     log = folder / f"{name}.log"
     run = watched([sys.executable, "-m", "layoutproof", "check", str(logs), *options], environment, log)
     if not report.exists():
-        raise RuntimeError(f"the {name} run ended with {run.code} and wrote no report:\n{log.read_text(encoding='utf-8')[-2000:]}")
+        raise RuntimeError(
+            f"the {name} run ended with {run.code} and wrote no report:\n{log.read_text(encoding='utf-8')[-2000:]}"
+        )
     return Measured(name, run, report)
 
 
@@ -58,10 +70,13 @@ def verdicts(report: Path) -> Counter[str]:
     told = _COUNT.search(text)
     if told is None:
         return Counter(
-            "error" if verdict is None else str(verdict) for verdict in (json.loads(line)["verdict"] for line in text.splitlines())
+            "error" if verdict is None else str(verdict)
+            for verdict in (json.loads(line)["verdict"] for line in text.splitlines())
         )
     pairs = (part.split() for part in told[1].split(";")[0].split(", "))
-    return Counter({"error" if verdict == "errors" else verdict: int(count.replace(",", "")) for count, verdict in pairs})
+    return Counter(
+        {"error" if verdict == "errors" else verdict: int(count.replace(",", "")) for count, verdict in pairs}
+    )
 
 
 def table(measured: Sequence[Measured]) -> str:
@@ -72,7 +87,9 @@ def table(measured: Sequence[Measured]) -> str:
 def _lines(measured: Sequence[Measured]) -> Iterator[str]:
     counts = verdicts(measured[0].report)
     total = sum(counts.values())
-    yield f"{total:,} schedules: " + ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
+    yield f"{total:,} schedules: " + ", ".join(
+        f"{count:,} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1])
+    )
     yield ""
     yield "| run | seconds | schedules a second | main process, peak MiB | largest worker, peak MiB | all workers, peak MiB |"
     yield "|---|---|---|---|---|---|"
@@ -84,7 +101,11 @@ def _lines(measured: Sequence[Measured]) -> Iterator[str]:
         yield f"| {each.name} | {each.run.seconds:.1f} | {total / each.run.seconds:,.0f} | {numbers} |"
     yield ""
     yield f"warm over cold: {measured[0].run.seconds / measured[-1].run.seconds:.0f} times as fast"
-    yield "memory over time, MiB, main process and largest worker, when " + ", ".join(f"{share:.0%}" for share in _SHARES) + " had passed:"
+    yield (
+        "memory over time, MiB, main process and largest worker, when "
+        + ", ".join(f"{share:.0%}" for share in _SHARES)
+        + " had passed:"
+    )
     for each in measured:
         pairs = ((each.run.main_at(share) / _MIB, each.run.largest_at(share) / _MIB) for share in _SHARES)
         yield f"{each.name}: " + ", ".join(f"{main:.0f} and {worker:.0f}" for main, worker in pairs)
@@ -111,7 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=1_000, help="schedules, over all operators")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--format", dest="form", choices=("text", "json"), default="text", help="the form of the reports")
+    parser.add_argument(
+        "--format", dest="form", choices=("text", "json"), default="text", help="the form of the reports"
+    )
     parser.add_argument("--logs", type=Path, help="a folder of logs that is there already")
     parser.add_argument("-o", "--output", type=Path, help="write the table there instead of printing it")
     options = parser.parse_args(arguments)

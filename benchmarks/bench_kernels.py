@@ -1,8 +1,9 @@
-"""How fast proved, scheduled kernels are: row sums with and without the branch, matmul and conv2d beside numpy, torch and TVM.
+"""How fast proved, scheduled kernels are: row sums with and without the branch, matmul and conv2d beside numpy, torch
+and TVM.
 
-Run `python -m benchmarks.bench_kernels`. Everything is measured in one process, with two threads, in turns; figures are medians of the
-wall clock. TVM gets the text of the lowered program, so it compiles the very same schedule. torch and tvm are optional: what is not
-installed is a column of dashes.
+Run `python -m benchmarks.bench_kernels`. Everything is measured in one process, with two threads, in turns; figures are
+medians of the wall clock. TVM gets the text of the lowered program, so it compiles the very same schedule. torch and
+tvm are optional: what is not installed is a column of dashes.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Contest:
     entries: dict[str, Action] = field(default_factory=dict)
 
     def medians(self) -> Mapping[str, float]:
-        """The middle time of each, in seconds: in turns, a few calls each, before which its threads are woken and its caches filled."""
+        """The middle time of each, in seconds: in turns, a few calls each, before which its threads are woken and its
+        caches filled.
+        """
         times: dict[str, list[float]] = {name: [] for name in self.entries}
         for _ in range(CYCLES):
             for name, action in self.entries.items():
@@ -73,7 +76,9 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
             found[name] = np.zeros(kernel.physical_shape(name, {}), dtype=np.float32)
         else:
             found[name] = (
-                logical[name] if info.index_map is None else np.ascontiguousarray(info.index_map.map_array(logical[name], fill=0.0))
+                logical[name]
+                if info.index_map is None
+                else np.ascontiguousarray(info.index_map.map_array(logical[name], fill=0.0))
             )
     return found
 
@@ -174,7 +179,11 @@ def image_contest(n: int, c: int, h: int, w: int, k: int, r: int, s: int, halo: 
         contest.entries[f"proved{name}"] = ours(schedule, {"X": x, "F": f})
         _add(contest, f"TVM{name}", tvm_of(schedule, {"X": x, "F": f}))
     contest.entries["numpy"] = lambda: _numpy_conv2d(x, f, halo)
-    _add(contest, "torch", torch_of(lambda torch: _call(torch.nn.functional.conv2d, *map(torch.from_numpy, (x, f)), None, 1, halo)))
+    _add(
+        contest,
+        "torch",
+        torch_of(lambda torch: _call(torch.nn.functional.conv2d, *map(torch.from_numpy, (x, f)), None, 1, halo)),
+    )
     return contest
 
 
@@ -194,7 +203,9 @@ def _add(contest: Contest, name: str, action: Action | None) -> None:
 
 
 def measured(contest: Contest, others: Mapping[str, str]) -> str:
-    """A row of a table: our figure, and how many times longer each of `others` takes than the entry of ours that it names."""
+    """A row of a table: our figure, and how many times longer each of `others` takes than the entry of ours that it
+    names.
+    """
     medians = contest.medians()
     cells = [f"{contest.operations / medians[name] / 1e9:.1f}" for name in dict.fromkeys(others.values())]
     for other, mine in others.items():
@@ -204,8 +215,14 @@ def measured(contest: Contest, others: Mapping[str, str]) -> str:
 
 def section(title: str, contests: list[Contest], others: Mapping[str, str]) -> str:
     """A heading and a table."""
-    heads = [title, *(f"{name}, 1e9 operations/s" for name in dict.fromkeys(others.values())), *(f"{name}, times" for name in others)]
-    return "\n".join([f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(measured(contest, others) for contest in contests)])
+    heads = [
+        title,
+        *(f"{name}, 1e9 operations/s" for name in dict.fromkeys(others.values())),
+        *(f"{name}, times" for name in others),
+    ]
+    return "\n".join(
+        [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *(measured(contest, others) for contest in contests)]
+    )
 
 
 def report() -> str:

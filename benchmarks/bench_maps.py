@@ -1,7 +1,8 @@
-"""How long a full verdict on an index map takes: shape, injectivity, bijectivity, padding, count and inverse, from an IndexMap in process.
+"""How long a full verdict on an index map takes: shape, injectivity, bijectivity, padding, count and inverse, from an
+IndexMap in process.
 
-`python -m benchmarks.bench_maps [-o TABLE.md]` writes one line per case of tests/data and the figures over all of them. Nothing is cached
-between calls; the cold figure is the first call of a fresh process, imports included.
+`python -m benchmarks.bench_maps [-o TABLE.md]` writes one line per case of tests/data and the figures over all of them.
+Nothing is cached between calls; the cold figure is the first call of a fresh process, imports included.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def _case(name: str, group: str, text: str, shape: Sequence[int | str], where: s
 
 def cases() -> list[Case]:
     """The data files' maps, concrete and symbolic, and the layout of 524,288 points."""
-    found = [_case(c["name"], "usual", c["index_map"], c["shape"], None) for c in json.loads((DATA / "maps.json").read_text("utf-8"))]
+    found = [
+        _case(c["name"], "usual", c["index_map"], c["shape"], None)
+        for c in json.loads((DATA / "maps.json").read_text("utf-8"))
+    ]
     symbolic = json.loads((DATA / "symbolic_maps.json").read_text("utf-8"))
     found += [_case(c["index_map"], "symbolic", c["index_map"], c["shape"], c["where"]) for c in symbolic]
     found.append(_case("524,288 points", "large", LARGE, [64, 8192], None))
@@ -88,7 +92,10 @@ def cold_start() -> float:
         "check_map('lambda n, h, w, c: [n, c//4, h, w, c%4]', (2, 3, 5, 10))\n"
         "print(time.perf_counter() - s)"
     )
-    runs = [float(subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stdout) for _ in range(5)]
+    runs = [
+        float(subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True).stdout)
+        for _ in range(5)
+    ]
     return statistics.median(runs)
 
 
@@ -107,7 +114,9 @@ def table(timings: Sequence[Timing]) -> str:
         chosen = [t for t in timings if t.case.group == group]
         every = [s for t in chosen for s in t.seconds]
         middle = statistics.median(t.median for t in chosen)
-        lines.append(f"{group}: median over cases {1e3 * middle:.3f} ms, p99 over all calls {1e3 * percentile(every, 0.99):.3f} ms")
+        lines.append(
+            f"{group}: median over cases {1e3 * middle:.3f} ms, p99 over all calls {1e3 * percentile(every, 0.99):.3f} ms"
+        )
     lines.append(f"first verdict of a fresh process, imports included: {1e3 * cold_start():.0f} ms")
     return "\n".join(lines) + "\n"
 

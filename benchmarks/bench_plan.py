@@ -1,9 +1,11 @@
-"""Plans of real networks: the layout rewrites before planning, by a greedy walk and at the optimum; how long that takes; how fast they run.
+"""Plans of real networks: the layout rewrites before planning, by a greedy walk and at the optimum; how long that
+takes; how fast they run.
 
-`python -m benchmarks.bench_plan` measures everything, in some minutes on four cores that are idle, with about 15 GB of memory;
-`python -m benchmarks.bench_plan squeezenet resnet50 --prove` takes these two, `--run` runs them too. Every figure goes to
-`benchmarks/plans.json`, and the tables in `docs/graphs.md` are made from that file. Each network is measured in a process of its own, twice
-where something is proved: with empty caches of proofs and of kernels, and with what the first one left there.
+`python -m benchmarks.bench_plan` measures everything, in some minutes on four cores that are idle, with about 15 GB of
+memory; `python -m benchmarks.bench_plan squeezenet resnet50 --prove` takes these two, `--run` runs them too. Every
+figure goes to `benchmarks/plans.json`, and the tables in `docs/graphs.md` are made from that file. Each network is
+measured in a process of its own, twice where something is proved: with empty caches of proofs and of kernels, and with
+what the first one left there.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def timed(make: Callable[[], T]) -> tuple[T, float]:
 
 def plan_figures(graph: Graph, block: int) -> tuple[Plan, Figures]:
     """The plan of a graph whose convolutions are frozen to blocks of channels, and what is said of it."""
-    found, seconds = timed(lambda: plan(graph, {name: {"X": layout(block), "Y": layout(block)} for name in convolutions(graph)}))
+    found, seconds = timed(
+        lambda: plan(graph, {name: {"X": layout(block), "Y": layout(block)} for name in convolutions(graph)})
+    )
 
     def figures(choice: Choice) -> Figures:
         return {"rewrites": found.count(choice), "bytes": cost_of(found.problem, choice)}
@@ -82,7 +86,9 @@ def convolutions(graph: Graph) -> tuple[str, ...]:
 
 
 def proof_figures(found: Plan) -> Figures:
-    """How many values are proved to stand where the plan says, and how long that took, making the planned graph included."""
+    """How many values are proved to stand where the plan says, and how long that took, making the planned graph
+    included.
+    """
     _, applied = timed(lambda: found.rewrite)
     verdicts, proved = timed(lambda: found.verdicts)
     answers = Counter(verdict.status.value for verdict in verdicts)
@@ -90,7 +96,9 @@ def proof_figures(found: Plan) -> Figures:
 
 
 class Runs:
-    """The network planned, with its rewrites unplanned and, where `plain` says so, as it is, run by kernels on one image."""
+    """The network planned, with its rewrites unplanned and, where `plain` says so, as it is, run by kernels on one
+    image.
+    """
 
     def __init__(self, name: str, found: Plan, *, plain: bool) -> None:
         self.name = name
@@ -117,7 +125,8 @@ class Runs:
         return seconds
 
     def timed(self, folder: str) -> Figures:
-        """The seconds of a run of each, in turns, so that whatever else the machine does falls on all of them; whether bits agree.
+        """The seconds of a run of each, in turns, so that whatever else the machine does falls on all of them; whether
+        bits agree.
 
         What the network as it is makes is kept in the folder, or found there.
         """
@@ -171,7 +180,9 @@ class Counted:
         self.store.put(table, key, value)
 
 
-def measure(name: str, block: int, folder: str, asked: Asked, *, plain: bool, second: bool) -> tuple[Figures, Runs | None]:
+def measure(
+    name: str, block: int, folder: str, asked: Asked, *, plain: bool, second: bool
+) -> tuple[Figures, Runs | None]:
     """All that is asked for of one network and one layout but the times of runs."""
     cache = Counted(ProofStore.open(folder))
     runs = None
@@ -191,7 +202,9 @@ def measure(name: str, block: int, folder: str, asked: Asked, *, plain: bool, se
                 runs.first(label)
     if asked.prove:
         later = again((name, block), folder, asked)
-        figures |= {f"{key} again": later[key] for key in ("apply seconds", "prove seconds", "first seconds") if key in later}
+        figures |= {
+            f"{key} again": later[key] for key in ("apply seconds", "prove seconds", "first seconds") if key in later
+        }
         figures |= {key: later[key] for key in ("proofs asked", "proofs known")}
     return figures, runs
 
@@ -217,10 +230,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join(NETWORKS))
-    parser.add_argument("--block", type=int, action="append", choices=BLOCKS, help="channels in a block; 4 and 8 unless given")
+    parser.add_argument(
+        "--block", type=int, action="append", choices=BLOCKS, help="channels in a block; 4 and 8 unless given"
+    )
     parser.add_argument("--prove", action="store_true", help="prove every value of the planned graphs")
     parser.add_argument("--run", action="store_true", help="run them, and onnxruntime")
-    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="how many networks are prepared at a time; one for each core")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=os.cpu_count(),
+        help="how many networks are prepared at a time; one for each core",
+    )
     parser.add_argument("--here", help=argparse.SUPPRESS)
     parser.add_argument("--outputs", help=argparse.SUPPRESS)
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)

@@ -1,7 +1,8 @@
-"""How long the obligations of whole programs take: operators as written, re-laid, and flattened, concrete and for every extent.
+"""How long the obligations of whole programs take: operators as written, re-laid, and flattened, concrete and for every
+extent.
 
-Run `python -m benchmarks.bench_programs`; figures are medians in milliseconds of the wall clock, reading the program not counted,
-solvers warm.
+Run `python -m benchmarks.bench_programs`; figures are medians in milliseconds of the wall clock, reading the program
+not counted, solvers warm.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def programs() -> Iterator[tuple[str, PrimFunc]]:
     """Every program that is timed, with its name."""
     named = [(path.stem, loads(path.read_text(encoding="utf-8"))) for path in sorted((DATA / "operators").glob("*.py"))]
     named += [
-        (path.name.removesuffix(".py"), loads(path.read_text(encoding="utf-8"))) for path in sorted((DATA / "pairs").glob("*.after.py"))
+        (path.name.removesuffix(".py"), loads(path.read_text(encoding="utf-8")))
+        for path in sorted((DATA / "pairs").glob("*.after.py"))
     ]
     named.append(("conv2d for all N,H,W,C,K", loads(CONV)))
     for name, function in named:
@@ -55,7 +57,9 @@ def programs() -> Iterator[tuple[str, PrimFunc]]:
 
 
 def milliseconds(function: PrimFunc) -> tuple[float, int]:
-    """The median time of all obligations of a program, and how many there are. Raises RuntimeError when one is not proved."""
+    """The median time of all obligations of a program, and how many there are. Raises RuntimeError when one is not
+    proved.
+    """
     times, count = [], 0
     for _ in range(ROUNDS):
         start = time.perf_counter()

@@ -1,8 +1,9 @@
 """How fast layout changes are: proved kernels beside a parallel memcpy of the same bytes, torch and numpy.
 
-Run `python -m benchmarks.bench_relayout`. Everything is measured in one process, with two threads, in turns; figures are medians of the
-wall clock. `torch` is `permute().contiguous()` and `numpy` is `ascontiguousarray(transpose())`, as people write them; in the columns
-called `into` the result has its memory already, as our kernel's has. torch is optional: where it is not installed its columns are dashes.
+Run `python -m benchmarks.bench_relayout`. Everything is measured in one process, with two threads, in turns; figures
+are medians of the wall clock. `torch` is `permute().contiguous()` and `numpy` is `ascontiguousarray(transpose())`, as
+people write them; in the columns called `into` the result has its memory already, as our kernel's has. torch is
+optional: where it is not installed its columns are dashes.
 """
 
 from __future__ import annotations
@@ -107,7 +108,12 @@ CASES: Mapping[str, Sequence[Case]] = {
         weights(4096, 4096, 1, 1),
         tiles(4096, 4096),
     ),
-    "256 MB": (channels_in_fours(84, 56, 56, 256), channels_last(84, 256, 56, 56), weights(2048, 3648, 3, 3), tiles(8192, 8192)),
+    "256 MB": (
+        channels_in_fours(84, 56, 56, 256),
+        channels_last(84, 256, 56, 56),
+        weights(2048, 3648, 3, 3),
+        tiles(8192, 8192),
+    ),
     "prime extents": (
         channels_in_fours(7, 61, 67, 131),
         channels_last(7, 61, 67, 131),

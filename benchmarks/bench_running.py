@@ -1,4 +1,5 @@
-"""How long running takes: re-laying an array by its map, the reference interpreter, a schedule of conv2d from text to kernel, the kernel.
+"""How long running takes: re-laying an array by its map, the reference interpreter, a schedule of conv2d from text to
+kernel, the kernel.
 
 Run `python -m benchmarks.bench_running`; figures are medians of the wall clock.
 """
@@ -37,7 +38,11 @@ def median(action: Callable[[], object], rounds: int) -> float:
 def scheduled() -> Schedule:
     """conv2d with 70 channels, every buffer blocked by 4 and padded with zero."""
     schedule = Schedule(loads((DATA / "conv2d_nhwc.py").read_text(encoding="utf-8")))
-    for block, buffer, text in (("pad_temp", "A", BLOCKED), ("pad_temp", "pad_temp", BLOCKED), ("conv2d_nhwc", "W", TILES)):
+    for block, buffer, text in (
+        ("pad_temp", "A", BLOCKED),
+        ("pad_temp", "pad_temp", BLOCKED),
+        ("conv2d_nhwc", "W", TILES),
+    ):
         schedule.transform_layout(block, buffer, text, pad_value=0.0)
     schedule.transform_layout("conv2d_nhwc", "conv2d_nhwc", BLOCKED, pad_value=0.0)
     return schedule
@@ -48,14 +53,21 @@ def rows() -> list[tuple[str, str]]:
     found = []
     index_map = IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, w, c % 4])
     array = np.zeros((4, 16, 16, 36), dtype=np.float32)
-    found.append((f"map_array of {array.size:,} elements", f"{median(lambda: index_map.map_array(array), 21) * 1e3:.2f} ms"))
+    found.append(
+        (f"map_array of {array.size:,} elements", f"{median(lambda: index_map.map_array(array), 21) * 1e3:.2f} ms")
+    )
     function = loads((DATA / "matmul.py").read_text(encoding="utf-8"))
     arrays = {b.name: np.ones([int(str(e.value)) for e in b.shape], dtype=np.float32) for b in function.buffers}  # type: ignore[attr-defined]  # constant extents
     seconds = median(lambda: run(function, arrays), 5)
     found.append(("interpreter, matmul update", f"{seconds / count_instances(function, arrays) * 1e6:.2f} us"))
     found.append(("conv2d, four transforms checked", f"{median(scheduled, 5) * 1e3:.0f} ms"))
     schedule = scheduled()
-    found.append(("conv2d, lowering checked", f"{median(lambda: scheduled().lower(), 3) * 1e3 - median(scheduled, 3) * 1e3:.0f} ms"))
+    found.append(
+        (
+            "conv2d, lowering checked",
+            f"{median(lambda: scheduled().lower(), 3) * 1e3 - median(scheduled, 3) * 1e3:.0f} ms",
+        )
+    )
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict("os.environ", {"LAYOUTPROOF_CACHE": folder}):
         start = time.perf_counter()
         kernel = schedule.build("c", check=False)

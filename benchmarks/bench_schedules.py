@@ -1,8 +1,9 @@
-"""How long the steps of whole schedules take, and what they are proved under: the roadmap's examples and a convolution stored by channels
-in fours, for the sizes that people have and for every size.
+"""How long the steps of whole schedules take, and what they are proved under: the roadmap's examples and a convolution
+stored by channels in fours, for the sizes that people have and for every size.
 
-Run `python -m benchmarks.bench_schedules [CASE ...]`; figures are milliseconds of the wall clock, medians over rounds in one process,
-solvers loaded. What a solver said of values is remembered within a process, so the first round stands in a column of its own.
+Run `python -m benchmarks.bench_schedules [CASE ...]`; figures are milliseconds of the wall clock, medians over rounds
+in one process, solvers loaded. What a solver said of values is remembered within a process, so the first round stands
+in a column of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One step as it was in one round. `status` is None where the pass did not apply, `licences` where nothing was proved."""
+    """One step as it was in one round. `status` is None where the pass did not apply, `licences` where nothing was
+    proved.
+    """
 
     name: str
     status: Status | None
@@ -86,7 +89,10 @@ def table(names: Sequence[str] = ()) -> str:
         "| schedule | sizes | step | verdict | needs | propose ms | check ms | first ms |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    totals = ["| schedule | sizes | steps proved | needs | median step ms | whole ms | first ms |", "|---|---|---|---|---|---|---|"]
+    totals = [
+        "| schedule | sizes | steps proved | needs | median step ms | whole ms | first ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for case in [CASES[name] for name in names] if names else CASES.values():
         for every_size in (False, True):
             sizes = "every" if every_size else ", ".join(str(size) for size in case.sizes.values())
@@ -95,14 +101,18 @@ def table(names: Sequence[str] = ()) -> str:
             for begun, column in zip(first, columns, strict=True):
                 proposing = statistics.median(t.proposing for t in column)
                 checking = statistics.median(t.checking for t in column)
-                said = f"| {case.name} | {sizes} | {begun.name} | {begun.status or 'refused'} | {_text(begun.licences)} "
+                said = (
+                    f"| {case.name} | {sizes} | {begun.name} | {begun.status or 'refused'} | {_text(begun.licences)} "
+                )
                 steps.append(f"{said}| {proposing:.1f} | {checking:.1f} | {begun.whole:.0f} |")
             wholes = [statistics.median(t.whole for t in column) for column in columns]
             proved = sum(t.status is Status.PROVED for t in first)
             needs = names_of(frozenset(Licence(word) for t in first for word in t.licences or ()))
             shown = _text(needs) if proved == len(case.steps) else "-"
             total = f"| {case.name} | {sizes} | {proved} of {len(case.steps)} | {shown} "
-            totals.append(f"{total}| {statistics.median(wholes):.0f} | {sum(wholes):.0f} | {sum(t.whole for t in first):.0f} |")
+            totals.append(
+                f"{total}| {statistics.median(wholes):.0f} | {sum(wholes):.0f} | {sum(t.whole for t in first):.0f} |"
+            )
     return "\n".join([*steps, "", *totals]) + "\n"
 
 

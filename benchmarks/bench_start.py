@@ -1,7 +1,7 @@
 """How long the command line takes before it works: help, the version, a wrong call, and loading what proves.
 
-Run `python -m benchmarks.bench_start`. Each figure is the median wall clock of fresh processes whose bytecode was written before: that of
-`import click` is what no command can be below.
+Run `python -m benchmarks.bench_start`. Each figure is the median wall clock of fresh processes whose bytecode was
+written before: that of `import click` is what no command can be below.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def seconds(arguments: Sequence[str], environment: Mapping[str, str], rounds: in
     found = []
     for _ in range(rounds + 1):
         start = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        subprocess.run(
+            [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
         found.append(time.perf_counter() - start)
     return statistics.median(found[1:])
 

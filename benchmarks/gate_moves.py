@@ -1,7 +1,8 @@
-"""What an autotuner tries next on a program: layouts with channels in blocks, tiles, orders of loops, lanes, threads, guards dropped.
+"""What an autotuner tries next on a program: layouts with channels in blocks, tiles, orders of loops, lanes, threads,
+guards dropped.
 
-A move is a step as a trace has it. Most are chosen so that they are right: lanes and threads go to loops that no reduction runs over, maps
-are injective. Those of `wrong_moves` are not.
+A move is a step as a trace has it. Most are chosen so that they are right: lanes and threads go to loops that no
+reduction runs over, maps are injective. Those of `wrong_moves` are not.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _MOST_LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A program in the middle of a search, and one of its blocks: `loops` are its own, outermost first; `reductions` are the variables of
-    those that a reduction runs over.
+    """A program in the middle of a search, and one of its blocks: `loops` are its own, outermost first; `reductions`
+    are the variables of those that a reduction runs over.
     """
 
     func: PrimFunc
@@ -41,14 +42,23 @@ class Position:
         """The program at one of the blocks that store, the last more often: there the work is done."""
         blocks = [node for node in walk(func.body) if isinstance(node, Block) and not node.is_root and _stored(node)]
         block = rng.choice([blocks[-1], *blocks])
-        reduced = [v for iteration in block.iter_vars if iteration.kind is IterKind.REDUCE for v in free_variables(iteration.binding)]
+        reduced = [
+            v
+            for iteration in block.iter_vars
+            if iteration.kind is IterKind.REDUCE
+            for v in free_variables(iteration.binding)
+        ]
         return Position(func, block, loops_of_block(func, block.name), frozenset(reduced))
 
     @property
     def read(self) -> list[Buffer]:
         """What the block loads, in order, without what it also stores."""
         stored = self.stored
-        return [b for b in dict.fromkeys(n.buffer for n in walk(self.block.body) if isinstance(n, BufferLoad)) if b not in stored]
+        return [
+            b
+            for b in dict.fromkeys(n.buffer for n in walk(self.block.body) if isinstance(n, BufferLoad))
+            if b not in stored
+        ]
 
     @property
     def stored(self) -> list[Buffer]:
@@ -84,11 +94,17 @@ def any_move(func: PrimFunc, rng: Random) -> Move | None:
 
 def _layout(position: Position, rng: Random) -> dict[str, Any] | None:
     buffer = rng.choice([*position.read, *position.stored])
-    return {"buffer": buffer.name, "index_map": blocked_map(buffer, rng), "pad_value": _pad_value(buffer, rng)} if buffer.rank > 0 else None
+    return (
+        {"buffer": buffer.name, "index_map": blocked_map(buffer, rng), "pad_value": _pad_value(buffer, rng)}
+        if buffer.rank > 0
+        else None
+    )
 
 
 def blocked_map(buffer: Buffer, rng: Random) -> str:
-    """A layout as tuners name them: an axis in blocks whose lanes lie innermost, now and then two such, or axes in another order."""
+    """A layout as tuners name them: an axis in blocks whose lanes lie innermost, now and then two such, or axes in
+    another order.
+    """
     names = [f"i{axis}" for axis in range(buffer.rank)]
     outer, lanes = list(names), list[str]()
     count = rng.choice([0, 1, 1, 1, 1, 2]) if buffer.rank > 1 else 1
@@ -174,7 +190,9 @@ _MOVES: Mapping[str, tuple[float, Callable[[Position, Random], dict[str, Any] | 
 
 
 def wrong_moves(func: PrimFunc, rng: Random) -> Sequence[Move]:
-    """Steps of which the last is wrong: two elements in one cell, a race, a guard dropped over wrong padding, what is not there."""
+    """Steps of which the last is wrong: two elements in one cell, a race, a guard dropped over wrong padding, what is
+    not there.
+    """
     position = Position.of(func, rng)
     return rng.choice(_WRONG)(position, rng) or _no_block(position, rng)
 
@@ -209,7 +227,9 @@ def _wrong_padding(position: Position, rng: Random) -> list[Move] | None:
     buffer = rng.choice(inner)
     names = [f"i{axis}" for axis in range(buffer.rank)]
     factor = rng.choice([4, 8])
-    blocked = f"lambda {', '.join(names)}: [{', '.join([*names[:-1], f'{names[-1]}//{factor}', f'{names[-1]}%{factor}'])}]"
+    blocked = (
+        f"lambda {', '.join(names)}: [{', '.join([*names[:-1], f'{names[-1]}//{factor}', f'{names[-1]}%{factor}'])}]"
+    )
     return [
         ("transform_layout", {**_at(position), "buffer": buffer.name, "index_map": blocked, "pad_value": 1.0}),
         ("sequential_buffer_access", {**_at(position), "buffer": buffer.name}),
@@ -239,4 +259,11 @@ def _at(position: Position) -> dict[str, Any]:
     return {"block": position.block.name}
 
 
-_WRONG: Sequence[Callable[[Position, Random], list[Move] | None]] = (_forgetful, _forgetful, _race, _wrong_padding, _no_loop, _wrong_rank)
+_WRONG: Sequence[Callable[[Position, Random], list[Move] | None]] = (
+    _forgetful,
+    _forgetful,
+    _race,
+    _wrong_padding,
+    _no_loop,
+    _wrong_rank,
+)

@@ -1,10 +1,11 @@
-"""Logs of candidates as an autotuner leaves them: for each operator of tests/data its program, and beside it schedules, one a line.
+"""Logs of candidates as an autotuner leaves them: for each operator of tests/data its program, and beside it schedules,
+one a line.
 
     python -m benchmarks.gate_traces --count 10000 --seed 0 -o DIR
 
-Each log is a search tree: a candidate is an earlier one with a step more, so many begin alike; no two are the same. Nothing is proved while
-they are made: steps are tried on the programs, and kept where they apply. One in twenty is made wrong on purpose, and is not searched
-further. The same count and seed give the same files.
+Each log is a search tree: a candidate is an earlier one with a step more, so many begin alike; no two are the same.
+Nothing is proved while they are made: steps are tried on the programs, and kept where they apply. One in twenty is made
+wrong on purpose, and is not searched further. The same count and seed give the same files.
 """
 
 from __future__ import annotations
@@ -80,12 +81,16 @@ def _next(parent: Candidate, rng: Random) -> Candidate | None:
 
 
 def write_logs(folder: Path, count: int, seed: int) -> None:
-    """Write programs and logs into a folder, `count` lines together, as many of each operator as of the others, give or take one."""
+    """Write programs and logs into a folder, `count` lines together, as many of each operator as of the others, give or
+    take one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(NAMES):
         share = count // len(NAMES) + (number < count % len(NAMES))
         (folder / f"{name}.py").write_text(small_text(name), encoding="utf-8")
-        (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in search(name, share, seed)), encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(
+            "".join(f"{line}\n" for line in search(name, share, seed)), encoding="utf-8"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

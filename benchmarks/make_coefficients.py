@@ -1,7 +1,9 @@
-"""Compute the coefficients of `ir/functions/coefficients.py`: `python benchmarks/make_coefficients.py > ir/functions/coefficients.py`.
+"""Compute the coefficients of `ir/functions/coefficients.py`: `python benchmarks/make_coefficients.py >
+ir/functions/coefficients.py`.
 
-Each polynomial interpolates its function at the Chebyshev points of its interval, in 80 digits; each coefficient is then rounded to
-float64. What the rounding does to results is not reasoned about: all inputs are gone through (`benchmarks/check_functions.py`).
+Each polynomial interpolates its function at the Chebyshev points of its interval, in 80 digits; each coefficient is
+then rounded to float64. What the rounding does to results is not reasoned about: all inputs are gone through
+(`benchmarks/check_functions.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ def _tables() -> dict[str, tuple[str, list[float]]]:
     wide = mp.mpf("0.1716")  # tan(pi / 8) ** 2, and a little more
     fact = mp.factorial
     return {
-        "EXP": ("exp(r) = 1 + r + r**2 * p(r) for |r| up to log(2) / 2", fit(series(lambda n: 1 / fact(n + 2)), -half, half, 9)),
+        "EXP": (
+            "exp(r) = 1 + r + r**2 * p(r) for |r| up to log(2) / 2",
+            fit(series(lambda n: 1 / fact(n + 2)), -half, half, 9),
+        ),
         "EXP2": (
             "2**r = 1 + r * p(r) for |r| up to 1/2",
             fit(series(lambda n: mp.log(2) ** (n + 1) / fact(n + 1)), mp.mpf("-0.5001"), mp.mpf("0.5001"), 10),
@@ -75,7 +80,12 @@ def _tables() -> dict[str, tuple[str, list[float]]]:
         ),
         "ERF_NEAR": (
             "erf(x) = x * p(x**2) for |x| up to 1",
-            fit(series(lambda n: 2 / mp.sqrt(mp.pi) * mp.mpf(-1) ** n / (fact(n) * (2 * n + 1))), mp.mpf(0), mp.mpf(1), 14),
+            fit(
+                series(lambda n: 2 / mp.sqrt(mp.pi) * mp.mpf(-1) ** n / (fact(n) * (2 * n + 1))),
+                mp.mpf(0),
+                mp.mpf(1),
+                14,
+            ),
         ),
         "ERF_FAR": (
             "erf(x) = p(x - 2.5) for x from 1 to 4",

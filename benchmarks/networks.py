@@ -1,8 +1,10 @@
-"""The nine networks that lie inside the package `onnx`, with weights: the files leave them out, and make every element alike.
+"""The nine networks that lie inside the package `onnx`, with weights: the files leave them out, and make every element
+alike.
 
-Filters are scaled by what they sum over, so that numbers neither vanish nor grow on their way; what is added to a shortcut is made small,
-or sixteen additions would end in a softmax that gives everything to one class, whatever was computed. Variances are positive. All is
-drawn from one seed, so that the graph here and the session of onnxruntime hold the same weights.
+Filters are scaled by what they sum over, so that numbers neither vanish nor grow on their way; what is added to a
+shortcut is made small, or sixteen additions would end in a softmax that gives everything to one class, whatever was
+computed. Variances are positive. All is drawn from one seed, so that the graph here and the session of onnxruntime hold
+the same weights.
 """
 
 from __future__ import annotations
@@ -40,9 +42,17 @@ def network(name: str, seed: int = 0) -> Any:
     """The `onnx.ModelProto` of a network, each `ConstantOfShape` replaced by an array."""
     proto = onnx.load(str(FOLDER / f"light_{name}.onnx"))
     shapes = {item.name: numpy_helper.to_array(item) for item in proto.graph.initializer}
-    uses = {operand: (node.op_type, place) for node in reversed(proto.graph.node) for place, operand in enumerate(node.input)}
+    uses = {
+        operand: (node.op_type, place)
+        for node in reversed(proto.graph.node)
+        for place, operand in enumerate(node.input)
+    }
     added = {operand for node in proto.graph.node if node.op_type in ("Add", "Sum") for operand in node.input}
-    small = {node.input[GAMMA] for node in proto.graph.node if node.op_type == "BatchNormalization" and node.output[0] in added}
+    small = {
+        node.input[GAMMA]
+        for node in proto.graph.node
+        if node.op_type == "BatchNormalization" and node.output[0] in added
+    }
     random = np.random.default_rng(seed)
     kept = []
     for node in proto.graph.node:
@@ -65,6 +75,8 @@ def _weights(random: np.random.Generator, use: tuple[str, int], extents: Sequenc
     if operator == "BatchNormalization" and place == GAMMA:
         return random.uniform(0.8, 1.2, extents).astype(np.float32)
     # Half of what a rectifier lets through is zero; behind depthwise filters there is none.
-    scale = {4: np.sqrt((1 if extents[1:2] == [1] else 2) / np.prod(extents[1:])), 2: np.sqrt(1 / extents[-1])}.get(len(extents), 0.1)
+    scale = {4: np.sqrt((1 if extents[1:2] == [1] else 2) / np.prod(extents[1:])), 2: np.sqrt(1 / extents[-1])}.get(
+        len(extents), 0.1
+    )
     weights: NDArray[np.float64] = random.normal(size=extents) * scale
     return weights.astype(np.float32)

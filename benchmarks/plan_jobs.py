@@ -1,7 +1,9 @@
-"""Networks measured side by side: each in a process of its own, and in another one with what the first left in the proof cache.
+"""Networks measured side by side: each in a process of its own, and in another one with what the first left in the
+proof cache.
 
-Reading, planning, proving and compiling go on at once, one process a core. Whoever is done with that waits, its kernels in memory; when
-all wait, runs are timed, one after the other. The network as it is does not depend on blocks: it is run where blocks are largest.
+Reading, planning, proving and compiling go on at once, one process a core. Whoever is done with that waits, its kernels
+in memory; when all wait, runs are timed, one after the other. The network as it is does not depend on blocks: it is run
+where blocks are largest.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ def side_by_side(networks: Sequence[str], asked: Asked) -> Iterator[tuple[Job, F
         outputs = stack.enter_context(tempfile.TemporaryDirectory())
         folders = {job: stack.enter_context(tempfile.TemporaryDirectory()) for job in jobs}
         with ThreadPoolExecutor(asked.at_once) as pool:
-            ready = [pool.submit(_prepared, job, [*_command(job, folders[job], asked), "--outputs", outputs], folders[job]) for job in jobs]
+            ready = [
+                pool.submit(_prepared, job, [*_command(job, folders[job], asked), "--outputs", outputs], folders[job])
+                for job in jobs
+            ]
         processes = [stack.enter_context(each.result()) for each in ready]
         for job, process in zip(jobs, processes, strict=True):
             said, _ = process.communicate("\n")
@@ -77,7 +82,18 @@ def again(job: Job, folder: str, asked: Asked) -> Figures:
 def _command(job: Job, folder: str, asked: Asked) -> list[str]:
     wanted = [word for word, given in (("--prove", asked.prove), ("--run", asked.run)) if given]
     plain = ["--plain"] if job[1] == max(asked.blocks) else []
-    return [sys.executable, "-m", "benchmarks.bench_plan", job[0], "--block", str(job[1]), "--here", folder, *wanted, *plain]
+    return [
+        sys.executable,
+        "-m",
+        "benchmarks.bench_plan",
+        job[0],
+        "--block",
+        str(job[1]),
+        "--here",
+        folder,
+        *wanted,
+        *plain,
+    ]
 
 
 def _alone(folder: str) -> dict[str, str]:

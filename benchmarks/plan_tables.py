@@ -67,7 +67,11 @@ def _proved(found: Figures) -> str:
         return "| | "
     total = sum(found["verdicts"].values())
     cold = f"{found['apply seconds']:.1f}, {found['prove seconds']:.1f}"
-    again = f"{found['apply seconds again']:.1f}, {found['prove seconds again']:.1f}" if "apply seconds again" in found else ""
+    again = (
+        f"{found['apply seconds again']:.1f}, {found['prove seconds again']:.1f}"
+        if "apply seconds again" in found
+        else ""
+    )
     return f"{cold} | {again} | {found['verdicts'].get('proved', 0)} of {total}"
 
 

@@ -55,7 +55,9 @@ def draw(found: Sequence[Table]) -> Figure:
     """One row of bars for each table, on a logarithmic scale; the line is our kernel."""
     heights = [max(1.5, 0.16 * len(table.rows) * (len(table.columns) + 1)) for table in found]
     figure = Figure(figsize=(11, sum(heights) + 0.7 * len(found)), layout="constrained")
-    for axes, table in zip(figure.subplots(len(found), 1, squeeze=False, height_ratios=heights)[:, 0], found, strict=True):
+    for axes, table in zip(
+        figure.subplots(len(found), 1, squeeze=False, height_ratios=heights)[:, 0], found, strict=True
+    ):
         width = 1 / (len(table.columns) + 1)
         for number, column in enumerate(table.columns):
             places = [row + number * width for row in range(len(table.rows))]
@@ -63,7 +65,10 @@ def draw(found: Sequence[Table]) -> Figure:
         axes.axvline(1, color="black", linewidth=0.8)
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_yticks([row + width * (len(table.columns) - 1) / 2 for row in range(len(table.rows))], [name for name, _ in table.rows])
+        axes.set_yticks(
+            [row + width * (len(table.columns) - 1) / 2 for row in range(len(table.rows))],
+            [name for name, _ in table.rows],
+        )
         axes.tick_params(axis="y", labelsize=7)
         axes.invert_yaxis()
         axes.set_title(f"{table.title}: times longer than the proved kernel", fontsize=9, loc="left")

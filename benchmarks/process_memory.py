@@ -15,7 +15,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Seconds since the start; bytes in memory of the main process, of the largest process below it, and of all of those together."""
+    """Seconds since the start; bytes in memory of the main process, of the largest process below it, and of all of
+    those together.
+    """
 
     at: float
     main: int

@@ -1,8 +1,9 @@
-"""Every code with its documentation: the sentence in its table, and the page that stands beside the table, read when it is asked for.
+"""Every code with its documentation: the sentence in its table, and the page that stands beside the table, read when it
+is asked for.
 
-A table `MEANINGS` in `codes.py`, or beside the rules that it names, has one sentence for each code; importing it costs nothing. The rest is
-text: `meanings/LPnnn.md` in the table's folder says why the code matters, has an example that raises it, and says what to do. Examples are
-blocks of a console, which the tests run. Nothing here loads a solver.
+A table `MEANINGS` in `codes.py`, or beside the rules that it names, has one sentence for each code; importing it costs
+nothing. The rest is text: `meanings/LPnnn.md` in the table's folder says why the code matters, has an example that
+raises it, and says what to do. Examples are blocks of a console, which the tests run. Nothing here loads a solver.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ _REMEDY = "## What to do"
 class Meaning:
     """The documentation of one code, as Markdown.
 
-    `what` is one sentence or two; `why` says why it matters; `example` raises it, or says why none can be shown; `shows` is the message
-    as the example shows it; `remedy` says what to do, mostly with the example put right. A code without a page has `what` alone.
+    `what` is one sentence or two; `why` says why it matters; `example` raises it, or says why none can be shown;
+    `shows` is the message as the example shows it; `remedy` says what to do, mostly with the example put right. A code
+    without a page has `what` alone.
     """
 
     code: str
@@ -51,7 +53,9 @@ class Meaning:
 
     @staticmethod
     def read(code: str, what: str, page: str) -> Meaning:
-        """A page in its three parts, told apart by the headings `## Example` and `## What to do`. Raises ValueError without these."""
+        """A page in its three parts, told apart by the headings `## Example` and `## What to do`. Raises ValueError
+        without these.
+        """
         why, example_mark, rest = page.partition(f"{_EXAMPLE}\n")
         example, remedy_mark, remedy = rest.partition(f"{_REMEDY}\n")
         if not example_mark or not remedy_mark:

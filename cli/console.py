@@ -6,7 +6,9 @@ from rich.console import Console
 
 
 class PipeConsole(Console):
-    """A console that leaves it to the command to say what a closed pipe means: rich would exit with 1, which is `refuted` here."""
+    """A console that leaves it to the command to say what a closed pipe means: rich would exit with 1, which is
+    `refuted` here.
+    """
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError."""

@@ -54,8 +54,8 @@ _COLOURS: Mapping[str, Mapping[str, Any]] = {
 class Work:
     """What a run checks, and who does it.
 
-    `paths`, `traces` and `function` are as `find_items` takes them. `items`, where they are given, are what is checked, and `paths` the
-    files that they name; `witness` is where the rewrite is written that a comparison finds.
+    `paths`, `traces` and `function` are as `find_items` takes them. `items`, where they are given, are what is checked,
+    and `paths` the files that they name; `witness` is where the rewrite is written that a comparison finds.
     """
 
     paths: tuple[Path, ...]
@@ -86,7 +86,7 @@ def request_of(asked: GateOptions, work: Work) -> Request:
     known = Baseline.load(asked.baseline) if asked.baseline is not None else None
     options = Options(
         licences=tuple(sorted(asked.allowed)),
-        effort=asked.budget,
+        budget_scale=asked.budget,
         detail="html" in asked.forms,
         cache=place,
         certificate=str(asked.certificate) if asked.certificate is not None else None,
@@ -106,13 +106,20 @@ def run_gate(asked: GateOptions, work: Work) -> int:
     except FileNotFoundError as problem:
         raise error(codes.FILE_ACCESS, "the working directory is not there any more") from problem
     reports = ((f"--report {form}", path) for form, path in asked.reports)
-    made = (("--certificate", asked.certificate), ("--witness", work.witness), ("--write-baseline", asked.write_baseline))
+    made = (
+        ("--certificate", asked.certificate),
+        ("--witness", work.witness),
+        ("--write-baseline", asked.write_baseline),
+    )
     check_targets((("--output", asked.output), *made, *reports), (*work.paths, *work.traces), asked.baseline)
     try:
         with stop_on_signals(), Spool() as spool:
             return _run(request, spool)
     except Stopped as stopped:
-        click.echo(f"{stopped}; what was proved is in the cache" if request.options.cache is not None else str(stopped), err=True)
+        click.echo(
+            f"{stopped}; what was proved is in the cache" if request.options.cache is not None else str(stopped),
+            err=True,
+        )
         return stopped.exit_code
 
 
@@ -174,7 +181,8 @@ class _Live:
     def tell(self, outcome: Outcome) -> None:
         """Print one outcome."""
         if self.form == "text":
-            # click leaves styles out where the stream is no terminal. A run of nothing but a mistake in the input tells that as such.
+            # click leaves styles out where the stream is no terminal. A run of nothing but a mistake in the input tells
+            # that as such.
             wrong = self.alone and outcome.verdict is None
             click.echo(render_outcome(outcome, alone=self.alone, styled=_styled), nl=False, err=wrong)
         elif self.form == "json":
@@ -207,11 +215,15 @@ def _report(request: Request, spool: Spool, summary: Summary, alone: bool) -> No
         for entry in unneeded[:_MOST_NOTES]:
             click.echo(f"note: the baseline's entry {entry.code} {entry.name} is needed no more", err=True)
         if len(unneeded) > _MOST_NOTES:
-            click.echo(f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True)
+            click.echo(
+                f"note: nor are {len(unneeded) - _MOST_NOTES:,} more; --write-baseline leaves them out", err=True
+            )
     if asked.write_baseline is not None:
         known = Baseline.of(spool)
         known.save(asked.write_baseline)
-        click.echo(f"{asked.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True)
+        click.echo(
+            f"{asked.write_baseline}: {counted(len(known.entries), 'known finding', 'known findings')}", err=True
+        )
 
 
 def _renderer(form: str, alone: bool) -> Renderer:

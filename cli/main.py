@@ -26,7 +26,9 @@ _GATES = "layoutproof_gates_"  # what modules of gate files are called: see `gat
 
 
 def leave_with(code: int) -> None:
-    """From now on the process ends with this exit code, however it ends; at once, where a thread would keep it for ever."""
+    """From now on the process ends with this exit code, however it ends; at once, where a thread would keep it for
+    ever.
+    """
     if not any(name.startswith(_GATES) for name in sys.modules):
         return
     process, end = os.getpid(), os._exit
@@ -47,8 +49,8 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 
-# A command's file is loaded when the command is called or asked for help; its own imports stand inside its function. So help loads no
-# solver, and `map` no compiler's driver.
+# A command's file is loaded when the command is called or asked for help; its own imports stand inside its function. So
+# help loads no solver, and `map` no compiler's driver.
 _COMMANDS = {
     "build": "Prove and lower a program, and write it as C or OpenCL.",
     "cache": "What the proof cache holds: look, clear, check again.",
@@ -81,8 +83,12 @@ class _Commands(click.Group):
         command: click.Command = getattr(import_module(f"layoutproof.cli.commands.{module}"), f"{module}_command")
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with. For a name that is none, click.UsageError with the one that is like it."""
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with. For a name that is none, click.UsageError with the one that is
+        like it.
+        """
         name = args[0]
         if name in _COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -122,7 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error[{codes.MEMORY}]: there is not enough memory for this; smaller shapes take less", file=sys.stderr)
         return EXIT_USAGE
     except OSError as problem:
-        # Everything that reads or writes files tells its own story; what is left is standard output, which has no name here.
+        # Everything that reads or writes files tells its own story; what is left is standard output, which has no name
+        # here.
         _abandon(sys.stdout)
         what = "standard output cannot be written" if problem.filename is None else f"{problem.filename} cannot be used"
         print(f"error[{codes.FILE_ACCESS}]: {what}: {problem.strerror}", file=sys.stderr)
@@ -152,7 +159,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _prepare_streams() -> None:
     """A closed stream becomes one that leads nowhere; a character that a stream cannot encode is written as an escape.
 
-    Its number is taken for the processes that are started, too: what is opened next would get it, and be written to as that stream.
+    Its number is taken for the processes that are started, too: what is opened next would get it, and be written to as
+    that stream.
     """
     for number in range(3):
         try:

@@ -23,7 +23,11 @@ def read_index_map(text: str, shape: Sequence[Expr] = (), name: str = "<index ma
     `name` stands for the text in messages. Raises LayoutproofError.
     """
     layouts = _LAYOUTS.fullmatch(text)
-    return layout_map(layouts[1], layouts[2]) if layouts is not None else parse_index_map(text, name, symbols=names_of(shape))
+    return (
+        layout_map(layouts[1], layouts[2])
+        if layouts is not None
+        else parse_index_map(text, name, symbols=names_of(shape))
+    )
 
 
 def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:
@@ -32,7 +36,9 @@ def names_of(shape: Sequence[Expr]) -> tuple[Var, ...]:
 
 
 def read_sizes(items: Sequence[str]) -> dict[str, int]:
-    """`n=5` options as a dictionary. Raises LayoutproofError for anything else, for a name given twice and for negative sizes."""
+    """`n=5` options as a dictionary. Raises LayoutproofError for anything else, for a name given twice and for negative
+    sizes.
+    """
     sizes: dict[str, int] = {}
     for item in items:
         name, equals, value = item.partition("=")

@@ -1,4 +1,6 @@
-"""Options that several commands share, and how a command takes them. It loads fast: what becomes of their texts stands in `values`."""
+"""Options that several commands share, and how a command takes them. It loads fast: what becomes of their texts stands
+in `values`.
+"""
 
 from __future__ import annotations
 
@@ -71,20 +73,33 @@ output_option = click.option("-o", "--output", type=file_path, metavar="FILE", h
 def format_option(*formats: str) -> Decorator:
     """`--format`, the first being the default."""
     return click.option(
-        "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True, help="Form of the output."
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Form of the output.",
     )
 
 
 result_options = _group(format_option("text", "json"), output_option)
-size_option = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated.")
-seed_option = click.option("--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Of the made-up data.")
+size_option = click.option(
+    "--size", "sizes", multiple=True, metavar="NAME=N", help="The value of a symbolic extent; may be repeated."
+)
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, LARGEST_SEED), help="Of the made-up data."
+)
 function_option = click.option("--function", metavar="NAME", help="Which function, where the program has several.")
-trace_option = click.option("--trace", "trace_path", type=file_path, metavar="TRACE.json", help="A schedule to apply first.")
+trace_option = click.option(
+    "--trace", "trace_path", type=file_path, metavar="TRACE.json", help="A schedule to apply first."
+)
 certificate_option = click.option(
     "--certificate", type=file_path, metavar="FILE", help="Write what was proved there, for `layoutproof recheck`."
 )
 cache_options = _group(
-    click.option("--cache", type=file_path, metavar="PLACE", help="The proof cache: an .sqlite file, or a shared folder."),
+    click.option(
+        "--cache", type=file_path, metavar="PLACE", help="The proof cache: an .sqlite file, or a shared folder."
+    ),
     click.option("--no-cache", is_flag=True, help="Prove everything anew."),
 )
 jobs_option = click.option(
@@ -100,10 +115,21 @@ def number_of_jobs(jobs: int | None) -> int:
 def target_options(device: str) -> Decorator:
     """What code is generated, and for which device, which `device` says more of."""
     return _group(
-        click.option("--target", type=click.Choice(["c", "opencl"]), default="c", show_default=True, help="What code is generated."),
-        click.option("--device", metavar="NAME", help=f"The OpenCL device{device}: a part of its name, as `devices` lists it."),
         click.option(
-            "--device-profile", "profile", metavar="WxH", help="Also refuse images that are larger, in texels, such as 16384x16384."
+            "--target",
+            type=click.Choice(["c", "opencl"]),
+            default="c",
+            show_default=True,
+            help="What code is generated.",
+        ),
+        click.option(
+            "--device", metavar="NAME", help=f"The OpenCL device{device}: a part of its name, as `devices` lists it."
+        ),
+        click.option(
+            "--device-profile",
+            "profile",
+            metavar="WxH",
+            help="Also refuse images that are larger, in texels, such as 16384x16384.",
         ),
     )
 
@@ -121,7 +147,12 @@ def proof_options(strictness: str) -> Decorator:
             help=strictness,
         ),
         click.option(
-            "--budget", type=Number(0.001, 1000), default=1.0, show_default=True, metavar="FACTOR", help="A factor on all budgets."
+            "--budget",
+            type=Number(0.001, 1000),
+            default=1.0,
+            show_default=True,
+            metavar="FACTOR",
+            help="A factor on all budgets.",
         ),
         certificate_option,
     )
@@ -138,11 +169,18 @@ def _read_strictness(context: click.Context, parameter: click.Parameter, text: s
 
 
 policy_options = _group(
-    click.option("--select", multiple=True, metavar="CODES", help="Only these codes fail the run: LP222, or LP2 for all that begin so."),
+    click.option(
+        "--select",
+        multiple=True,
+        metavar="CODES",
+        help="Only these codes fail the run: LP222, or LP2 for all that begin so.",
+    ),
     click.option("--ignore", multiple=True, metavar="CODES", help="These codes fail no run."),
     click.option("--allow-unknown", is_flag=True, help="What is neither proved nor refuted fails no run."),
     click.option("--baseline", type=file_path, metavar="FILE", help="Known findings, which fail no run."),
-    click.option("--write-baseline", type=file_path, metavar="FILE", help="Write this run's findings there, as known ones."),
+    click.option(
+        "--write-baseline", type=file_path, metavar="FILE", help="Write this run's findings there, as known ones."
+    ),
 )
 
 
@@ -154,7 +192,9 @@ def limit_options(timeout: str, memory: str) -> Decorator:
     )
 
 
-def _read_reports(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> tuple[tuple[str, Path], ...]:
+def _read_reports(
+    context: click.Context, parameter: click.Parameter, texts: Sequence[str]
+) -> tuple[tuple[str, Path], ...]:
     """`FORMAT=FILE` as pairs. Raises click.BadParameter for other texts."""
     found: list[tuple[str, Path]] = []
     for text in texts:
@@ -166,11 +206,18 @@ def _read_reports(context: click.Context, parameter: click.Parameter, texts: Seq
 
 
 report_options = _group(
-    click.option("--stable", is_flag=True, help="Leave out times and cache hits: runs that find the same give the same bytes."),
+    click.option(
+        "--stable", is_flag=True, help="Leave out times and cache hits: runs that find the same give the same bytes."
+    ),
     format_option(*GATE_FORMATS),
     output_option,
     click.option(
-        "--report", "reports", multiple=True, callback=_read_reports, metavar="FORMAT=FILE", help="A further report of the same run."
+        "--report",
+        "reports",
+        multiple=True,
+        callback=_read_reports,
+        metavar="FORMAT=FILE",
+        help="A further report of the same run.",
     ),
 )
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from layoutproof.verify.verdict.verdict import Status
 
 
-# By a verdict's word, which a status is: so this file needs neither the verdicts nor rich before there is something to show.
+# By a verdict's word, which a status is: so this file needs neither the verdicts nor rich before there is something to
+# show.
 _EXIT_CODES = {"proved": 0, "refuted": 1, "unknown": 3, "vacuous": 3}
 STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow"}
 _PLAIN_WIDTH = 100
@@ -118,7 +119,9 @@ def json_text(data: object) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def tell(found: Found, form: str, output: Path | None, to_data: Callable[[Found], object], render: Render[Found]) -> None:
+def tell(
+    found: Found, form: str, output: Path | None, to_data: Callable[[Found], object], render: Render[Found]
+) -> None:
     """What was found, as JSON or as text, into a file or on standard output, where the text is styled."""
     if form == "json":
         emit(json_text(to_data(found)), output)
@@ -137,11 +140,14 @@ def say(diagnostics: Iterable[Diagnostic]) -> None:
 _TRACES = (".json", ".jsonl")
 
 
-def check_targets(targets: Iterable[tuple[str, Path | None]], read: Sequence[Path], baseline: Path | None = None) -> None:
-    """Raise LayoutproofError unless all files can be written, each by one option; `targets` has options and files, `read` the inputs.
+def check_targets(
+    targets: Iterable[tuple[str, Path | None]], read: Sequence[Path], baseline: Path | None = None
+) -> None:
+    """Raise LayoutproofError unless all files can be written, each by one option; `targets` has options and files,
+    `read` the inputs.
 
-    A program and schedules beside it are read with each other, and so is every program, gate and schedule below a folder. A baseline
-    that is read may be written anew, by its own option.
+    A program and schedules beside it are read with each other, and so is every program, gate and schedule below a
+    folder. A baseline that is read may be written anew, by its own option.
     """
     taken: dict[object, str] = {}
     for option, path in targets:
@@ -150,7 +156,11 @@ def check_targets(targets: Iterable[tuple[str, Path | None]], read: Sequence[Pat
         check_writable(path)
         key = _identity(path)
         if key in taken:
-            raise error(codes.OUTPUT, f"{option} and {taken[key]} would both write {path}", help="give each report a file of its own")
+            raise error(
+                codes.OUTPUT,
+                f"{option} and {taken[key]} would both write {path}",
+                help="give each report a file of its own",
+            )
         taken[key] = option
         sources = read if baseline is None or option == "--write-baseline" else (*read, baseline)
         source = next((source for source in sources if _is_read(path, source)), None)

@@ -35,7 +35,9 @@ def stages(count: int) -> Iterator[Advance]:
 
 @contextmanager
 def timed(advance: Advance, seconds: dict[str, float]) -> Iterator[Advance]:
-    """Give a function to call like `advance`, which calls it; `seconds` has how long each stage took, by its name, at the end."""
+    """Give a function to call like `advance`, which calls it; `seconds` has how long each stage took, by its name, at
+    the end.
+    """
     begun: list[tuple[str, float]] = []
 
     def end() -> None:

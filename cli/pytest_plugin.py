@@ -1,11 +1,11 @@
 """`pytest --layoutproof`: gates as test items, judged as `layoutproof check` judges them, in pytest's own process.
 
-The plugin is loaded in every run of pytest where layoutproof is installed. So nothing of layoutproof is imported here before
-`--layoutproof` was given, and without it nothing is done.
+The plugin is loaded in every run of pytest where layoutproof is installed. So nothing of layoutproof is imported here
+before `--layoutproof` was given, and without it nothing is done.
 
-What an outcome is to pytest: proved is *passed*; a finding that fails a run is *failed*. What is neither proved nor refuted, and allowed,
-is *skipped*: nothing was established, and "passed" would say that something was. A finding that stands in the baseline, or whose code
-is ignored, is *xfailed*: the gate does not hold, and that is known.
+What an outcome is to pytest: proved is *passed*; a finding that fails a run is *failed*. What is neither proved nor
+refuted, and allowed, is *skipped*: nothing was established, and "passed" would say that something was. A finding that
+stands in the baseline, or whose code is ignored, is *xfailed*: the gate does not hold, and that is known.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options, which are those of `layoutproof check`."""
     group = parser.getgroup("layoutproof", "layouts and schedules that are proved")
     add = group.addoption
-    add("--layoutproof", action="store_true", help="collect gates, functions decorated with @layoutproof.gate, as tests")
+    add(
+        "--layoutproof", action="store_true", help="collect gates, functions decorated with @layoutproof.gate, as tests"
+    )
     add(
         "--layoutproof-strictness",
         metavar="LICENCES",
@@ -53,14 +55,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="float licences that proofs may use: ieee, finite, reals (all)",
     )
     add("--layoutproof-budget", metavar="FACTOR", type=float, default=1.0, help="a factor on every budget of a proof")
-    add("--layoutproof-allow-unknown", action="store_true", help="skip what is neither proved nor refuted, instead of failing")
-    add("--layoutproof-select", metavar="CODES", action="append", default=[], help="only findings with these codes fail: LP222, or LP2")
-    add("--layoutproof-ignore", metavar="CODES", action="append", default=[], help="findings with these codes do not fail")
+    add(
+        "--layoutproof-allow-unknown",
+        action="store_true",
+        help="skip what is neither proved nor refuted, instead of failing",
+    )
+    add(
+        "--layoutproof-select",
+        metavar="CODES",
+        action="append",
+        default=[],
+        help="only findings with these codes fail: LP222, or LP2",
+    )
+    add(
+        "--layoutproof-ignore",
+        metavar="CODES",
+        action="append",
+        default=[],
+        help="findings with these codes do not fail",
+    )
     add("--layoutproof-baseline", metavar="FILE", help="known findings, which do not fail")
     add("--layoutproof-cache", metavar="PLACE", help="the proof cache: an .sqlite file, or a shared folder")
     add("--layoutproof-no-cache", action="store_true", help="prove everything anew")
     parser.addini(
-        "layoutproof_files", "names of files that --layoutproof searches for gates, besides tests", type="args", default=list(FILES)
+        "layoutproof_files",
+        "names of files that --layoutproof searches for gates, besides tests",
+        type="args",
+        default=list(FILES),
     )
 
 
@@ -96,15 +117,16 @@ def _settings(config: pytest.Config) -> Settings:
     return Settings(options, Policy(selected, ignored, config.getoption("layoutproof_allow_unknown"), baseline))
 
 
-# --- collecting -----------------------------------------------------------------------------------------------------------------------
+# --- collecting
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Collecting:
     """Besides what others collect from a file, its gates.
 
-    A file that is no test file by its name, and has gates and no tests, is left to this plugin alone: as a test module it would be
-    imported once more, for nothing, and what is wrong with it would be told twice.
+    A file that is no test file by its name, and has gates and no tests, is left to this plugin alone: as a test module
+    it would be imported once more, for nothing, and what is wrong with it would be told twice.
     """
     collected = yield
     if not parent.config.getoption("layoutproof") or not _is_searched(file_path, parent):
@@ -135,7 +157,9 @@ def _is_searched(path: Path, parent: pytest.Collector) -> bool:
 
 def _matches(path: Path, patterns: Iterable[str]) -> bool:
     """Whether a pattern is that of the file's name or, with a slash in it, of the end of its path."""
-    return any(fnmatch(str(path), f"*/{pattern}") if "/" in pattern else fnmatch(path.name, pattern) for pattern in patterns)
+    return any(
+        fnmatch(str(path), f"*/{pattern}") if "/" in pattern else fnmatch(path.name, pattern) for pattern in patterns
+    )
 
 
 def _parsed(path: Path) -> ast.Module | None:
@@ -172,7 +196,9 @@ class GateFile(pytest.File):
     """A file of gates. Collecting it runs it, since only then its gates and their cases are known."""
 
     def collect(self) -> Iterator[GateItem]:
-        """An item for each case of each gate. Raises CollectError, as a text without a traceback, for a file that cannot be loaded."""
+        """An item for each case of each gate. Raises CollectError, as a text without a traceback, for a file that
+        cannot be loaded.
+        """
         from layoutproof.cli.gate.check_items import gate_items
         from layoutproof.cli.gate.judging.judge import judge
 
@@ -184,7 +210,8 @@ class GateFile(pytest.File):
             yield GateItem.from_parent(self, name=name, item=item)
 
 
-# --- judging --------------------------------------------------------------------------------------------------------------------------
+# --- judging
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 class GateItem(pytest.Item):
@@ -196,7 +223,9 @@ class GateItem(pytest.Item):
         self.add_marker(_MARKER)
 
     def runtest(self) -> None:
-        """Judge it; what does not pass is raised as pytest's own failure, skip or expected failure, with the findings as its text."""
+        """Judge it; what does not pass is raised as pytest's own failure, skip or expected failure, with the findings
+        as its text.
+        """
         from layoutproof.cli.gate.judging.judge import judge
         from layoutproof.cli.gate.outcomes import Fate
 
@@ -231,7 +260,9 @@ def _reason(findings: Iterable[Finding], config: pytest.Config) -> str:
 
 def _shown(finding: Finding, config: pytest.Config) -> Finding:
     related = tuple((_relative(place, config), word) for place, word in finding.related)
-    return replace(finding, place=_relative(finding.place, config) if finding.place is not None else None, related=related)
+    return replace(
+        finding, place=_relative(finding.place, config) if finding.place is not None else None, related=related
+    )
 
 
 def _relative(place: Place, config: pytest.Config) -> Place:

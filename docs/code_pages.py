@@ -1,6 +1,8 @@
-"""The pages of `docs/codes`, made from the documentation of each code when the site is built (`make docs`); they are not kept.
+"""The pages of `docs/codes`, made from the documentation of each code when the site is built (`make docs`); they are
+not kept.
 
-One page for each layer, with a heading for each code, so that `lp3.md#lp314` is the place of one; and a page that lists them all.
+One page for each layer, with a heading for each code, so that `lp3.md#lp314` is the place of one; and a page that lists
+them all.
 """
 
 from __future__ import annotations

@@ -50,7 +50,9 @@ def _as_literals(app: Sphinx, what: str, name: str, documented: object, options:
     lines[:] = [*text.split("\n"), ""]
     for number, line in enumerate(lines):
         parts = re.split(r"(`[^`]+`)", line)
-        lines[number] = "".join(f"`{part}`" if part.startswith("`") else re.sub(r"([*|_\\])", r"\\\1", part) for part in parts)
+        lines[number] = "".join(
+            f"`{part}`" if part.startswith("`") else re.sub(r"([*|_\\])", r"\\\1", part) for part in parts
+        )
 
 
 def _signature(

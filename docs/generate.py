@@ -1,6 +1,8 @@
-"""The pages of the reference that follow from the code: commands, primitives, functions of programs. `python docs/generate.py` writes them.
+"""The pages of the reference that follow from the code: commands, primitives, functions of programs. `python
+docs/generate.py` writes them.
 
-They are kept beside the others, so that they can be read without building anything; a test compares them with what this file makes.
+They are kept beside the others, so that they can be read without building anything; a test compares them with what this
+file makes.
 """
 
 from __future__ import annotations
@@ -208,7 +210,9 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _prose(text: str) -> str:
-    """Help text as Markdown: what looks like code becomes code, brackets that say defaults and ranges become parentheses."""
+    """Help text as Markdown: what looks like code becomes code, brackets that say defaults and ranges become
+    parentheses.
+    """
     parts = re.split(r"(`[^`]*`)", text.replace("\b\n", "").replace("\f", ""))
     return "".join(part if part.startswith("`") else _marked(part) for part in parts)
 

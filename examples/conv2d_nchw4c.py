@@ -25,14 +25,19 @@ def main() -> None:
     print("padding where:", report.to_dict()["padding"]["predicate"])
 
     # A map that forgets the lane is refuted with two pixels that would share a cell.
-    print("without the lane:", lp.check_map(lambda n, h, w, c: [n, c // 4, h, w], (1, 56, 56, 70)).injective.counterexample)
+    print(
+        "without the lane:",
+        lp.check_map(lambda n, h, w, c: [n, c // 4, h, w], (1, 56, 56, 70)).injective.counterexample,
+    )
 
     # Text in TVM's script syntax; TVM itself is not needed. Each step is checked before it is kept.
     sch = lp.Schedule(lp.load(PROGRAM))
     sch.transform_layout("conv2d", "W", lambda kh, kw, i, o: [o // 4, i // 4, kh, kw, i % 4, o % 4], pad_value=0.0)
     sch.transform_layout("conv2d", "conv2d", nchw4c, pad_value=0.0)
     for step in sch.steps:
-        print(f"{step.status}: {step.transform.primitive} of {step.transform.arguments()['buffer']}, {len(step.verdicts)} obligations")
+        print(
+            f"{step.status}: {step.transform.primitive} of {step.transform.arguments()['buffer']}, {len(step.verdicts)} obligations"
+        )
 
     # A step that may not be taken is refused, and the schedule is as it was.
     try:

@@ -1,6 +1,8 @@
-"""A matrix product with its tile in registers: how it is scheduled, what is proved of each step, and the C that comes of it.
+"""A matrix product with its tile in registers: how it is scheduled, what is proved of each step, and the C that comes
+of it.
 
-Run it from anywhere: `python examples/matmul_tiles.py`. `layoutproof.lowering.kernels.reference` is this schedule with its options.
+Run it from anywhere: `python examples/matmul_tiles.py`. `layoutproof.lowering.kernels.reference` is this schedule with
+its options.
 """
 
 from __future__ import annotations
@@ -8,7 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from layoutproof import Schedule, Status
-from layoutproof.lowering.kernels.reference import drop_guards, keep_in_registers, make_vectors, matmul_program, run_tiles_in_threads
+from layoutproof.lowering.kernels.reference import (
+    drop_guards,
+    keep_in_registers,
+    make_vectors,
+    matmul_program,
+    run_tiles_in_threads,
+)
 
 
 def main() -> None:
@@ -16,7 +24,8 @@ def main() -> None:
     # 100 rows are not a multiple of 6, nor 200 columns of 16.
     schedule = Schedule(matmul_program(100, 200, 64))
 
-    # Panels: what one step of the innermost loop needs lies side by side. Padding is zero in the factors, and anything in the product.
+    # Panels: what one step of the innermost loop needs lies side by side. Padding is zero in the factors, and anything
+    # in the product.
     schedule.transform_layout("matmul", "A", lambda i, p: [i // 6, p, i % 6], pad_value=0.0)
     schedule.transform_layout("matmul", "B", lambda p, j: [j // 16, p, j % 16], pad_value=0.0)
     schedule.transform_layout("matmul", "C", lambda i, j: [i // 6, j // 16, i % 6, j % 16], pad_value="T.undef()")
@@ -27,7 +36,8 @@ def main() -> None:
     schedule.reorder("matmul", ["j_0", "i_0", "p", "i_1", "j_1", "j_2"])
     drop_guards(schedule, "matmul")
 
-    # The block works on a copy, which is copied back tile by tile; in the end each tile has memory of its own, small enough for registers.
+    # The block works on a copy, which is copied back tile by tile; in the end each tile has memory of its own, small
+    # enough for registers.
     schedule.cache_write("matmul", "C", "local")
     drop_guards(schedule, "C_local")
     schedule.split("C_local", "ax3", [None, 8])
@@ -38,7 +48,9 @@ def main() -> None:
 
     # Tiles in threads, columns in lanes; where the tile is set to zero, too.
     run_tiles_in_threads(schedule, ["j_0", "i_0"])
-    make_vectors(schedule, lanes=("j_2", "j_2_init", "ax3_1"), unrolled=("i_1", "i_1_init", "j_1", "j_1_init", "ax2", "ax3_0"))
+    make_vectors(
+        schedule, lanes=("j_2", "j_2_init", "ax3_1"), unrolled=("i_1", "i_1_init", "j_1", "j_1_init", "ax2", "ax3_0")
+    )
     claims = [verdict for step in schedule.steps for verdict in step.verdicts]
     proved = sum(verdict.status is Status.PROVED for verdict in claims)
     print(

@@ -15,8 +15,8 @@ ROWS, COLUMNS = 1000, 14
 
 def main() -> None:
     """The whole way, one stage after the other."""
-    # Rows of 14 in blocks of 4 end in two elements of padding. Adding them anyway saves a branch for every element, if padding
-    # holds zeros. Where nobody says what it holds, that is refused.
+    # Rows of 14 in blocks of 4 end in two elements of padding. Adding them anyway saves a branch for every element, if
+    # padding holds zeros. Where nobody says what it holds, that is refused.
     unknown = Schedule(row_sum_program(ROWS, COLUMNS))
     unknown.transform_layout("row_sum", "A", lambda i, j: [i, j // 4, j % 4])
     unknown.sequential_buffer_access("row_sum", "A")
@@ -25,8 +25,9 @@ def main() -> None:
     except IllegalTransform as problem:
         print("without a contract:", problem.status)
 
-    # A float sum has an order: lanes that each take every eighth element of a row would add in another one. Lanes of eight rows do not:
-    # each row is still summed from its first element to its last. So the rows go innermost, [i//32, j//4, j%4, i%32].
+    # A float sum has an order: lanes that each take every eighth element of a row would add in another one. Lanes of
+    # eight rows do not: each row is still summed from its first element to its last. So the rows go innermost, [i//32,
+    # j//4, j%4, i%32].
     fast = row_sum(ROWS, COLUMNS)
     print(f"{len(fast.steps)} steps, each {fast.steps[-1].status}:")
     for step in fast.steps:

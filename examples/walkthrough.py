@@ -1,6 +1,7 @@
 """The core of layoutproof, explained by running it: from an index map to a kernel, with every answer printed.
 
-Read it from top to bottom, or run it: `python examples/walkthrough.py`. Nothing in it is particular to this one program.
+Read it from top to bottom, or run it: `python examples/walkthrough.py`. Nothing in it is particular to this one
+program.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ def section(title: str) -> None:
 
 # ---- 1. An index map
 #
-# A row of 14 numbers is to be stored in fours: element i goes to row i // 4, column i % 4. That is an index map: a function from the
-# logical index, by which the program speaks of an element, to the physical one, by which the memory does. It is written as a lambda, as
-# text, or as an IndexMap; all three are the same thing, and none of them says how large anything is.
+# A row of 14 numbers is to be stored in fours: element i goes to row i // 4, column i % 4. That is an index map: a
+# function from the logical index, by which the program speaks of an element, to the physical one, by which the memory
+# does. It is written as a lambda, as text, or as an IndexMap; all three are the same thing, and none of them says how
+# large anything is.
 
 section("1. An index map")
 in_fours = IndexMap.from_func(lambda i: [i // 4, i % 4])
@@ -40,8 +42,9 @@ print(in_fours.map_array(np.arange(14), fill=-1))
 
 # ---- 2. Is it injective?
 #
-# Two elements in one cell would overwrite each other, so a map has to be injective on the shape it is used for. That is not tested on
-# samples, it is decided. The answer is a verdict: proved, refuted with a counterexample, or unknown with a reason.
+# Two elements in one cell would overwrite each other, so a map has to be injective on the shape it is used for. That is
+# not tested on samples, it is decided. The answer is a verdict: proved, refuted with a counterexample, or unknown with
+# a reason.
 
 section("2. Is it injective?")
 report = lp.check_map(in_fours, shape=(14,))
@@ -55,17 +58,18 @@ print("for every n:", every_size["injective"]["status"], every_size["physical_sh
 
 # ---- 3. Padding
 #
-# 14 elements do not fill four rows of four. The cells that no element goes to are padding, and the report says which they are, as a
-# predicate over the physical index. What padding *holds* is no property of the map: it is a contract between whoever writes the buffer
-# and whoever reads it, and it has to be made explicit before anybody may rely on it.
+# 14 elements do not fill four rows of four. The cells that no element goes to are padding, and the report says which
+# they are, as a predicate over the physical index. What padding *holds* is no property of the map: it is a contract
+# between whoever writes the buffer and whoever reads it, and it has to be made explicit before anybody may rely on it.
 
 section("3. Padding")
 print("box:", report.to_dict()["physical_shape"], "padding where:", report.to_dict()["padding"]["predicate"])
 
 # ---- 4. A program
 #
-# Programs are text in TVM's script syntax; TVM itself is not needed. They are read, never executed. This one sums the rows of a matrix.
-# It has one meaning, which the reference interpreter runs; everything below is judged by that meaning.
+# Programs are text in TVM's script syntax; TVM itself is not needed. They are read, never executed. This one sums the
+# rows of a matrix. It has one meaning, which the reference interpreter runs; everything below is judged by that
+# meaning.
 
 section("4. A program")
 ROW_SUM = """
@@ -86,26 +90,29 @@ print("the interpreter's sums:", run(program, {"A": matrix, "B": np.zeros(3, np.
 
 # ---- 5. A layout transform, proved
 #
-# A schedule has a program and changes it, step by step. This step stores the rows of A in fours. Every load of A is rewritten, and the
-# signature: whoever calls the function now passes a 3 by 4 by 4 array. With a pad value of 0 the contract becomes program text: the
-# function begins with an assumption about the padding, which its caller has to keep. An attribute keeps what was stored how.
+# A schedule has a program and changes it, step by step. This step stores the rows of A in fours. Every load of A is
+# rewritten, and the signature: whoever calls the function now passes a 3 by 4 by 4 array. With a pad value of 0 the
+# contract becomes program text: the function begins with an assumption about the padding, which its caller has to keep.
+# An attribute keeps what was stored how.
 
 section("5. A layout transform, proved")
 schedule = Schedule(program)
 step = schedule.transform_layout("sum", "A", lambda i, j: [i, j // 4, j % 4], pad_value=0.0)
 print(schedule.script())
 
-# What was proved is a list of claims, each with a verdict of its own: that no access leaves its buffer, that the new map is injective,
-# that every value stored is the value that was stored before, and so on. The step was kept because all of them are proved.
+# What was proved is a list of claims, each with a verdict of its own: that no access leaves its buffer, that the new
+# map is injective, that every value stored is the value that was stored before, and so on. The step was kept because
+# all of them are proved.
 for verdict in step.verdicts[:4]:
     print(f"{verdict.status}: {verdict.claim.text}")
 print(f"... {len(step.verdicts)} claims, {sum(v.status is lp.Status.PROVED for v in step.verdicts)} of them proved")
 
 # ---- 6. Who is trusted
 #
-# The pass that rewrote the program is not trusted. It made a proposal: the old program, the new one, and a witness, which says which
-# store of the new program does the work of which store of the old one, and where. The checker proves or refutes the proposal knowing
-# nothing of how it came about. So a pass with a mistake in it is caught: here the new program reads its neighbour's column.
+# The pass that rewrote the program is not trusted. It made a proposal: the old program, the new one, and a witness,
+# which says which store of the new program does the work of which store of the old one, and where. The checker proves
+# or refutes the proposal knowing nothing of how it came about. So a pass with a mistake in it is caught: here the new
+# program reads its neighbour's column.
 
 section("6. Who is trusted")
 proposal = step.rewrite
@@ -116,8 +123,8 @@ for verdict in check_rewrite(replace(proposal, new=wrong)):
 
 # ---- 7. Loops that follow the memory
 #
-# The loops still count i and j as before. The next step makes them walk A in the order of its new layout. The last row of four has only
-# two elements, so a guard keeps the padding from being added: `T.where` in the text.
+# The loops still count i and j as before. The next step makes them walk A in the order of its new layout. The last row
+# of four has only two elements, so a guard keeps the padding from being added: `T.where` in the text.
 
 section("7. Loops that follow the memory")
 schedule.sequential_buffer_access("sum", "A")
@@ -125,9 +132,10 @@ print(schedule.script())
 
 # ---- 8. Overcompute, refused
 #
-# That guard is a branch in the innermost loop. Without it, the loops would be as simple as can be, and add what padding holds. Whether
-# that is the same program depends on the contract. Suppose that there is none: padding is there, and nobody said what is in it. Then
-# dropping the guard reads what must not be touched, and the schedule refuses, and leaves the program as it was.
+# That guard is a branch in the innermost loop. Without it, the loops would be as simple as can be, and add what padding
+# holds. Whether that is the same program depends on the contract. Suppose that there is none: padding is there, and
+# nobody said what is in it. Then dropping the guard reads what must not be touched, and the schedule refuses, and
+# leaves the program as it was.
 
 section("8. Overcompute, refused")
 
@@ -152,14 +160,16 @@ def attempt(pad_value: object) -> None:
 
 attempt(None)
 
-# A contract that is wrong for a sum is no better. The counterexample is not a guess: both programs were run on it, and differ.
+# A contract that is wrong for a sum is no better. The counterexample is not a guess: both programs were run on it, and
+# differ.
 attempt(1.0)
 
 # ---- 9. A pad value that makes it legal
 #
-# Under the contract "padding holds 0" the extra additions change nothing, and that is proved bit for bit. It is less obvious than it
-# looks: -0.0 + 0.0 is +0.0, so a zero does change an accumulator that is -0.0. The checker finds that this one never is, because it
-# starts at +0.0. Where a claim needs more than IEEE arithmetic gives, the verdict lists the licences that it needs: this one needs none.
+# Under the contract "padding holds 0" the extra additions change nothing, and that is proved bit for bit. It is less
+# obvious than it looks: -0.0 + 0.0 is +0.0, so a zero does change an accumulator that is -0.0. The checker finds that
+# this one never is, because it starts at +0.0. Where a claim needs more than IEEE arithmetic gives, the verdict lists
+# the licences that it needs: this one needs none.
 
 section("9. A pad value that makes it legal")
 schedule.remove_branching_through_overcompute("sum")
@@ -169,9 +179,9 @@ print([verdict.claim.text for verdict in schedule.steps[-1].verdicts if "extra i
 
 # ---- 10. The certificate, and the trace
 #
-# What was proved can be handed on. A certificate holds the programs, the claims, and the questions to solvers as text, so that others
-# can check them again with solvers of their own (`layoutproof recheck`), from the file alone. The trace holds the steps, as an autotuner
-# would emit them; replayed, it gives the same program again, each step proved anew.
+# What was proved can be handed on. A certificate holds the programs, the claims, and the questions to solvers as text,
+# so that others can check them again with solvers of their own (`layoutproof recheck`), from the file alone. The trace
+# holds the steps, as an autotuner would emit them; replayed, it gives the same program again, each step proved anew.
 
 section("10. The certificate, and the trace")
 with tempfile.TemporaryDirectory() as folder:
@@ -185,8 +195,9 @@ print("replayed to the same program:", Schedule.replay(program, schedule.trace).
 
 # ---- 11. A kernel
 #
-# Lowered, flattened and compiled, every pass on the way checked like a step. The kernel takes arrays in their logical layout and packs
-# them; `raw` takes physical ones, and then the padding is the caller's: here it is zero, as the contract says.
+# Lowered, flattened and compiled, every pass on the way checked like a step. The kernel takes arrays in their logical
+# layout and packs them; `raw` takes physical ones, and then the padding is the caller's: here it is zero, as the
+# contract says.
 
 section("11. A kernel")
 kernel = schedule.build("c")

@@ -1,4 +1,5 @@
-"""Graphs of operators, how layouts flow through them, and plans with the fewest layout rewrites. It proposes; `verify` decides.
+"""Graphs of operators, how layouts flow through them, and plans with the fewest layout rewrites. It proposes; `verify`
+decides.
 
 The public names live in the modules below and are loaded on first use.
 """
@@ -68,7 +69,8 @@ __all__ = [
     "save_graph_certificate",
 ]
 
-# Where a module and its function have one name, the function is called otherwise here: the module takes that name when it is loaded.
+# Where a module and its function have one name, the function is called otherwise here: the module takes that name when
+# it is loaded.
 _HOME: dict[str, tuple[str, str]] = {
     "FREE": ("planning.formulation", "FREE"),
     "Graph": ("model.graph", "Graph"),

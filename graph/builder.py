@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, scalar, shape_of, signature_of
+from layoutproof.graph.model.graph import (
+    Call,
+    Constant,
+    Crop,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Step,
+    Value,
+    scalar,
+    shape_of,
+    signature_of,
+)
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.graph.operators.convolution import Halo, Pair, conv2d
@@ -63,7 +75,10 @@ class Assembly:
         named = self._named(function)
         results = signature_of(named).results
         wanted = names if len(names) == len(results) else [named.name] * len(results)
-        made = tuple(Value(self._fresh(name), shape_of(buffer), buffer.dtype) for name, buffer in zip(wanted, results, strict=True))
+        made = tuple(
+            Value(self._fresh(name), shape_of(buffer), buffer.dtype)
+            for name, buffer in zip(wanted, results, strict=True)
+        )
         self._steps.append(Call(made, named, tuple(value.name for value in operands)))
         return made
 
@@ -75,7 +90,11 @@ class Assembly:
         return result
 
     def pad(
-        self, operand: Value, widths: Sequence[tuple[int, int]], value: bool | int | float | Expr | None, name: str = "padded"
+        self,
+        operand: Value,
+        widths: Sequence[tuple[int, int]],
+        value: bool | int | float | Expr | None,
+        name: str = "padded",
     ) -> Value:
         """The operand with more cells on each axis, `widths` before and after; None pads with undef."""
         pairs = tuple((int(before), int(after)) for before, after in widths)
@@ -148,15 +167,24 @@ NO_HALO: Halo = (0, 0, 0, 0)
 class GraphBuilder(Assembly):
     """A graph on its way: `g.input(...)`, `g.constant(...)`, an operator's method for each step, `g.build(outputs...)`.
 
-    Every operator is a `PrimFunc` of the library; `g.call(function, ...)` takes any other. All methods raise LayoutproofError for shapes
-    and attributes that do not fit.
+    Every operator is a `PrimFunc` of the library; `g.call(function, ...)` takes any other. All methods raise
+    LayoutproofError for shapes and attributes that do not fit.
     """
 
     def conv2d(
-        self, data: Value, weight: Value, *, strides: Pair = (1, 1), halo: Halo = NO_HALO, dilation: Pair = (1, 1), groups: int = 1
+        self,
+        data: Value,
+        weight: Value,
+        *,
+        strides: Pair = (1, 1),
+        halo: Halo = NO_HALO,
+        dilation: Pair = (1, 1),
+        groups: int = 1,
     ) -> Value:
         """A convolution of NCHW by OIHW; `halo` is rows before, columns before, rows after, columns after."""
-        return self.call(conv2d(data.shape, weight.shape, strides, halo, dilation, groups, str(data.dtype)), data, weight)[0]
+        return self.call(
+            conv2d(data.shape, weight.shape, strides, halo, dilation, groups, str(data.dtype)), data, weight
+        )[0]
 
     def depthwise_conv2d(self, data: Value, weight: Value, *, strides: Pair = (1, 1), halo: Halo = NO_HALO) -> Value:
         """A convolution in which each channel has filters of its own."""
@@ -187,7 +215,9 @@ class GraphBuilder(Assembly):
         return self.binary("multiply", first, second)
 
     def bias_add(self, data: Value, bias: Value) -> Value:
-        """The sum with a bias for each channel; of a bias with one axis, the one that is repeated is given by `[C, 1, ...]`."""
+        """The sum with a bias for each channel; of a bias with one axis, the one that is repeated is given by `[C, 1,
+        ...]`.
+        """
         return self.binary("add", data, bias)
 
     def relu(self, operand: Value) -> Value:
@@ -198,7 +228,9 @@ class GraphBuilder(Assembly):
         """The logistic function of each element."""
         return self.unary("sigmoid", operand)
 
-    def batch_norm(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5) -> Value:
+    def batch_norm(
+        self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, *, epsilon: float = 1e-5
+    ) -> Value:
         """Each channel scaled by its statistics."""
         return self.call(batch_norm(data.shape, epsilon, str(data.dtype)), data, gamma, beta, mean, variance)[0]
 
@@ -210,7 +242,9 @@ class GraphBuilder(Assembly):
         """The largest element of each window."""
         return self.call(max_pool2d(data.shape, window, strides, halo, str(data.dtype)), data)[0]
 
-    def avg_pool2d(self, data: Value, window: Pair, *, strides: Pair = (1, 1), halo: Halo = NO_HALO, count_halo: bool = False) -> Value:
+    def avg_pool2d(
+        self, data: Value, window: Pair, *, strides: Pair = (1, 1), halo: Halo = NO_HALO, count_halo: bool = False
+    ) -> Value:
         """The mean of each window."""
         return self.call(avg_pool2d(data.shape, window, strides, halo, count_halo, str(data.dtype)), data)[0]
 
@@ -219,7 +253,9 @@ class GraphBuilder(Assembly):
         return self.reduce("mean", data, (2, 3), keep=True)
 
     def reduce(self, kind: str, data: Value, axes: Sequence[int], *, keep: bool = False) -> Value:
-        """A reduction over some axes: `sum`, `mean`, `max`, `min`, `prod`, `l1`, `l2`, `sum_square`, `log_sum`, `log_sum_exp`."""
+        """A reduction over some axes: `sum`, `mean`, `max`, `min`, `prod`, `l1`, `l2`, `sum_square`, `log_sum`,
+        `log_sum_exp`.
+        """
         return self.call(reduce(kind, data.shape, tuple(axes), keep, str(data.dtype)), data)[0]
 
     def sum(self, data: Value, axes: Sequence[int], *, keep: bool = False) -> Value:
@@ -245,7 +281,9 @@ class GraphBuilder(Assembly):
 
     def einsum(self, equation: str, *operands: Value) -> Value:
         """A sum of products: `bij,bjk->bik`."""
-        func = einsum(equation, tuple(operand.shape for operand in operands), str(operands[0].dtype) if operands else "float32")
+        func = einsum(
+            equation, tuple(operand.shape for operand in operands), str(operands[0].dtype) if operands else "float32"
+        )
         return self.call(func, *operands)[0]
 
     def gather(self, data: Value, places: Value, *, axis: int = 0) -> Value:
@@ -272,7 +310,9 @@ class GraphBuilder(Assembly):
         """The parts of an array along an axis."""
         return self.call(split(data.shape, tuple(sizes), axis, str(data.dtype)), data)
 
-    def slice(self, data: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None) -> Value:
+    def slice(
+        self, data: Value, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None
+    ) -> Value:
         """Every so many elements of a box."""
         apart = tuple(steps) if steps is not None else None
         return self.call(strided_slice(data.shape, tuple(starts), tuple(sizes), apart, str(data.dtype)), data)[0]

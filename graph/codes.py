@@ -1,4 +1,6 @@
-"""The codes of everything that can be wrong with a graph, with what flows through it, and with a plan, each with what it means."""
+"""The codes of everything that can be wrong with a graph, with what flows through it, and with a plan, each with what
+it means.
+"""
 
 from __future__ import annotations
 

@@ -33,13 +33,17 @@ HEADER = "# A graph of layoutproof: functions in TVM's script syntax, then the s
 
 
 def print_graph(graph: Graph) -> str:
-    """The text of a well-formed graph. Of large constants, and of those with NaN, it has the digest: the arrays go beside it."""
+    """The text of a well-formed graph. Of large constants, and of those with NaN, it has the digest: the arrays go
+    beside it.
+    """
     lines = [HEADER, ""]
     for function in graph.functions():
         # The header of a function's text says what its namespace is called, which is the same for all of them.
         lines += [line for line in print_func(function).splitlines() if not line.startswith("# ")]
         lines.append("")
-    parameters = ", ".join(f'{value.name}: G.Tensor({tuple_text(value.shape)}, "{value.dtype}")' for value in graph.inputs)
+    parameters = ", ".join(
+        f'{value.name}: G.Tensor({tuple_text(value.shape)}, "{value.dtype}")' for value in graph.inputs
+    )
     lines += ["", "@G.graph", f"def {graph.name}({parameters}):"]
     lines += [f"    {line}" for line in _body(graph)]
     return "\n".join(_without_blank_runs([*lines, ""]))
@@ -107,23 +111,33 @@ _TEXTS: Mapping[type[Any], Callable[[Any], str]] = {Call: _call, LayoutTransform
 ARRAYS = ".npz"
 """How the name of the file of arrays ends."""
 
-UNREADABLE = (OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile)
-"""What comes of a file that numpy and zipfile cannot read as arrays: cut off, damaged, encrypted, packed in a way they do not know, no
-array of plain numbers. Each is told to the user with the file's name.
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What comes of a file that numpy and zipfile cannot read as arrays: cut off, damaged, encrypted, packed in a way they
+do not know, no array of plain numbers. Each is told to the user with the file's name.
 """
 
 
 def save_graph(graph: Graph, path: str | Path) -> None:
     """Write the text and, where there are any, the arrays: both whole, or neither.
 
-    The arrays take their place first: a text never stands beside arrays that are not there. Raises LayoutproofError where a file cannot be
-    written, and for a path that is that of arrays; existing files are then as they were.
+    The arrays take their place first: a text never stands beside arrays that are not there. Raises LayoutproofError
+    where a file cannot be written, and for a path that is that of arrays; existing files are then as they were.
     """
     write_whole_files(graph_files(graph, path), codes.GRAPH_WRITE)
 
 
 def graph_files(graph: Graph, path: str | Path) -> Mapping[Path, Content]:
-    """The files of a graph whose text is to stand at a path, with what they hold: where there are any, the arrays; then the text.
+    """The files of a graph whose text is to stand at a path, with what they hold: where there are any, the arrays; then
+    the text.
 
     Raises LayoutproofError for a path that is that of arrays.
     """
@@ -139,7 +153,8 @@ def graph_files(graph: Graph, path: str | Path) -> Mapping[Path, Content]:
 def pack(arrays: Mapping[str, Array], into: IO[bytes]) -> None:
     """Arrays as `.npz` has them. `numpy.savez` takes names as arguments, and so not each of them.
 
-    numpy's format knows no `bfloat16` and the like: of such an array the bits are there, and its type stands behind its name.
+    numpy's format knows no `bfloat16` and the like: of such an array the bits are there, and its type stands behind its
+    name.
     """
     with zipfile.ZipFile(into, "w") as archive:
         for name, array in arrays.items():
@@ -152,7 +167,9 @@ def pack(arrays: Mapping[str, Array], into: IO[bytes]) -> None:
 
 
 def load_graph(path: str | Path) -> Graph:
-    """The graph of a file. Raises LayoutproofError for anything that is not understood, and for arrays that cannot be read."""
+    """The graph of a file. Raises LayoutproofError for anything that is not understood, and for arrays that cannot be
+    read.
+    """
     text = read_text(path)
     beside = Path(path).with_suffix(ARRAYS)
     arrays: dict[str, Array] = {}

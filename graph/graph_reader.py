@@ -1,4 +1,6 @@
-"""Text -> graph: read with Python's grammar, never executed; anything not understood is an error at its line and column."""
+"""Text -> graph: read with Python's grammar, never executed; anything not understood is an error at its line and
+column.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,19 @@ from typing import Any
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.model.graph import Array, Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, shape_of, signature_of
+from layoutproof.graph.model.graph import (
+    Array,
+    Call,
+    Constant,
+    Crop,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Step,
+    Value,
+    shape_of,
+    signature_of,
+)
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
 from layoutproof.ir.buffer import Buffer
@@ -58,18 +72,24 @@ class Words:
         return f"did you mean {close[0]!r}?" if close else None
 
     def operator(self, node: ast.Call) -> str | None:
-        """The graph's own operator that is called; None for a function of the text. Raises LayoutproofError for anything else."""
+        """The graph's own operator that is called; None for a function of the text. Raises LayoutproofError for
+        anything else.
+        """
         path = dotted_name(node.func)
         if path is None or len(path) > 2 or (len(path) == 2 and path[0] != "G"):
             raise self.fail(codes.GRAPH_NAME, "a step calls a function of this text, or an operator of G", node.func)
         if len(path) == 1:
             return None
         if path[1] not in OPERATORS:
-            raise self.fail(codes.GRAPH_NAME, f"there is no operator G.{path[1]}; there are {', '.join(OPERATORS)}", node.func)
+            raise self.fail(
+                codes.GRAPH_NAME, f"there is no operator G.{path[1]}; there are {', '.join(OPERATORS)}", node.func
+            )
         return path[1]
 
     def arguments(self, node: ast.Call, count: int, *keywords: str) -> list[Any]:
-        """The arguments in order, then those given by a keyword, None where they are not. Raises LayoutproofError for others."""
+        """The arguments in order, then those given by a keyword, None where they are not. Raises LayoutproofError for
+        others.
+        """
         if len(node.args) != count:
             given = counted(len(node.args), "argument", "arguments")
             raise self.fail(codes.GRAPH_TEXT, f"{count} arguments are expected here, there are {given}", node)
@@ -144,11 +164,14 @@ class Words:
         return parse_index_map("\n" * (span.line - 1) + "\n".join(rows), self.text.source.name)
 
 
-def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None, *, unread: bool = False) -> Graph:
+def parse_graph(
+    text: str, name: str = "<text>", arrays: Mapping[str, Array] | None = None, *, unread: bool = False
+) -> Graph:
     """The graph of a text, with the functions that stand in it. `arrays` are the constants whose data does not.
 
     With `unread` some may be missing: of such a constant only the digest is known, and nothing can be run with it.
-    Raises LayoutproofError for anything that is not understood, for missing or wrong arrays, and for a graph that is not well-formed.
+    Raises LayoutproofError for anything that is not understood, for missing or wrong arrays, and for a graph that is
+    not well-formed.
     """
     tree, found = parse_module(Source(name, text.removeprefix("\ufeff")))
     check_depth(tree, found)
@@ -165,16 +188,24 @@ def parse_graph(text: str, name: str = "<text>", arrays: Mapping[str, Array] | N
             elif isinstance(node, ast.FunctionDef) and any(decorates(d, "graph") for d in node.decorator_list):
                 graphs.append(node)
             elif not isinstance(node, ast.Import | ast.ImportFrom):
-                raise words.fail(codes.GRAPH_TEXT, "only functions decorated with T.prim_func or G.graph may stand here", node)
+                raise words.fail(
+                    codes.GRAPH_TEXT, "only functions decorated with T.prim_func or G.graph may stand here", node
+                )
         if len(graphs) != 1:
-            raise words.fail(codes.GRAPH_TEXT, f"one function decorated with G.graph is expected, there are {len(graphs)}", tree)
-        return require_graph(_GraphReader(words, functions, arrays if arrays is not None else {}, unread).read(graphs[0]))
+            raise words.fail(
+                codes.GRAPH_TEXT, f"one function decorated with G.graph is expected, there are {len(graphs)}", tree
+            )
+        return require_graph(
+            _GraphReader(words, functions, arrays if arrays is not None else {}, unread).read(graphs[0])
+        )
 
 
 class _GraphReader:
     """Reads the one function of steps."""
 
-    def __init__(self, words: Words, functions: Mapping[str, PrimFunc], arrays: Mapping[str, Array], unread: bool) -> None:
+    def __init__(
+        self, words: Words, functions: Mapping[str, PrimFunc], arrays: Mapping[str, Array], unread: bool
+    ) -> None:
         self.words = words
         self.functions = functions
         self.arrays = arrays
@@ -186,7 +217,13 @@ class _GraphReader:
     def read(self, node: ast.FunctionDef) -> Graph:
         """The graph, not yet checked."""
         given = node.args
-        if given.posonlyargs or given.kwonlyargs or given.vararg is not None or given.kwarg is not None or given.defaults:
+        if (
+            given.posonlyargs
+            or given.kwonlyargs
+            or given.vararg is not None
+            or given.kwarg is not None
+            or given.defaults
+        ):
             raise self.words.fail(codes.GRAPH_TEXT, "inputs are plain parameters, without defaults", node)
         inputs = tuple(self._input(argument) for argument in given.args)
         *assignments, last = node.body
@@ -201,9 +238,13 @@ class _GraphReader:
     def _input(self, argument: ast.arg) -> Value:
         note = argument.annotation
         if not isinstance(note, ast.Call) or not decorates(note, "Tensor"):
-            raise self.words.fail(codes.GRAPH_TEXT, f'{argument.arg} is given as `{argument.arg}: G.Tensor((2, 3), "float32")`', argument)
+            raise self.words.fail(
+                codes.GRAPH_TEXT, f'{argument.arg} is given as `{argument.arg}: G.Tensor((2, 3), "float32")`', argument
+            )
         shape, dtype = self.words.arguments(note, 2)
-        return self._define(argument.arg, Value(argument.arg, self.words.integers(shape), self.words.dtype(dtype)), argument)
+        return self._define(
+            argument.arg, Value(argument.arg, self.words.integers(shape), self.words.dtype(dtype)), argument
+        )
 
     def _define(self, name: str, value: Value, node: ast.AST) -> Value:
         if name in self.values:
@@ -215,7 +256,9 @@ class _GraphReader:
         if not isinstance(node, ast.Name):
             raise self.words.fail(codes.GRAPH_TEXT, "the name of a value is expected", node)
         if node.id not in self.values:
-            raise self.words.fail(codes.NO_VALUE, f"no step before this makes {node.id}", node, self.words.near(node.id, self.values))
+            raise self.words.fail(
+                codes.NO_VALUE, f"no step before this makes {node.id}", node, self.words.near(node.id, self.values)
+            )
         return self.values[node.id]
 
     def _statement(self, node: ast.stmt) -> None:
@@ -249,7 +292,9 @@ class _GraphReader:
         operands = tuple(self._known(argument).name for argument in node.args)
         made = signature_of(function).results
         if len(made) != len(names):
-            raise self.words.fail(codes.OPERANDS, f"{function.name} makes {len(made)} values, there are {len(names)} names", node)
+            raise self.words.fail(
+                codes.OPERANDS, f"{function.name} makes {len(made)} values, there are {len(names)} names", node
+            )
         results = tuple(Value(name, shape_of(buffer), buffer.dtype) for name, buffer in zip(names, made, strict=True))
         self.steps.append(Call(results, function, operands, self.words.text.span(node)))
         return results
@@ -291,7 +336,9 @@ class _GraphReader:
         value = Value(name, self.words.integers(shape), self.words.dtype(dtype))
         if (data is None) is (digest is None):
             raise self.words.fail(
-                codes.CONSTANT_DATA, "a constant has `data` or the `sha256` of an array that is given beside the text", node
+                codes.CONSTANT_DATA,
+                "a constant has `data` or the `sha256` of an array that is given beside the text",
+                node,
             )
         unread = None
         if data is not None:
@@ -299,13 +346,20 @@ class _GraphReader:
         elif name in self.arrays:
             array = np.asarray(self.arrays[name])
         elif self.unread and all(extent > 0 for extent in value.shape):
-            unread, array = self.words.string(digest), np.broadcast_to(np.zeros((), numpy_dtype(value.dtype)), value.shape)
+            unread, array = (
+                self.words.string(digest),
+                np.broadcast_to(np.zeros((), numpy_dtype(value.dtype)), value.shape),
+            )
         else:
-            raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is missing", node, _arrays_there(self.arrays))
+            raise self.words.fail(
+                codes.CONSTANT_DATA, f"the array of {name} is missing", node, _arrays_there(self.arrays)
+            )
         constant = Constant(value, array, self.words.text.span(node), unread)
         fits = (array.shape, array.dtype) == (value.shape, numpy_dtype(value.dtype))
         if digest is not None and not (fits and constant.digest == self.words.string(digest)):
-            raise self.words.fail(codes.CONSTANT_DATA, f"the array of {name} is not the one that the text speaks of", digest)
+            raise self.words.fail(
+                codes.CONSTANT_DATA, f"the array of {name} is not the one that the text speaks of", digest
+            )
         self.constants.append(constant)
         return value
 
@@ -313,7 +367,9 @@ class _GraphReader:
         elements = self.words.numbers(node, value.dtype)
         array = np.array(elements, dtype=numpy_dtype(value.dtype))
         if array.size != prod(value.shape):
-            raise self.words.fail(codes.CONSTANT_DATA, f"{value} has another number of elements than these {array.size}", node)
+            raise self.words.fail(
+                codes.CONSTANT_DATA, f"{value} has another number of elements than these {array.size}", node
+            )
         return array.reshape(value.shape)
 
 

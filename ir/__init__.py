@@ -1,4 +1,6 @@
-"""What programs and layouts are and mean: nodes, index maps, semantics, reading and printing. No solver, no files, no processes."""
+"""What programs and layouts are and mean: nodes, index maps, semantics, reading and printing. No solver, no files, no
+processes.
+"""
 
 if __name__ != "layoutproof.ir":
     raise ImportError(

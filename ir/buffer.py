@@ -19,9 +19,10 @@ from layoutproof.ir.node import Node
 class Buffer(Node):
     """A view of memory.
 
-    `shape` counts elements of `dtype` (which may have lanes); `strides`, where given, are in elements, one an axis; else the
-    layout is row-major. `elem_offset` counts elements from the start of `data`. `axis_separators` are indices of the last axis
-    of each axis group but the last, increasing. `align` is the promised alignment of `data` in bytes (0: the target's default).
+    `shape` counts elements of `dtype` (which may have lanes); `strides`, where given, are in elements, one an axis;
+    else the layout is row-major. `elem_offset` counts elements from the start of `data`. `axis_separators` are indices
+    of the last axis of each axis group but the last, increasing. `align` is the promised alignment of `data` in bytes
+    (0: the target's default).
     """
 
     name: str
@@ -40,7 +41,10 @@ class Buffer(Node):
         same = len(self.strides) == len(self.shape)
         require(not self.strides or same, f"{self.name} has {_axes(len(self.shape))} and {len(self.strides)} strides")
         for extent in (*self.shape, *self.strides, self.elem_offset):
-            require(extent.dtype.is_integer and extent.dtype.lanes == 1, f"a shape, stride or offset of {self.name} is a {extent.dtype}")
+            require(
+                extent.dtype.is_integer and extent.dtype.lanes == 1,
+                f"a shape, stride or offset of {self.name} is a {extent.dtype}",
+            )
         check_separators(self.axis_separators, len(self.shape))
 
     @property
@@ -59,17 +63,23 @@ def check_separators(separators: tuple[int, ...], rank: int) -> None:
     if any(b <= a for a, b in pairwise(separators)):
         raise ValueError(f"axis separators {list(separators)} do not increase")
     if separators and not (separators[0] >= 0 and separators[-1] < rank - 1):
-        raise ValueError(f"axis separators {list(separators)} are out of range for {_axes(rank)}: each names an axis before the last")
+        raise ValueError(
+            f"axis separators {list(separators)} are out of range for {_axes(rank)}: each names an axis before the last"
+        )
 
 
 def axis_groups(rank: int, separators: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """The axes of each group: separators `(2,)` of rank 5 give `((0, 1, 2), (3, 4))`. One group when there are no separators."""
+    """The axes of each group: separators `(2,)` of rank 5 give `((0, 1, 2), (3, 4))`. One group when there are no
+    separators.
+    """
     starts = (0, *(s + 1 for s in separators))
     ends = (*(s + 1 for s in separators), rank)
     return tuple(tuple(range(a, b)) for a, b in zip(starts, ends, strict=True))
 
 
-def make_buffer(name: str, shape: tuple[ExprLike, ...], dtype: str | DType, *, data: Var | None = None, scope: str = "global") -> Buffer:
+def make_buffer(
+    name: str, shape: tuple[ExprLike, ...], dtype: str | DType, *, data: Var | None = None, scope: str = "global"
+) -> Buffer:
     """A plain row-major buffer; its data variable is `name` with `_data` behind it unless one is given."""
     extents = tuple(s if isinstance(s, Expr) else const(s) for s in shape)
     element = DType.parse(dtype) if isinstance(dtype, str) else dtype
@@ -88,16 +98,23 @@ class BufferLoad(Expr):
 
     @property
     def dtype(self) -> DType:
-        """The element type with (lanes of the element) x (lanes of the index) lanes: the table of `vectorized-tir-buffers`."""
+        """The element type with (lanes of the element) x (lanes of the index) lanes: the table of
+        `vectorized-tir-buffers`.
+        """
         return access_type(self.buffer, self.indices)
 
 
 def check_indices(buffer: Buffer, indices: tuple[Expr, ...]) -> None:
     """Raise TypeError unless `indices` can index `buffer`: one integer each, lanes in the last only."""
-    require(len(indices) == len(buffer.shape), f"{buffer.name} has {_axes(buffer.rank)} and is indexed by {len(indices)}")
+    require(
+        len(indices) == len(buffer.shape), f"{buffer.name} has {_axes(buffer.rank)} and is indexed by {len(indices)}"
+    )
     for axis, index in enumerate(indices):
         require(index.dtype.is_integer, f"index {axis} of {buffer.name} is a {index.dtype}")
-        require(index.dtype.lanes == 1 or axis == len(indices) - 1, f"index {axis} of {buffer.name} has lanes; only the last one may")
+        require(
+            index.dtype.lanes == 1 or axis == len(indices) - 1,
+            f"index {axis} of {buffer.name} has lanes; only the last one may",
+        )
 
 
 def access_type(buffer: Buffer, indices: tuple[Expr, ...]) -> DType:
@@ -122,7 +139,10 @@ class BufferRegion(Node):
     ranges: tuple[Range, ...]
 
     def _check(self) -> None:
-        require(len(self.ranges) == self.buffer.rank, f"{self.buffer.name} has {_axes(self.buffer.rank)}, its region {len(self.ranges)}")
+        require(
+            len(self.ranges) == self.buffer.rank,
+            f"{self.buffer.name} has {_axes(self.buffer.rank)}, its region {len(self.ranges)}",
+        )
 
 
 def _axes(number: int) -> str:

@@ -15,7 +15,9 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines as Python counts them: a form feed or a Unicode separator does not end one, as `str.splitlines` would have it."""
+    """The lines as Python counts them: a form feed or a Unicode separator does not end one, as `str.splitlines` would
+    have it.
+    """
     return _NEWLINE.split(text)
 
 
@@ -34,7 +36,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source: lines count from 1, columns from 0, the end is exclusive (as Python's `ast` has it, in characters)."""
+    """A stretch of a source: lines count from 1, columns from 0, the end is exclusive (as Python's `ast` has it, in
+    characters).
+    """
 
     source: Source
     line: int
@@ -92,7 +96,9 @@ _WIDTH = 160
 
 def _excerpt(span: Span) -> list[str]:
     # Control characters and stray surrogates would move the carets, or fail to print at all.
-    text = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in span.source.line(span.line))
+    text = "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in span.source.line(span.line)
+    )
     if not text.strip():
         return []
     end = span.end_column if span.end_line == span.line else len(text)
@@ -111,7 +117,9 @@ class LayoutproofError(Exception):
     """An error that is the input's, with its diagnostics; the command line prints them and exits with 2."""
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic]) -> None:
-        self.diagnostics: tuple[Diagnostic, ...] = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = (
+            (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        )
         super().__init__("\n".join(d.render() for d in self.diagnostics))
 
 

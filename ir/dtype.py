@@ -42,7 +42,8 @@ class DType:
             raise ValueError(f"a data type needs at least one lane, got {self.lanes}")
 
     def __hash__(self) -> int:
-        # Every expression that is made hashes its type; the text's own hash is kept, an enumeration's is looked up each time.
+        # Every expression that is made hashes its type; the text's own hash is kept, an enumeration's is looked up each
+        # time.
         return hash((str.__hash__(self.kind), self.bits, self.lanes))
 
     @staticmethod

@@ -1,8 +1,8 @@
 """Index arithmetic on numbers: one value at a time (Python integers, exact) or whole arrays of them (numpy int64).
 
-Only what may stand in an index map, a shape or a predicate: no loads, no floats. Arrays may be of int64, then a result that
-leaves 64 bits raises Overflow, or of Python integers (object), which are exact. `and`, `or` and `if_then_else` evaluate a side only
-where it is used, on arrays too: `if_then_else(j != 0, i // j, 0)` has no trap.
+Only what may stand in an index map, a shape or a predicate: no loads, no floats. Arrays may be of int64, then a result
+that leaves 64 bits raises Overflow, or of Python integers (object), which are exact. `and`, `or` and `if_then_else`
+evaluate a side only where it is used, on arrays too: `if_then_else(j != 0, i // j, 0)` has no trap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,20 @@ from typing import Any
 import numpy as np
 
 from layoutproof.ir import semantics
-from layoutproof.ir.expr import FALSE, TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
+from layoutproof.ir.expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+)
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
@@ -54,8 +67,12 @@ def _is_narrow(*values: Value) -> bool:
     return any(isinstance(v, np.ndarray | np.integer) and v.dtype != object for v in values)
 
 
-def _guarded(operation: Callable[[Value, Value], Value], reach: Callable[[int, int], int]) -> Callable[[Value, Value], Value]:
-    """The operation, refusing int64 operands whose result could leave 64 bits; `reach` bounds the result by the operands' magnitudes."""
+def _guarded(
+    operation: Callable[[Value, Value], Value], reach: Callable[[int, int], int]
+) -> Callable[[Value, Value], Value]:
+    """The operation, refusing int64 operands whose result could leave 64 bits; `reach` bounds the result by the
+    operands' magnitudes.
+    """
 
     def apply(a: Value, b: Value) -> Value:
         if _is_narrow(a, b) and (reach(_reach(a), _reach(b)) >= _LIMIT):
@@ -152,7 +169,9 @@ def _logical(expr: Logical, env: Mapping[str, Value]) -> Value:
 
 
 def _where(condition: Value, then: Expr, otherwise: Expr, env: Mapping[str, Value]) -> Value:
-    """`then` where the condition holds, else `otherwise`: each evaluated at all points if that is harmless, else only where it is used."""
+    """`then` where the condition holds, else `otherwise`: each evaluated at all points if that is harmless, else only
+    where it is used.
+    """
     try:
         return _merged(condition, evaluate(then, env), evaluate(otherwise, env), env)
     except (Trap, Overflow):
@@ -207,7 +226,9 @@ _EVALUATORS: dict[type[Expr], Callable[[Any, Mapping[str, Value]], Value]] = {
 
 
 def foreign_part(expr: Expr) -> Node | None:
-    """The first part of an expression that index arithmetic does not contain: an undefined value, a load, a float; None without one."""
+    """The first part of an expression that index arithmetic does not contain: an undefined value, a load, a float; None
+    without one.
+    """
     seen: set[int] = set()  # a map may use its own results again and again: few nodes that are very many written out
     stack: list[Node] = [expr]
     while stack:
@@ -224,8 +245,9 @@ def foreign_part(expr: Expr) -> Node | None:
 def evaluate(expr: Expr, env: Mapping[str, Value]) -> Value:
     """The value of index arithmetic where variables (by name) have the values of `env`.
 
-    Raises Trap for a division by zero or a bad shift, Overflow where int64 arrays do not suffice (arrays of Python integers do),
-    KeyError for a variable without a value, TypeError for anything that index arithmetic does not contain.
+    Raises Trap for a division by zero or a bad shift, Overflow where int64 arrays do not suffice (arrays of Python
+    integers do), KeyError for a variable without a value, TypeError for anything that index arithmetic does not
+    contain.
     """
     evaluator = _EVALUATORS.get(type(expr))
     if evaluator is None:

@@ -1,7 +1,7 @@
 """Expressions: small, typed, frozen. Built as written; nothing is folded or simplified here.
 
-`==` compares structure and gives a bool; the comparison *expression* is `equal(a, b)`. `<`, `+`, `//` and the like build nodes.
-Source: the seeds `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
+`==` compares structure and gives a bool; the comparison *expression* is `equal(a, b)`. `<`, `+`, `//` and the like
+build nodes. Source: the seeds `vectorized-tir-buffers` (lanes), `buffer-physical-layout` (index expressions).
 """
 
 from __future__ import annotations
@@ -132,7 +132,10 @@ class IntImm(Expr):
     dtype: DType = INT32
 
     def _check(self) -> None:
-        require(self.dtype.lanes == 1 and (self.dtype.is_integer or self.dtype.is_bool), f"an integer constant of type {self.dtype}")
+        require(
+            self.dtype.lanes == 1 and (self.dtype.is_integer or self.dtype.is_bool),
+            f"an integer constant of type {self.dtype}",
+        )
         if not self.dtype.min_int <= self.value <= self.dtype.max_int:
             raise ValueError(f"{self.value} does not fit {self.dtype}")
 
@@ -196,7 +199,10 @@ class Compare(Expr):
     rhs: Expr
 
     def _check(self) -> None:
-        require(self.lhs.dtype == self.rhs.dtype, f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}")
+        require(
+            self.lhs.dtype == self.rhs.dtype,
+            f"the operands of `{self.op}` have types {self.lhs.dtype} and {self.rhs.dtype}",
+        )
 
     @property
     def dtype(self) -> DType:
@@ -286,7 +292,10 @@ class Cast(Expr):
     value: Expr
 
     def _check(self) -> None:
-        require(self.dtype.lanes == self.value.dtype.lanes, f"a cast from {self.value.dtype} to {self.dtype} changes the lanes")
+        require(
+            self.dtype.lanes == self.value.dtype.lanes,
+            f"a cast from {self.value.dtype} to {self.dtype} changes the lanes",
+        )
         require(Kind.HANDLE not in (self.dtype.kind, self.value.dtype.kind), "a pointer is cast by PointerCast")
 
 
@@ -300,7 +309,10 @@ class Ramp(Expr):
 
     def _check(self) -> None:
         require(self.lanes > 1 and self.base.dtype.lanes == 1, f"a ramp of {self.lanes} lanes from a {self.base.dtype}")
-        require(self.base.dtype.is_integer and self.base.dtype == self.stride.dtype, f"a ramp of {self.base.dtype} by {self.stride.dtype}")
+        require(
+            self.base.dtype.is_integer and self.base.dtype == self.stride.dtype,
+            f"a ramp of {self.base.dtype} by {self.stride.dtype}",
+        )
 
     @property
     def dtype(self) -> DType:
@@ -316,7 +328,9 @@ class Broadcast(Expr):
     lanes: int
 
     def _check(self) -> None:
-        require(self.lanes > 1 and self.value.dtype.lanes == 1, f"a broadcast of a {self.value.dtype} to {self.lanes} lanes")
+        require(
+            self.lanes > 1 and self.value.dtype.lanes == 1, f"a broadcast of a {self.value.dtype} to {self.lanes} lanes"
+        )
 
     @property
     def dtype(self) -> DType:
@@ -329,7 +343,8 @@ FALSE = IntImm(0, BOOL)
 
 
 def const(value: int | float | bool, dtype: DType | None = None) -> Expr:
-    """A constant of `dtype` (int32, or int64 where that is too small, when not given), rounded for floats, broadcast for lanes.
+    """A constant of `dtype` (int32, or int64 where that is too small, when not given), rounded for floats, broadcast
+    for lanes.
 
     Raises TypeError for a float where an integer is wanted, ValueError for an integer that does not fit.
     """
@@ -347,15 +362,22 @@ def const(value: int | float | bool, dtype: DType | None = None) -> Expr:
 def match_operands(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     """Both as expressions of one type: numbers take the other's type, narrow integers widen, scalars are broadcast.
 
-    Raises TypeError or ValueError where a number is none of the other's type; other differences are left to the node built from them.
+    Raises TypeError or ValueError where a number is none of the other's type; other differences are left to the node
+    built from them.
     """
     if not isinstance(a, Expr):
         require(isinstance(b, Expr), "neither operand is an expression")
         assert isinstance(b, Expr)
-        require(not isinstance(a, bool), "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)")
+        require(
+            not isinstance(a, bool),
+            "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)",
+        )
         return const(a, b.dtype), b
     if not isinstance(b, Expr):
-        require(not isinstance(b, bool), "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)")
+        require(
+            not isinstance(b, bool),
+            "a Python truth value in an expression; `==` between expressions gives one: use equal(a, b)",
+        )
         return a, const(b, a.dtype)
     if a.dtype.lanes == 1 < b.dtype.lanes:
         a = Broadcast(a, b.dtype.lanes)
@@ -371,7 +393,11 @@ def widen(value: Expr, dtype: DType) -> Expr:
     """`value` as `dtype`: the same constant, the same expression, or a cast."""
     if value.dtype == dtype:
         return value
-    return IntImm(value.value, dtype, span=value.span) if isinstance(value, IntImm) and dtype.lanes == 1 else Cast(dtype, value)
+    return (
+        IntImm(value.value, dtype, span=value.span)
+        if isinstance(value, IntImm) and dtype.lanes == 1
+        else Cast(dtype, value)
+    )
 
 
 def binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:

@@ -1,8 +1,9 @@
-"""Index maps: how a logical index becomes a physical one, with axis separators between the groups that flattening joins.
+"""Index maps: how a logical index becomes a physical one, with axis separators between the groups that flattening
+joins.
 
-The outputs are kept as written; nothing is simplified before the shape is computed, since an axis written `e % k` has extent
-`k` whatever the domain. What is true of a map (injective, shape for symbolic extents, inverse) is found in `layoutproof.verify`.
-Source: the seed `buffer-physical-layout`.
+The outputs are kept as written; nothing is simplified before the shape is computed, since an axis written `e % k` has
+extent `k` whatever the domain. What is true of a map (injective, shape for symbolic extents, inverse) is found in
+`layoutproof.verify`. Source: the seed `buffer-physical-layout`.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class AxisSeparator:
 
 
 AXIS_SEPARATOR: Final = AxisSeparator()
-# What is computed where both sides are constants, as calling a lambda would compute it. Not `%` and `&`: an axis written with one of them
-# is a digit, and its extent is seen from how it is written.
+# What is computed where both sides are constants, as calling a lambda would compute it. Not `%` and `&`: an axis
+# written with one of them is a digit, and its extent is seen from how it is written.
 FOLDED: Final[Mapping[BinaryOp, Callable[[int, int], int]]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
@@ -81,12 +82,16 @@ class IndexMap(Node):
         names = [v.name for v in self.inputs]
         require(len(set(names)) == len(names), f"an index map with two inputs of one name: {', '.join(names)}")
         for axis, output in enumerate(self.outputs):
-            require(output.dtype.is_integer and output.dtype.lanes == 1, f"axis {axis} of an index map is a {output.dtype}, not an integer")
+            require(
+                output.dtype.is_integer and output.dtype.lanes == 1,
+                f"axis {axis} of an index map is a {output.dtype}, not an integer",
+            )
         check_separators(self.separators, len(self.outputs))
 
     @staticmethod
     def from_func(function: Callable[..., Any], rank: int | None = None) -> IndexMap:
-        """The map that a Python function states: it takes N named indices, or `*indices` with `rank` given, and returns a list.
+        """The map that a Python function states: it takes N named indices, or `*indices` with `rank` given, and returns
+        a list.
 
         Raises LayoutproofError for a function whose arguments or result are something else.
         """
@@ -122,7 +127,8 @@ class IndexMap(Node):
                 outputs.append(const(int(item)))
             else:
                 raise error(
-                    codes.MAP_FORM, f"entry {position} of an index map is {item!r}: an integer expression or AXIS_SEPARATOR is expected"
+                    codes.MAP_FORM,
+                    f"entry {position} of an index map is {item!r}: an integer expression or AXIS_SEPARATOR is expected",
                 )
         try:
             return IndexMap(inputs, tuple(outputs), tuple(separators))
@@ -151,10 +157,13 @@ class IndexMap(Node):
             raise ValueError(f"the index map takes {_indices(len(self.inputs))}, not {len(indices)}")
         values = {v: i if isinstance(i, Expr) else const(i) for v, i in zip(self.inputs, indices, strict=True)}
         wide = {Var(v.name, value.dtype): value for v, value in values.items()}
-        # A 64-bit index makes the map's arithmetic 64 bits wide; `binary` re-matches constants when the operands are rebuilt.
+        # A 64-bit index makes the map's arithmetic 64 bits wide; `binary` re-matches constants when the operands are
+        # rebuilt.
         if all(v.dtype == i.dtype for v, i in values.items()):
             return tuple(substitute(output, values) for output in self.outputs)
-        return tuple(substitute(retype(output, {v.name: i.dtype for v, i in values.items()}), wide) for output in self.outputs)
+        return tuple(
+            substitute(retype(output, {v.name: i.dtype for v, i in values.items()}), wide) for output in self.outputs
+        )
 
     def compose(self, inner: IndexMap) -> IndexMap:
         """First `inner`, then this map: `self(inner(x))`. The separators are this map's."""
@@ -184,7 +193,9 @@ class IndexMap(Node):
         return tuple(int(evaluate(output, env)) for output in self.outputs)
 
     def digit_extent(self, axis: int) -> Expr | None:
-        """`k` where the axis is written `e % k`, `2**m` where it is written `e & (2**m - 1)`; else None, as for a `k` below 1."""
+        """`k` where the axis is written `e % k`, `2**m` where it is written `e & (2**m - 1)`; else None, as for a `k`
+        below 1.
+        """
         output = self.outputs[axis]
         if not isinstance(output, Binary):
             return None
@@ -197,7 +208,8 @@ class IndexMap(Node):
         return None
 
     def output_values(self, shape: Sequence[int], symbols: Mapping[str, int] | None = None) -> list[NDArray[np.int64]]:
-        """Each output over the whole logical box, as arrays that broadcast to `shape`: an axis an output does not use has length 1.
+        """Each output over the whole logical box, as arrays that broadcast to `shape`: an axis an output does not use
+        has length 1.
 
         Raises LayoutproofError for a wrong rank, and where an output traps or its value does not fit 64 bits.
         """
@@ -210,7 +222,10 @@ class IndexMap(Node):
 
     def _extents(self, shape: Sequence[int]) -> tuple[int, ...]:
         if len(shape) != len(self.inputs):
-            raise error(codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the shape {list(shape)} has {_axes(len(shape))}")
+            raise error(
+                codes.RANK,
+                f"the index map takes {_indices(len(self.inputs))}, the shape {list(shape)} has {_axes(len(shape))}",
+            )
         for extent in shape:
             if isinstance(extent, bool) or not isinstance(extent, int | np.integer):
                 raise error(codes.SHAPE, f"an extent of the shape is {extent!r}, an integer is expected")
@@ -224,7 +239,9 @@ class IndexMap(Node):
                 exact = {name: a.astype(object) if isinstance(a, np.ndarray) else a for name, a in env.items()}
                 return np.asarray(evaluate(self.outputs[axis], exact)).astype(np.int64)
         except OverflowError as problem:
-            raise error(codes.TOO_WIDE, f"axis {axis} of the index map does not fit 64 bits on the shape {list(shape)}") from problem
+            raise error(
+                codes.TOO_WIDE, f"axis {axis} of the index map does not fit 64 bits on the shape {list(shape)}"
+            ) from problem
         except Trap as problem:
             where = self._first_trap(axis, shape, env)
             at = f" at the logical index {where}" if where is not None else ""
@@ -240,7 +257,8 @@ class IndexMap(Node):
         return None
 
     def map_shape(self, shape: Sequence[int], symbols: Mapping[str, int] | None = None) -> tuple[int, ...]:
-        """The physical shape of a concrete logical shape: digit axes have their extent, others the least one that holds the image.
+        """The physical shape of a concrete logical shape: digit axes have their extent, others the least one that holds
+        the image.
 
         Raises LayoutproofError, naming the logical index, where the image goes below zero.
         """
@@ -252,7 +270,8 @@ class IndexMap(Node):
             if lowest < 0:
                 where = np.unravel_index(int(values.argmin()), values.shape)
                 raise error(
-                    codes.BELOW_ZERO, f"axis {axis} of the index map is {lowest} at the logical index {tuple(int(w) for w in where)}"
+                    codes.BELOW_ZERO,
+                    f"axis {axis} of the index map is {lowest} at the logical index {tuple(int(w) for w in where)}",
                 )
             digit = self.digit_extent(axis)
             size = 0 if digit is None else int(evaluate(digit, dict(symbols or {})))
@@ -269,17 +288,23 @@ class IndexMap(Node):
             flat = flat * np.int64(extent) + values
         return np.broadcast_to(flat, tuple(shape))
 
-    def map_array(self, array: NDArray[Any], physical_shape: Sequence[int] | None = None, fill: Any = 0) -> NDArray[Any]:
+    def map_array(
+        self, array: NDArray[Any], physical_shape: Sequence[int] | None = None, fill: Any = 0
+    ) -> NDArray[Any]:
         """`array` re-laid: a new array of the physical shape, padding holding `fill`.
 
         Raises LayoutproofError for a rank that does not fit and for an image outside `physical_shape`.
         """
         if array.ndim != len(self.inputs):
-            raise error(codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the array has {_axes(array.ndim)}")
+            raise error(
+                codes.RANK, f"the index map takes {_indices(len(self.inputs))}, the array has {_axes(array.ndim)}"
+            )
         box = self._box(array.shape, physical_shape)
         cells = prod(box)
         if cells * array.dtype.itemsize > _LARGEST_ARRAY:
-            raise error(codes.TOO_MANY_CELLS, f"the physical shape {list(box)} has {cells} cells: too many for an array")
+            raise error(
+                codes.TOO_MANY_CELLS, f"the physical shape {list(box)} has {cells} cells: too many for an array"
+            )
         result = np.full(cells, fill, dtype=array.dtype)
         result[self.flat_positions(array.shape, box).reshape(-1)] = array.reshape(-1)
         return result.reshape(box)
@@ -296,7 +321,10 @@ class IndexMap(Node):
         box = tuple(int(extent) for extent in physical_shape)
         largest = [int(values.max()) + 1 for values in self.output_values(shape)]
         if len(box) != self.rank or any(a < b for a, b in zip(box, largest, strict=True)):
-            raise error(codes.PHYSICAL_SHAPE, f"the physical shape {list(box)} does not hold the image, whose extents are {largest}")
+            raise error(
+                codes.PHYSICAL_SHAPE,
+                f"the physical shape {list(box)} does not hold the image, whose extents are {largest}",
+            )
         return box
 
 
@@ -308,13 +336,18 @@ def retype(expr: Expr, types: Mapping[str, Any]) -> Expr:
         return expr
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(retype(argument, types) for argument in expr.arguments))
-    parts = {name: retype(value, types) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)}
+    parts = {
+        name: retype(value, types)
+        for name in expr.__dataclass_fields__
+        if isinstance(value := getattr(expr, name), Expr)
+    }
     return rebuild(expr, parts)
 
 
 def narrowed(expr: Expr) -> Expr:
-    """Index arithmetic as its plain text is read: variables of 32 bits, constants no wider than they must be and computed where both
-    operands are one. What has one plain text is one expression then, whatever the widths of its variables were.
+    """Index arithmetic as its plain text is read: variables of 32 bits, constants no wider than they must be and
+    computed where both operands are one. What has one plain text is one expression then, whatever the widths of its
+    variables were.
     """
     if isinstance(expr, Var):
         return Var(expr.name, span=expr.span)
@@ -322,11 +355,18 @@ def narrowed(expr: Expr) -> Expr:
         return expr if expr.dtype.is_bool else const(expr.value)
     if isinstance(expr, Call):
         return replace(expr, arguments=tuple(narrowed(argument) for argument in expr.arguments))
-    parts = {name: narrowed(value) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)}
+    parts = {
+        name: narrowed(value) for name in expr.__dataclass_fields__ if isinstance(value := getattr(expr, name), Expr)
+    }
     folded: Expr | None = None
     if isinstance(expr, Binary):
         folded = _folded(expr.op, parts["lhs"], parts["rhs"])
-    elif isinstance(expr, Cast) and expr.dtype.is_integer and isinstance(value := parts["value"], IntImm) and not value.dtype.is_bool:
+    elif (
+        isinstance(expr, Cast)
+        and expr.dtype.is_integer
+        and isinstance(value := parts["value"], IntImm)
+        and not value.dtype.is_bool
+    ):
         folded = value if expr.dtype.min_int <= value.value <= expr.dtype.max_int else None
     return folded if folded is not None else rebuild(expr, parts)
 
@@ -381,7 +421,9 @@ def _argument_names(function: Callable[..., Any], rank: int | None) -> list[str]
                 raise error(codes.MAP_FORM, f"the index map takes *{parameter.name}: say how many indices there are")
             names.extend(f"{parameter.name}_{k}" for k in range(rank - len(names)))
         else:
-            raise error(codes.MAP_FORM, f"the index map has a keyword argument {parameter.name}; it takes positional indices")
+            raise error(
+                codes.MAP_FORM, f"the index map has a keyword argument {parameter.name}; it takes positional indices"
+            )
     if rank is not None and len(names) != rank:
         raise error(codes.MAP_FORM, f"the index map takes {_indices(len(names))}, the buffer has {_axes(rank)}")
     return names

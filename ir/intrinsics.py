@@ -81,7 +81,9 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpaqueCall(Expr):
-    """A call nobody here looks into (extern functions, barriers, atomics, intrinsics): kept, printed, never proved about."""
+    """A call nobody here looks into (extern functions, barriers, atomics, intrinsics): kept, printed, never proved
+    about.
+    """
 
     function: str
     arguments: tuple[Expr, ...]
@@ -103,13 +105,17 @@ class Limit(Expr):
     dtype: DType
 
     def _check(self) -> None:
-        require(self.dtype.lanes == 1 and (self.dtype.is_float or self.dtype.is_integer), f"{self.kind} of {self.dtype}")
+        require(
+            self.dtype.lanes == 1 and (self.dtype.is_float or self.dtype.is_integer), f"{self.kind} of {self.dtype}"
+        )
         require(self.kind is not LimitKind.INFINITY or self.dtype.is_float, f"{self.dtype} has no infinity")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assume(Expr):
-    """`assume(condition)`: stands in an Evaluate only. Its top-level `buffer[...] == value` is value identity (`programs`, contract)."""
+    """`assume(condition)`: stands in an Evaluate only. Its top-level `buffer[...] == value` is value identity
+    (`programs`, contract).
+    """
 
     condition: Expr
 
@@ -226,7 +232,9 @@ def assumed_undef(condition: Expr) -> BufferLoad | None:
 
 
 def is_identity(condition: Expr) -> bool:
-    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either side."""
+    """Whether a top-level comparison of an assumption is value identity: `A[...] == v` with a load of floats on either
+    side.
+    """
     if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ or not condition.lhs.dtype.is_float:
         return False
     return isinstance(condition.lhs, BufferLoad) or isinstance(condition.rhs, BufferLoad)

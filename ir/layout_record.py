@@ -1,17 +1,22 @@
-"""The attribute `layoutproof.layout`: how the cells of a buffer came to lie where they do, and which of them are padding.
+"""The attribute `layoutproof.layout`: how the cells of a buffer came to lie where they do, and which of them are
+padding.
 
-A function's attribute maps the name of a data variable to a record: the logical shape, then one step for each layout transform,
-in order of application: the index map, the box after it, and the contract of the padding that the step introduced (None: no contract,
-nobody may touch it; `undef`: may be read and written, holds anything; else its value). A text of the program has it as plain values
-(`script/records.py` reads them), extents being integers or texts over the function's symbols:
+A function's attribute maps the name of a data variable to a record: the logical shape, then one step for each layout
+transform, in order of application: the index map, the box after it, and the contract of the padding that the step
+introduced (None: no contract, nobody may touch it; `undef`: may be read and written, holds anything; else its value). A
+text of the program has it as plain values (`script/records.py` reads them), extents being integers or texts over the
+function's symbols:
 
-    {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": "T.float32(0)"}]}}
+    {"A_data": {"logical_shape": [14], "steps": [{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract":
+    "T.float32(0)"}]}}
 
-Index maps and extents say nothing of the widths of integers: inputs and symbols are 32 bits wide, and whoever needs a function's own types
-says so (`IndexMap.with_symbols`, `retype`). Contracts, whose values are data, keep their types, and are equal where their texts are.
+Index maps and extents say nothing of the widths of integers: inputs and symbols are 32 bits wide, and whoever needs a
+function's own types says so (`IndexMap.with_symbols`, `retype`). Contracts, whose values are data, keep their types,
+and are equal where their texts are.
 
-The record states, the program's text proves; it survives every pass, printing and reading. Cells are numbered row-major in the
-last box, so flattening, with separators or without, leaves it as it is. Source: the seed `layout-transformation-padding-roadmap`.
+The record states, the program's text proves; it survives every pass, printing and reading. Cells are numbered row-major
+in the last box, so flattening, with separators or without, leaves it as it is. Source: the seed
+`layout-transformation-padding-roadmap`.
 """
 
 from __future__ import annotations
@@ -50,7 +55,8 @@ class Cell(IntEnum):
 class Contract:
     """What padding holds: `value` over the physical index `inputs`, of the buffer's type, or `undef`.
 
-    Two are equal where they are printed alike. Raises TypeError where a symbol of the value has the name of an input, which no text tells.
+    Two are equal where they are printed alike. Raises TypeError where a symbol of the value has the name of an input,
+    which no text tells.
     """
 
     inputs: tuple[Var, ...]
@@ -146,7 +152,11 @@ class LayoutRecord(MeantValue):
     def plain(self) -> Attributes:
         """The record as plain values."""
         steps = [
-            {"index_map": s.map_text, "shape": plain_shape(s.shape), "contract": None if s.contract is None else s.contract.text}
+            {
+                "index_map": s.map_text,
+                "shape": plain_shape(s.shape),
+                "contract": None if s.contract is None else s.contract.text,
+            }
             for s in self.steps
         ]
         return Attributes({"logical_shape": plain_shape(self.logical_shape), "steps": steps})
@@ -157,7 +167,8 @@ def boxed(buffer: Buffer, shape: Iterable[Expr], symbols: Iterable[Var]) -> Buff
     wide = max((extent.dtype for extent in buffer.shape), key=lambda dtype: dtype.bits, default=INT32)
     types = {v.name: v.dtype for v in symbols}
     extents = tuple(
-        IntImm(e.value, wide) if isinstance(e, IntImm) and e.dtype.bits <= wide.bits else retype(e, types) for e in map(narrowed, shape)
+        IntImm(e.value, wide) if isinstance(e, IntImm) and e.dtype.bits <= wide.bits else retype(e, types)
+        for e in map(narrowed, shape)
     )
     return replace(buffer, shape=extents, strides=(), axis_separators=())
 
@@ -168,7 +179,9 @@ def plain_shape(shape: Sequence[Expr]) -> list[int | str]:
 
 
 def layout_records(func: PrimFunc) -> dict[str, LayoutRecord]:
-    """The records of a function by data variable; empty without the attribute. Raises LayoutproofError for something else there."""
+    """The records of a function by data variable; empty without the attribute. Raises LayoutproofError for something
+    else there.
+    """
     value = func.attrs.get(LAYOUT)
     if value is None:
         return {}
@@ -177,7 +190,10 @@ def layout_records(func: PrimFunc) -> dict[str, LayoutRecord]:
     found: dict[str, LayoutRecord] = {}
     for name, record in value.items():
         if not isinstance(record, LayoutRecord):
-            raise error(codes.LAYOUT_RECORD, f"the layout record of {name}: a LayoutRecord is expected, not {type(record).__name__}")
+            raise error(
+                codes.LAYOUT_RECORD,
+                f"the layout record of {name}: a LayoutRecord is expected, not {type(record).__name__}",
+            )
         found[name] = record
     return found
 
@@ -192,8 +208,8 @@ def with_record(func: PrimFunc, data: str, record: LayoutRecord) -> Attributes:
 def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uint8]:
     """What each cell of the last box is (`Cell`), as an array of its shape.
 
-    Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not fit its shape or
-    puts two cells in one place.
+    Each padding cell has the contract of the step that introduced it. Raises LayoutproofError for a map that does not
+    fit its shape or puts two cells in one place.
     """
     record.check_names(symbols)
     shape = extents_for(record.logical_shape, symbols)
@@ -202,9 +218,13 @@ def cells_of(record: LayoutRecord, symbols: Mapping[str, int]) -> NDArray[np.uin
         index_map, text = step.index_map, step.map_text
         box = extents_for(step.shape, symbols)
         if len(index_map.inputs) != cells.ndim or index_map.rank != len(box):
-            raise error(codes.LAYOUT_RECORD, f"{text} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}")
+            raise error(
+                codes.LAYOUT_RECORD, f"{text} does not lead from {cells.ndim} to {counted(len(box), 'axis', 'axes')}"
+            )
         values = index_map.output_values(cells.shape, symbols)
-        if cells.size and any(int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, box, strict=True)):
+        if cells.size and any(
+            int(v.min()) < 0 or int(v.max()) >= extent for v, extent in zip(values, box, strict=True)
+        ):
             raise error(codes.LAYOUT_RECORD, f"{text} leaves the box {list(box)}")
         positions = index_map.flat_positions(cells.shape, box, symbols).reshape(-1)
         taken = np.zeros(int(np.prod(box, dtype=np.int64)), dtype=np.bool_)

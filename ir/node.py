@@ -36,7 +36,9 @@ def _no_fields(_: object) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Anything in a program. Subclasses check themselves in `_check` and raise TypeError or ValueError when built wrong."""
+    """Anything in a program. Subclasses check themselves in `_check` and raise TypeError or ValueError when built
+    wrong.
+    """
 
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
     _hash: int = field(default=0, init=False, compare=False, repr=False)

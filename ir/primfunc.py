@@ -24,7 +24,9 @@ NOALIAS = ("tirx.noalias", "tir.noalias", "noalias", APART)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimFunc(Node):
-    """One function. `params` are handles (their buffers stand in `buffer_map`) or scalars; `buffer_map` keeps the calling convention."""
+    """One function. `params` are handles (their buffers stand in `buffer_map`) or scalars; `buffer_map` keeps the
+    calling convention.
+    """
 
     name: str
     params: tuple[Var, ...]
@@ -76,7 +78,9 @@ V = TypeVar("V")
 
 
 class Kept(Generic[V]):
-    """Results by function object and a further key, at most `most`. (An equal function elsewhere has other places and spans.)"""
+    """Results by function object and a further key, at most `most`. (An equal function elsewhere has other places and
+    spans.)
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most

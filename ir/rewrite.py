@@ -18,10 +18,10 @@ from layoutproof.ir.visit import free_variables
 class InstanceMap:
     """Instances of the new store number `new_store` (in program order) compute instances of the old store `old_store`.
 
-    `instances` takes the loop variables around the new store, outermost first, to those around the old one. Of a store of several
-    lanes a last input (or output) may speak of its lane; where none does, lanes stay in their places. `old_store` is None
-    for a store without a counterpart: padding that is filled, or overcompute; `instances` is None with it, and only with it. Raises
-    ValueError otherwise: what a store computes is never left open.
+    `instances` takes the loop variables around the new store, outermost first, to those around the old one. Of a store
+    of several lanes a last input (or output) may speak of its lane; where none does, lanes stay in their places.
+    `old_store` is None for a store without a counterpart: padding that is filled, or overcompute; `instances` is None
+    with it, and only with it. Raises ValueError otherwise: what a store computes is never left open.
     """
 
     new_store: int
@@ -31,7 +31,11 @@ class InstanceMap:
 
     def __post_init__(self) -> None:
         if (self.old_store is None) is not (self.instances is None):
-            said = "has no map of instances" if self.instances is None else "has a map of instances, and computes no old store"
+            said = (
+                "has no map of instances"
+                if self.instances is None
+                else "has a map of instances, and computes no old store"
+            )
             raise ValueError(f"new store {self.new_store} {said}")
 
 
@@ -76,9 +80,10 @@ class Domain(StrEnum):
 class Rule:
     """`lhs` becomes `rhs` where `condition` holds.
 
-    `variables` stand for any expression of their type; in the index domain their integer type is a placeholder: they range over all
-    integers. Truth values mean the same in both domains. `source` is the file and line that states the rule.
-    Raises TypeError for sides of different types and for a variable of the right side or condition that `variables` lacks.
+    `variables` stand for any expression of their type; in the index domain their integer type is a placeholder: they
+    range over all integers. Truth values mean the same in both domains. `source` is the file and line that states the
+    rule. Raises TypeError for sides of different types and for a variable of the right side or condition that
+    `variables` lacks.
     """
 
     name: str

@@ -1,4 +1,6 @@
-"""What stands where in a function, with the names in scope there: the view of a program that well-formedness is checked on."""
+"""What stands where in a function, with the names in scope there: the view of a program that well-formedness is checked
+on.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A statement, or an expression or buffer in it, and the scope there. `rebound`: names it binds that were bound already."""
+    """A statement, or an expression or buffer in it, and the scope there. `rebound`: names it binds that were bound
+    already.
+    """
 
     stmt: Stmt
     role: Role
@@ -129,7 +133,9 @@ def _statement(stmt: Stmt, scope: Scope) -> Iterator[Visit | _Inside]:
             yield from _access(stmt, stmt.buffer, stmt.indices, scope, stmt.span)
             yield from _expr(stmt, stmt.value, Role.VALUE, scope)
         case Allocate() | DeclBuffer():
-            yield from _buffer(stmt, stmt.buffer, scope, Role.ALLOCATION if isinstance(stmt, Allocate) else Role.DECLARATION)
+            yield from _buffer(
+                stmt, stmt.buffer, scope, Role.ALLOCATION if isinstance(stmt, Allocate) else Role.DECLARATION
+            )
             yield _Inside(stmt.body, scope.with_buffer(stmt.buffer))
         case Block():
             yield from _block(stmt, scope)
@@ -157,8 +163,13 @@ def _block(block: Block, scope: Scope) -> Iterator[Visit | _Inside]:
         inner = inner.with_buffer(buffer)
     for match in block.match_buffers:
         yield Visit(block, Role.ACCESS, inner, buffer=match.source.buffer)
-        inner = inner.with_variables(*(v for e in match.buffer.shape for v in free_variables(e))).with_buffer(match.buffer)
-    for region in (*(block.reads if block.reads is not None else ()), *(block.writes if block.writes is not None else ())):
+        inner = inner.with_variables(*(v for e in match.buffer.shape for v in free_variables(e))).with_buffer(
+            match.buffer
+        )
+    for region in (
+        *(block.reads if block.reads is not None else ()),
+        *(block.writes if block.writes is not None else ()),
+    ):
         yield Visit(block, Role.ACCESS, inner, buffer=region.buffer, at=region.span)
         for side in region.ranges:
             yield from _expr(block, side.start, Role.INDEX, inner)

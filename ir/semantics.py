@@ -1,7 +1,8 @@
-"""The one meaning of division, wrapping, rounding and casts. Every encoder, emitter and evaluator is tested against this file.
+"""The one meaning of division, wrapping, rounding and casts. Every encoder, emitter and evaluator is tested against
+this file.
 
-Index arithmetic is over the integers; value arithmetic of a fixed width wraps. Floats round to nearest, ties to even, with
-subnormals, once per operation, in the operation's own type. Part of the trust base.
+Index arithmetic is over the integers; value arithmetic of a fixed width wraps. Floats round to nearest, ties to even,
+with subnormals, once per operation, in the operation's own type. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from layoutproof.ir.dtype import DType, Kind
 
 
 class Trap(Exception):
-    """An operation that has no result: division by zero, an overflowing quotient, a shift too far, a float out of an integer's range."""
+    """An operation that has no result: division by zero, an overflowing quotient, a shift too far, a float out of an
+    integer's range.
+    """
 
 
 # precision in bits (the hidden one included), exponent of the smallest normal, exponent of the largest finite value
@@ -36,7 +39,9 @@ def max_finite(dtype: DType) -> float:
 
 
 def round_float(value: float, dtype: DType) -> float:
-    """`value` rounded to the nearest number of `dtype`, ties to even; overflow gives an infinity. Exact for every format."""
+    """`value` rounded to the nearest number of `dtype`, ties to even; overflow gives an infinity. Exact for every
+    format.
+    """
     precision, emin, emax = float_format(dtype)
     if precision == 53 or value == 0.0 or not math.isfinite(value):
         return value
@@ -93,9 +98,11 @@ def wrap(value: int, dtype: DType) -> int:
 
 
 def divide(operation: str, a: int, b: int, dtype: DType) -> int:
-    """One of the four integer divisions in a fixed width. Raises Trap for a zero divisor and for the overflowing INT_MIN by -1.
+    """One of the four integer divisions in a fixed width. Raises Trap for a zero divisor and for the overflowing
+    INT_MIN by -1.
 
-    The remainder of INT_MIN by -1 traps as well: C leaves it undefined, and so does the hardware that divides and takes the rest.
+    The remainder of INT_MIN by -1 traps as well: C leaves it undefined, and so does the hardware that divides and takes
+    the rest.
     """
     if b == -1 and dtype.kind is Kind.INT and a == dtype.min_int:
         raise Trap(f"{operation}({a}, -1) overflows {dtype}")

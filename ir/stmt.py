@@ -117,8 +117,14 @@ class For(Stmt):
     def _check(self) -> None:
         name, dtype = self.var.name, self.var.dtype
         same = dtype == self.start.dtype == self.extent.dtype
-        require(same and dtype.is_integer and dtype.lanes == 1, f"loop {name}: {dtype} from {self.start.dtype}, {self.extent.dtype}")
-        require((self.kind is ForKind.THREAD_BINDING) == (self.thread is not None), f"loop {name}: a thread goes with thread_binding")
+        require(
+            same and dtype.is_integer and dtype.lanes == 1,
+            f"loop {name}: {dtype} from {self.start.dtype}, {self.extent.dtype}",
+        )
+        require(
+            (self.kind is ForKind.THREAD_BINDING) == (self.thread is not None),
+            f"loop {name}: a thread goes with thread_binding",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +136,9 @@ class IfThenElse(Stmt):
     otherwise: Stmt | None = None
 
     def _check(self) -> None:
-        require(self.condition.dtype.is_bool and self.condition.dtype.lanes == 1, f"a branch on a {self.condition.dtype}")
+        require(
+            self.condition.dtype.is_bool and self.condition.dtype.lanes == 1, f"a branch on a {self.condition.dtype}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +150,9 @@ class Let(Stmt):
     body: Stmt
 
     def _check(self) -> None:
-        require(self.var.dtype == self.value.dtype, f"{self.var.name} is a {self.var.dtype}, its value a {self.value.dtype}")
+        require(
+            self.var.dtype == self.value.dtype, f"{self.var.name} is a {self.var.dtype}, its value a {self.value.dtype}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +166,9 @@ class BufferStore(Stmt):
     def _check(self) -> None:
         check_indices(self.buffer, self.indices)
         wanted = access_type(self.buffer, self.indices)
-        require(self.value.dtype == wanted, f"a {self.value.dtype} stored to {self.buffer.name}, which takes {wanted} here")
+        require(
+            self.value.dtype == wanted, f"a {self.value.dtype} stored to {self.buffer.name}, which takes {wanted} here"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,9 +221,9 @@ class MatchBuffer(Node):
 class Block(Stmt):
     """A unit of computation over its iteration variables.
 
-    `where` guards the whole instance, `init` included; `init` runs before `body` in the instances whose reduce variables are all at the
-    start of their domains (`desugar.body_of`). `reads` and `writes` are None where the text does not give them (to be inferred), else
-    what it says.
+    `where` guards the whole instance, `init` included; `init` runs before `body` in the instances whose reduce
+    variables are all at the start of their domains (`desugar.body_of`). `reads` and `writes` are None where the text
+    does not give them (to be inferred), else what it says.
     """
 
     name: str
@@ -228,7 +240,10 @@ class Block(Stmt):
     _whole: Stmt | None = field(default=None, init=False, compare=False, repr=False)
 
     def _check(self) -> None:
-        require(self.where.dtype.is_bool and self.where.dtype.lanes == 1, f"block {self.name} is guarded by a {self.where.dtype}")
+        require(
+            self.where.dtype.is_bool and self.where.dtype.lanes == 1,
+            f"block {self.name} is guarded by a {self.where.dtype}",
+        )
 
     @property
     def is_root(self) -> bool:
@@ -265,7 +280,9 @@ NOTHING = Seq(())
 
 
 def at_first_update(block: Block) -> Expr:
-    """That every reduce variable of the block is at the start of its domain, over the block's variables; true where none is there."""
+    """That every reduce variable of the block is at the start of its domain, over the block's variables; true where
+    none is there.
+    """
     return logical_and(*(equal(v.var, v.domain.start) for v in block.iter_vars if v.kind is IterKind.REDUCE))
 
 

@@ -14,8 +14,32 @@ from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import INT32, UINT64, DType, Kind
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
-from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef, default_dtype, takes_dtype_first
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
+from layoutproof.ir.intrinsics import (
+    Assume,
+    Call,
+    Limit,
+    OpaqueCall,
+    PointerCast,
+    StringImm,
+    Undef,
+    default_dtype,
+    takes_dtype_first,
+)
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 
 
@@ -115,11 +139,16 @@ Piece = tuple[str, int]
 
 
 def expr_text(
-    expr: Expr, style: Style | str = Style.SCRIPT, *, dialect: Dialect = CURRENT, handles: Mapping[str, str] | None = None
+    expr: Expr,
+    style: Style | str = Style.SCRIPT,
+    *,
+    dialect: Dialect = CURRENT,
+    handles: Mapping[str, str] | None = None,
 ) -> str:
     """The text of an expression.
 
-    `handles` says how a data variable is written, by its name (`{"A_data": "A.data"}`); others are written by their names.
+    `handles` says how a data variable is written, by its name (`{"A_data": "A.data"}`); others are written by their
+    names.
     """
     return _Writer(Style(style), dialect, handles if handles is not None else {}).at(expr, _CHOICE)
 
@@ -138,7 +167,9 @@ def string_text(value: str) -> str:
 
 
 def python_number(op: BinaryOp, a: int | float, b: int | float) -> int | float:
-    """What Python makes of `a op b`, as which a text is read. Raises ArithmeticError, TypeError or ValueError where it makes nothing."""
+    """What Python makes of `a op b`, as which a text is read. Raises ArithmeticError, TypeError or ValueError where it
+    makes nothing.
+    """
     if op is BinaryOp.SHL and b > _LARGEST_SHIFT:
         raise OverflowError("the number does not fit 64 bits")
     return _PYTHON[op](a, b)
@@ -204,13 +235,20 @@ class _Writer:
         precedence = _INFIX.get(e.op)
         if precedence is None:
             return self.call(f"{self.prefix}{e.op.value}", e.lhs, e.rhs)
-        if self.plain and e.op is BinaryOp.MUL and isinstance(e.rhs, IntImm) and e.rhs.value == -1 and not isinstance(e.lhs, IntImm):
+        if (
+            self.plain
+            and e.op is BinaryOp.MUL
+            and isinstance(e.rhs, IntImm)
+            and e.rhs.value == -1
+            and not isinstance(e.lhs, IntImm)
+        ):
             return f"-{self.at(e.lhs, _UNARY)}", _UNARY
         if not self.plain and _is_wide_complement(e):
             return f"~{self.at(e.lhs, _UNARY)}", _UNARY
         tight = self.plain and precedence == _PRODUCT and e.op is not BinaryOp.DIV
         symbol = e.op.value if tight else f" {e.op.value} "
-        # Python computes arithmetic on plain numbers, however large; where that is not what 32 bits make of it, the first has a type.
+        # Python computes arithmetic on plain numbers, however large; where that is not what 32 bits make of it, the
+        # first has a type.
         plain = self.plain or None in (_bare_number(e.lhs), _bare_number(e.rhs)) or _bare_number(e) is not None
         left = self.at(e.lhs, precedence) if plain else self.typed_at(e.lhs, precedence)
         return f"{left}{symbol}{self.at(e.rhs, precedence + 1)}", precedence

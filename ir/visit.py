@@ -193,9 +193,11 @@ def map_expressions(node: N, rewrite: Callable[[Expr], Expr]) -> N:
 
 
 def substitute(node: N, values: Mapping[Var, Expr]) -> N:
-    """`node` with every free occurrence of the variables replaced, in buffer shapes too; integers are cast to the variable's width.
+    """`node` with every free occurrence of the variables replaced, in buffer shapes too; integers are cast to the
+    variable's width.
 
-    Raises ValueError where a statement below binds a variable that is replaced or that stands free in a value (capture).
+    Raises ValueError where a statement below binds a variable that is replaced or that stands free in a value
+    (capture).
     """
     if not values:
         return node
@@ -300,7 +302,9 @@ def expression_depth(root: Node) -> int:
 
 
 def make_room(root: Stmt) -> None:
-    """Let Python recurse as deep as walks over a program need. The limit is only ever raised, and stops at sequences of `MAX_SEQUENCE`."""
+    """Let Python recurse as deep as walks over a program need. The limit is only ever raised, and stops at sequences of
+    `MAX_SEQUENCE`.
+    """
     make_room_for(min(statement_depth(root), 2 * MAX_SEQUENCE))
 
 

@@ -1,9 +1,9 @@
 """Well-formedness: what a program must satisfy at each stage, beyond what its nodes check when they are built.
 
-The rules are a table; each has its own code, the stages it holds at, and says what it found where. A program that passes has a
-meaning: every name is bound once on its path, every buffer has memory, and nothing undefined stands where control or an address
-depends on it.
-Sources: the seeds `clarifying-buffer-declaration-and-access` (declaration, aliases) and `vectorized-tir-buffers` (lanes).
+The rules are a table; each has its own code, the stages it holds at, and says what it found where. A program that
+passes has a meaning: every name is bound once on its path, every buffer has memory, and nothing undefined stands where
+control or an address depends on it. Sources: the seeds `clarifying-buffer-declaration-and-access` (declaration,
+aliases) and `vectorized-tir-buffers` (lanes).
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def variables_are_in_scope(p: Program) -> Found:
             if bound is None:
                 yield f"`{variable.name}` is bound nowhere around its use", variable.span or visit.span
             elif bound.dtype != variable.dtype:
-                yield f"`{variable.name}` is a {bound.dtype}, used here as a {variable.dtype}", variable.span or visit.span
+                yield (
+                    f"`{variable.name}` is a {bound.dtype}, used here as a {variable.dtype}",
+                    variable.span or visit.span,
+                )
 
 
 def buffers_are_in_scope(p: Program) -> Found:
@@ -79,15 +82,26 @@ def buffers_are_in_scope(p: Program) -> Found:
     for visit in p.visits:
         if visit.buffer is not None and visit.role is Role.ACCESS and visit.buffer not in visit.scope.buffers:
             same = [b for b in visit.scope.buffers if b.name == visit.buffer.name]
-            what = "is another buffer of this name here" if same else "is neither a parameter nor allocated nor declared here"
+            what = (
+                "is another buffer of this name here"
+                if same
+                else "is neither a parameter nor allocated nor declared here"
+            )
             yield f"`{visit.buffer.name}` {what}", visit.span
 
 
 def declarations_have_data(p: Program) -> Found:
     """A declared view names a data variable that exists."""
     for visit in p.visits:
-        if visit.buffer is not None and visit.role is Role.DECLARATION and visit.buffer.data.name not in visit.scope.data:
-            yield f"`{visit.buffer.name}` is a view of `{visit.buffer.data.name}`, which is not allocated here", visit.span
+        if (
+            visit.buffer is not None
+            and visit.role is Role.DECLARATION
+            and visit.buffer.data.name not in visit.scope.data
+        ):
+            yield (
+                f"`{visit.buffer.name}` is a view of `{visit.buffer.data.name}`, which is not allocated here",
+                visit.span,
+            )
 
 
 def memory_is_made_once(p: Program) -> Found:
@@ -141,7 +155,9 @@ def assumptions_are_statements(p: Program) -> Found:
 
 
 def init_leaves_reductions_alone(p: Program) -> Found:
-    """A block's init does not use its reduction variables, and what it initialises is updated at places that do not either."""
+    """A block's init does not use its reduction variables, and what it initialises is updated at places that do not
+    either.
+    """
     for visit in p.visits:
         block = visit.stmt
         if not isinstance(block, Block) or block.init is None or visit.expr is not None or visit.buffer is not None:
@@ -185,7 +201,10 @@ def accesses_are_flat(p: Program) -> Found:
             continue
         seen.add(buffer)
         if buffer.rank != max(len(buffer.axis_separators) + 1, 1) and buffer.rank != 0:
-            yield f"`{buffer.name}` has {buffer.rank} axes in {len(buffer.axis_separators) + 1} groups: it is not flattened", visit.span
+            yield (
+                f"`{buffer.name}` has {buffer.rank} axes in {len(buffer.axis_separators) + 1} groups: it is not flattened",
+                visit.span,
+            )
         if buffer.strides:
             yield f"`{buffer.name}` has strides: it is not flattened", visit.span
 
@@ -288,7 +307,10 @@ def parameters_fit(p: Program) -> Found:
     """Buffers belong to pointers, each to one, and no two share a name or their data."""
     for param, buffer in p.func.buffer_map:
         if param.dtype.kind is not Kind.HANDLE:
-            yield f"parameter `{param.name}` of buffer `{buffer.name}` is a {param.dtype}, not a pointer", param.span or p.func.span
+            yield (
+                f"parameter `{param.name}` of buffer `{buffer.name}` is a {param.dtype}, not a pointer",
+                param.span or p.func.span,
+            )
     for what, names in (
         ("two buffers called", [b.name for _, b in p.func.buffer_map]),
         ("two parameters with the data", [b.data.name for _, b in p.func.buffer_map]),
@@ -337,7 +359,9 @@ RULES: tuple[Rule, ...] = (
     Rule("LP168", "lanes stay in values and last indices", vectors_stay_in_values),
 )
 
-MEANINGS: Mapping[str, str] = {rule.code: f"{rule.name[0].upper()}{rule.name[1:]}. {rule.check.__doc__}" for rule in RULES}
+MEANINGS: Mapping[str, str] = {
+    rule.code: f"{rule.name[0].upper()}{rule.name[1:]}. {rule.check.__doc__}" for rule in RULES
+}
 
 
 def check_wellformed(func: PrimFunc, stage: Stage = Stage.SCRIPT) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,6 @@
-"""Passes that propose rewrites, the schedule that keeps the proved ones, and the way from a program to a running kernel."""
+"""Passes that propose rewrites, the schedule that keeps the proved ones, and the way from a program to a running
+kernel.
+"""
 
 if __name__ != "layoutproof.lowering":
     raise ImportError(

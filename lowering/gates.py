@@ -1,7 +1,8 @@
-"""Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or wherever they are called.
+"""Gates: functions that prove what a repository relies on, each checked by `layoutproof check`, by pytest or wherever
+they are called.
 
-A gate is a function without effects that schedules programs, compares them, or asks about maps, and returns what it proved. What it lets
-through as an error, an `IllegalTransform` above all, is what the run reports.
+A gate is a function without effects that schedules programs, compares them, or asks about maps, and returns what it
+proved. What it lets through as an error, an `IllegalTransform` above all, is what the run reports.
 """
 
 from __future__ import annotations
@@ -42,12 +43,16 @@ class Case:
 class Gate:
     """A function that was decorated with `gate`. Calling it calls the function.
 
-    `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may use besides what
-    the run allows; with `allow_unknown` what stays unknown in it does not fail a run.
+    `name` is the function's, `line` the line of its `def`, from 1. `allowed` are the float licences that its proofs may
+    use besides what the run allows; with `allow_unknown` what stays unknown in it does not fail a run.
     """
 
-    def __init__(self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool) -> None:
-        """Raises LayoutproofError for cases that are not a gate's, or that the function does not take, and for an unknown strictness."""
+    def __init__(
+        self, function: Callable[..., Any], cases: object, strictness: str | None, allow_unknown: bool
+    ) -> None:
+        """Raises LayoutproofError for cases that are not a gate's, or that the function does not take, and for an
+        unknown strictness.
+        """
         update_wrapper(self, function)
         self.function = function
         self.name = function.__name__
@@ -74,8 +79,8 @@ class Gate:
     def results(self, case: Case) -> tuple[Schedule | Comparison | MapReport | Verdict, ...]:
         """What the gate proved in a case, each schedule and report of it.
 
-        Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed here, and whatever
-        the function raises.
+        Raises LayoutproofError where it returns something else, or what was proved with licences that are not allowed
+        here, and whatever the function raises.
         """
         with within(settings().under(self.allowed)):
             found = tuple(_results(self.name, self.function(*case.positional, **case.named)))
@@ -87,20 +92,26 @@ class Gate:
 def gate(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def gate(
-    *, cases: Mapping[str, Given] | Sequence[Given] | None = None, strictness: str | None = None, allow_unknown: bool = False
+    *,
+    cases: Mapping[str, Given] | Sequence[Given] | None = None,
+    strictness: str | None = None,
+    allow_unknown: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, allow_unknown: Any = False) -> Any:
     """Make a function a gate, which `layoutproof check FILE.py` and `pytest --layoutproof` find.
 
-    It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases` are the arguments of
-    several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide": (64,)}`, or a list. `strictness` bounds the
-    float licences of proofs in it: "ieee", "finite", "reals", or licences such as "nnan ninf". Where `allow_unknown`, what is neither
-    proved nor refuted is reported without failing the run.
+    It returns a `Schedule`, what `compare` returns, the report of `check_map`, a verdict, or a list of these. `cases`
+    are the arguments of several calls, each a gate of its own: a dictionary by name, `{"small": {"n": 14}, "wide":
+    (64,)}`, or a list. `strictness` bounds the float licences of proofs in it: "ieee", "finite", "reals", or licences
+    such as "nnan ninf". Where `allow_unknown`, what is neither proved nor refuted is reported without failing the run.
 
     Raises LayoutproofError where the function does not take its cases.
     """
     if not isinstance(allow_unknown, bool) or not isinstance(strictness, str | None):
-        raise error(codes.GATE_FORM, f"of a gate, allow_unknown is True or False ({allow_unknown!r} is given), and strictness is text")
+        raise error(
+            codes.GATE_FORM,
+            f"of a gate, allow_unknown is True or False ({allow_unknown!r} is given), and strictness is text",
+        )
     if function is not None:
         return Gate(function, None, None, False)
     return lambda decorated: Gate(decorated, cases, strictness, allow_unknown)
@@ -109,7 +120,11 @@ def gate(function: Any = None, /, *, cases: Any = None, strictness: Any = None, 
 def gates_of(namespace: Mapping[str, object]) -> tuple[Gate, ...]:
     """The gates that a module defines, in the order of their lines; one that it imports from elsewhere is not its own."""
     home = namespace.get("__name__")
-    found = {id(value): value for value in namespace.values() if isinstance(value, Gate) and value.function.__module__ == home}
+    found = {
+        id(value): value
+        for value in namespace.values()
+        if isinstance(value, Gate) and value.function.__module__ == home
+    }
     return tuple(sorted(found.values(), key=lambda gate: gate.line))
 
 
@@ -132,7 +147,10 @@ def _cases(name: str, function: Callable[..., Any], cases: object) -> Iterator[C
     elif isinstance(cases, Sequence) and not isinstance(cases, str):
         named = [(_name_of(given, number), given) for number, given in enumerate(cases)]
     else:
-        raise error(codes.GATE_FORM, f"the cases of the gate {name} are a dictionary by name or a list, not {type(cases).__name__}")
+        raise error(
+            codes.GATE_FORM,
+            f"the cases of the gate {name} are a dictionary by name or a list, not {type(cases).__name__}",
+        )
     if not named:
         raise error(codes.GATE_FORM, f"the gate {name} has no case, so it would prove nothing")
     seen: set[str] = set()
@@ -153,7 +171,9 @@ def _name_of(given: Any, number: int) -> str:
     values = list(given.values()) if isinstance(given, Mapping) else list(_positional(given))
     text = "-".join(str(value) for value in values)
     return (
-        text if values and all(isinstance(v, int | float | str) for v in values) and text.isprintable() and len(text) <= 40 else str(number)
+        text
+        if values and all(isinstance(v, int | float | str) for v in values) and text.isprintable() and len(text) <= 40
+        else str(number)
     )
 
 
@@ -183,20 +203,28 @@ def _results(name: str, found: object) -> Iterable[Any]:
 
 
 def _check_licences(name: str, found: Iterable[Any], allowed: Licences) -> None:
-    """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the gate."""
+    """What was scheduled before the gate was called, or in another thread, was not bounded by what is allowed in the
+    gate.
+    """
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.verify.verdict.verdict import Verdict
 
     for result in found:
-        verdicts = [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []
+        verdicts = (
+            [verdict for step in result.steps for verdict in step.verdicts] if isinstance(result, Schedule) else []
+        )
         verdicts += result.verdicts if isinstance(result, Comparison) else []
         verdicts += [result] if isinstance(result, Verdict) else []
         taken = frozenset(Licence(word) for verdict in verdicts for word in verdict.strictness) - allowed
         if taken:
             words = " ".join(names_of(taken))
             hint = "schedule in the gate itself, in its own thread: what is allowed holds there"
-            raise error(codes.GATE_RESULT, f"the gate {name} returned what holds with {words} only, which is not allowed", help=hint)
+            raise error(
+                codes.GATE_RESULT,
+                f"the gate {name} returned what holds with {words} only, which is not allowed",
+                help=hint,
+            )
 
 
 __all__ = ["Case", "Gate", "gate", "gates_of"]

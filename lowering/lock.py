@@ -1,7 +1,8 @@
 """One holder at a time, over threads and processes: of a kernel that is being built, or of a file that is being mended.
 
-The lock is one of the system's on an open file (flock): it ends with its holder, however that one ends, so nothing has to be cleaned up
-after a process that was killed. It saves work and nothing else: what is built is right without it, because files appear whole.
+The lock is one of the system's on an open file (flock): it ends with its holder, however that one ends, so nothing has
+to be cleaned up after a process that was killed. It saves work and nothing else: what is built is right without it,
+because files appear whole.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from enum import Enum, auto
 from pathlib import Path
 
 PATIENCE_SECONDS = 900.0
-"""How long a holder is waited for: longer than a compiler may take, so that only a process that was stopped is given up."""
+"""How long a holder is waited for: longer than a compiler may take, so that only a process that was stopped is given
+up.
+"""
 
 _SHORTEST, _LONGEST = 0.002, 0.05  # seconds between two attempts
 
@@ -32,7 +35,8 @@ class Hold(Enum):
 def locked(path: Path, patience: float | None = None) -> Iterator[Hold]:
     """Hold the lock on the file `path` meanwhile, made where it is not there, its folder too; say whether it was had.
 
-    `patience` is in seconds, PATIENCE_SECONDS where it is None. The file stays: to remove it would give two holders one name.
+    `patience` is in seconds, PATIENCE_SECONDS where it is None. The file stays: to remove it would give two holders one
+    name.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,12 @@
 """Programs with the diagnostics that are expected of them, in files that people read: `tests/programs/**/*.py`.
 
-A file is a list of cases, each behind a line `# ----- name`. A case is a program, and perhaps a step to apply to it
-(`# step: fuse(block='root', loops=[0, 1])`) and the interface of its schedule (`# interface: fixed`). A case without a program is about
-that of the case before.
+A file is a list of cases, each behind a line `# ----- name`. A case is a program, and perhaps a step to apply to it (`#
+step: fuse(block='root', loops=[0, 1])`) and the interface of its schedule (`# interface: fixed`). A case without a
+program is about that of the case before.
 
-A diagnostic stands below its line, with its columns, both included: `# error[LP316] 9-17: text`; one of another place has the line too
-(`6:9-17`), one of no place stands at the end. Lines are counted in the program alone, as if none of these comments were there.
+A diagnostic stands below its line, with its columns, both included: `# error[LP316] 9-17: text`; one of another place
+has the line too (`6:9-17`), one of no place stands at the end. Lines are counted in the program alone, as if none of
+these comments were there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _EXPECTED = re.compile(r"\s*# (?:(?:error|warning)\[LP|note |help: | {3})")
 
 @dataclass(frozen=True)
 class Case:
-    """One case: its program's source, the step as text, and the lines in which the file states all of it, diagnostics included."""
+    """One case: its program's source, the step as text, and the lines in which the file states all of it, diagnostics
+    included.
+    """
 
     path: Path
     name: str
@@ -64,7 +67,9 @@ class Case:
             number = len(self.bare)
             if span is not None and span.source == self.source and headers + span.line <= number:
                 number = headers + span.line
-            below.setdefault(number, []).extend(stated(each, self.source, beside=span is not None and number == headers + span.line))
+            below.setdefault(number, []).extend(
+                stated(each, self.source, beside=span is not None and number == headers + span.line)
+            )
         lines = []
         for number, line in enumerate(self.bare, start=1):
             indent = re.match(r"\s*", line)
@@ -83,7 +88,9 @@ def stated(diagnostic: Diagnostic, source: Source, *, beside: bool = False) -> l
 
 
 def place_of(span: Span, source: Source, beside: bool = False) -> str:
-    """`6:9-17`, both included; with the end's line where it is another, and with the name of a source that is not this one."""
+    """`6:9-17`, both included; with the end's line where it is another, and with the name of a source that is not this
+    one.
+    """
     first = f"{span.column + 1}" if beside else f"{span.line}:{span.column + 1}"
     last = f"{span.end_column}" if span.end_line == span.line else f"{span.end_line}:{span.end_column}"
     return ("" if span.source == source else f"{span.source.name} ") + f"{first}-{last}"

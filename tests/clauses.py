@@ -19,11 +19,11 @@ from layoutproof.ir.visit import substitute, walk
 from layoutproof.verify.faults import vacuity
 from layoutproof.verify.flow.known_values import Fact, Knowledge
 from layoutproof.verify.flow.matched_instances import Match, Matcher
-from layoutproof.verify.flow.models import NEW, Half
+from layoutproof.verify.flow.models import NEW, ProgramModel
 from layoutproof.verify.flow.no_op_stores import NoOps
-from layoutproof.verify.flow.observable import End
+from layoutproof.verify.flow.observable import FinalState
 from layoutproof.verify.flow.sources import Agreement
-from layoutproof.verify.flow.stored_values import Form, Looking
+from layoutproof.verify.flow.stored_values import Form, StoredValues
 from layoutproof.verify.isl.decode import Piece, pieces_said
 from layoutproof.verify.isl.instance_sets import Points, Region, Relation, function_between, part_of, relations
 from layoutproof.verify.isl.space import isl
@@ -50,17 +50,17 @@ def proved(*_asked: object) -> Verdict:
 
 
 _stated, _of_flows, _compared = Knowledge._stated, Agreement.of_flows, Matcher._compared
-_is_same, _through_load = Walk._is_same, Looking.through_load
+_is_same, _through_load = Walk._is_same, StoredValues.through_load
 
 
-def is_same_or_calls(self: Walk, old: Expr, new: Expr, scene: Any) -> bool:
+def is_same_or_calls(self: Walk, old: Expr, new: Expr, domain: Any) -> bool:
     """Any call that nobody looks into is taken for any other one."""
-    return (has_calls(old) and has_calls(new)) or _is_same(self, old, new, scene)
+    return (has_calls(old) and has_calls(new)) or _is_same(self, old, new, domain)
 
 
 def agree_by_cell(self: Agreement, claim: Any, new: Any, old: Any, _step: Relation, region: Region) -> Points:
     """Loads agree where both are from one memory, in whatever order it is written."""
-    moved = {cells.old_data: cells.new_data for cells in self.world.rewrite.witness.cells}
+    moved = {cells.old_data: cells.new_data for cells in self.rewrite_model.rewrite.witness.cells}
     whole = region.named(f"{NEW}{claim.new.number}")
     return whole if moved.get(old.data.name, old.data.name) == new.data.name else whole.subtract(whole)
 
@@ -72,16 +72,16 @@ def end_alike(_self: Agreement, _data: Var, _new_data: Var, _step: Relation, reg
 
 def agree_where_lost(self: Agreement, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
     """A source without an image is dropped."""
-    lost = found.subtract_range(self.moved).subtract_range(self.world.theta.domain()).domain()
+    lost = found.subtract_range(self.moved).subtract_range(self.rewrite_model.theta.domain()).domain()
     return _of_flows(self, found, wanted, name, region).union(part_of(lost, name, region.points))
 
 
-def delete_all(half: Half, *_asked: object) -> list[NoOps]:
+def delete_all(half: ProgramModel, *_asked: object) -> list[NoOps]:
     """Every extra instance is taken for a no-op."""
     found = [NoOps(statement, half.unmatched(statement)) for statement in half.statements.statements]
-    found = [each for each in found if not each.extra.is_empty]
+    found = [each for each in found if not each.unmatched.is_empty]
     for each in found:
-        each.deleted = each.extra
+        each.deleted = each.unmatched
     return found
 
 
@@ -90,21 +90,29 @@ def state_by_cell(self: Knowledge, number: int, assumption: Any, condition: Expr
     fact = _stated(self, number, assumption, condition)
     if fact is None:
         return None
-    writes = relations([self.flow.access(statement) for statement in self.statements.statements], self.world.encoder(()).space.universe())
+    writes = relations(
+        [self.flow.access(statement) for statement in self.statements.statements],
+        self.rewrite_model.encoder(()).space.universe(),
+    )
     cells = fact.sources.apply(writes).union(fact.sources)
     return replace(fact, sources=cells.union(writes.intersect_range(cells).domain()))
 
 
-def compute_anew(_self: object, _statement: object, read: Any, _source: object, inner: Any, _piece: Piece) -> tuple[Var, Any]:
+def compute_anew(
+    _self: object, _statement: object, read: Any, _source: object, inner: Any, _piece: Piece
+) -> tuple[Var, Any]:
     """A value that stands for a load finds what its cells hold when it is loaded."""
-    return Var(f"{inner.var.name}'", inner.var.dtype), read.access.scene
+    return Var(f"{inner.var.name}'", inner.var.dtype), read.access.domain
 
 
-def look_at_first_place(self: Looking, statement: Any, read: Any, points: Points) -> Iterator[Form]:
+def look_at_first_place(self: StoredValues, statement: Any, read: Any, points: Points) -> Iterator[Form]:
     """All that a load finds is taken to come from the first place that is met."""
 
     def whole(workspace: Any, link: Any, dims: Any, targets: Any) -> Iterator[Piece]:
-        encoder, (start, end) = workspace.boxed(dims).encoder, (link.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out))
+        encoder, (start, end) = (
+            workspace.boxed(dims).encoder,
+            (link.get_tuple_name(kind) for kind in (isl.dim_type.in_, isl.dim_type.out)),
+        )
         for piece in pieces_said(workspace, link, dims, targets):
             yield replace(piece, points=points, link=function_between(encoder, start, piece.outputs, end))
 
@@ -122,9 +130,11 @@ def match_all_values(self: Matcher, claim: Any, bound: Any, *asked: Any) -> Matc
     return _compared(self, claim, bound, *asked) if bound.unpaired else Match(claim, bound.region, PROVED)
 
 
-def end_observed(_world: object, _agreement: object, _new: object, _old: object, _values: object, data: Var, _entry: object) -> End:
+def end_observed(
+    _rewrite_model: object, _agreement: object, _new: object, _old: object, _values: object, data: Var, _entry: object
+) -> FinalState:
     """Every observable cell ends with the value that it had."""
-    return End(data.name, ANYTHING, PROVED)
+    return FinalState(data.name, ANYTHING, PROVED)
 
 
 PERMISSIVE: Mapping[Clause, Answers] = {
@@ -144,14 +154,19 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.LAST_WRITER: {"flow.known_values.Knowledge._stated": state_by_cell},
     Clause.INVARIANT_START: {"flow.known_values.Invariants._may_be_initial": always(False)},
     Clause.INVARIANT_KEPT: {"flow.known_values.Invariants._kept": always(PROVED)},
-    Clause.INLINED_SOURCES: {"flow.stored_values.Looking._found_when_stored": compute_anew},
-    Clause.INLINED_PARTS: {"flow.stored_values.Looking.through_load": look_at_first_place},
-    Clause.INLINED_UNDEFINED: {"flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))},
+    Clause.INLINED_SOURCES: {"flow.stored_values.StoredValues._found_when_stored": compute_anew},
+    Clause.INLINED_PARTS: {"flow.stored_values.StoredValues.through_load": look_at_first_place},
+    Clause.INLINED_UNDEFINED: {
+        "flow.stored_values._may_be_anything": lambda value: any(isinstance(node, OpaqueCall) for node in walk(value))
+    },
     Clause.INLINED_LICENCES: {
         "flow.matched_instances.Matcher._choosing_once": lambda matcher: matcher,
         "flow.simulate.chooses_for_several": always(False),
     },
-    Clause.VALUES: {"flow.matched_instances.Matcher._compared": match_all_values, "lockstep.walk.Walk._stores_the_same": always(True)},
+    Clause.VALUES: {
+        "flow.matched_instances.Matcher._compared": match_all_values,
+        "lockstep.walk.Walk._stores_the_same": always(True),
+    },
     Clause.LICENCE_SCOPE: {
         "flow.computed.Computed.where": lambda _self, _statement, _read, region: region.points,
         "flow.matched_instances.passing_on": always(frozenset()),
@@ -160,7 +175,9 @@ PERMISSIVE: Mapping[Clause, Answers] = {
     Clause.REDUCTION_FORM: {"flow.matched_instances.contribution": contribute_anything},
     Clause.REDUCTION_LAW: {"flow.sources._licences": always(IEEE)},
     Clause.CONTRIBUTIONS: {
-        "flow.sources.Agreement._regrouped": lambda self, found, wanted, name, region: self.of_flows(found[0], wanted[0], name, region),
+        "flow.sources.Agreement._regrouped": lambda self, found, wanted, name, region: self.of_flows(
+            found[0], wanted[0], name, region
+        ),
         "flow.sources._one_to_one": always(True),
     },
     Clause.ASSUMPTIONS: {
@@ -169,7 +186,10 @@ PERMISSIVE: Mapping[Clause, Answers] = {
         "lockstep.walk.Walk._assumes_the_same": always(True),
         "lockstep.unmatched.Assumptions.added": always(None),
     },
-    Clause.OWED_PADDING: {"flow.observable._owed": always(()), "lockstep.prove.Owed.check": always([])},
+    Clause.PADDING_POSTCONDITION: {
+        "flow.observable._postconditions": always(()),
+        "lockstep.prove.PaddingPostconditions.check": always([]),
+    },
     Clause.OBSERVABLE: {"flow.observable._observable": end_observed},
     Clause.VACUITY: {"checker._prove_runs": always(())},
 }

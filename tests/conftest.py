@@ -28,14 +28,25 @@ if threading.current_thread() is threading.main_thread():
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 settings.register_profile(
-    "default", max_examples=40, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "default",
+    max_examples=40,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True)
+settings.register_profile(
+    "campaign", parent=settings.get_profile("default"), derandomize=False, max_examples=5_000, print_blob=True
+)
 settings.load_profile("default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite the files under tests/golden instead of comparing with them")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the files under tests/golden instead of comparing with them",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,7 +69,8 @@ class Golden:
     update: bool
 
     def __call__(self, name: str, text: str) -> None:
-        """Fail unless the file `name` (a path below tests/golden) holds exactly `text`; the failure shows the difference.
+        """Fail unless the file `name` (a path below tests/golden) holds exactly `text`; the failure shows the
+        difference.
 
         With --update-golden the file is written instead.
         """
@@ -70,12 +82,16 @@ class Golden:
             path.write_text(text, encoding="utf-8", newline="")
             return
         if not path.is_file():
-            pytest.fail(f"no golden file {path}; look at the text, then write it with --update-golden:\n{text}", pytrace=False)
+            pytest.fail(
+                f"no golden file {path}; look at the text, then write it with --update-golden:\n{text}", pytrace=False
+            )
         with path.open(encoding="utf-8", newline="") as file:
             _compare(f"tests/golden/{name}", file.read(), text)
 
     def entry(self, table: str, name: str, text: str, given: str = "") -> None:
-        """Fail unless the file `table` has exactly `text` as its entry `name`, behind what was `given`; --update-golden writes it."""
+        """Fail unless the file `table` has exactly `text` as its entry `name`, behind what was `given`; --update-golden
+        writes it.
+        """
         path = self.folder / table
         if given:
             text = f"> {given if len(given) <= 120 else f'{given[:120]}...'}\n{text}"
@@ -97,14 +113,18 @@ _ENTRY = re.compile(r"^----- (\w+)\n(.*?)(?:\n(?=----- )|\Z)", re.DOTALL | re.MU
 def _compare(place: str, expected: str, text: str) -> None:
     """Fail with the difference, where there is one."""
     if text != expected:
-        difference = difflib.unified_diff(expected.splitlines(keepends=True), text.splitlines(keepends=True), place, "what the test got")
+        difference = difflib.unified_diff(
+            expected.splitlines(keepends=True), text.splitlines(keepends=True), place, "what the test got"
+        )
         lines = (line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in difference)
         pytest.fail(f"differs from its golden file (rewrite it with --update-golden):\n{''.join(lines)}", pytrace=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_proof_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Proofs are kept in a place of the run's own: none that was there before makes a test pass, and the user's stays as it is."""
+    """Proofs are kept in a place of the run's own: none that was there before makes a test pass, and the user's stays
+    as it is.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path_factory.mktemp("proof-cache") / "proofs.sqlite"))
         yield
@@ -115,7 +135,9 @@ def own_kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """Kernels that tests build go to a folder of the run, which its workers share, and not to the user's cache."""
     base = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAYOUTPROOF_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels"))
+        patch.setenv(
+            "LAYOUTPROOF_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "kernels")
+        )
         yield
 
 

@@ -1,8 +1,10 @@
-"""Blocks of a console in documentation, run as they stand: files that are shown are written, commands are called, output is compared.
+"""Blocks of a console in documentation, run as they stand: files that are shown are written, commands are called,
+output is compared.
 
-A block is fenced as `console`. `$ cat NAME` shows a file, which is thereby written; `$ layoutproof ...` is called in this process;
-`$ python NAME.py` runs a file that was shown. `NAME=VALUE` before a command sets the environment for it, and `\\` at the end of a line goes
-on in the next. What stands below a command is its output, of which lines may be left out, marked by `...` or not.
+A block is fenced as `console`. `$ cat NAME` shows a file, which is thereby written; `$ layoutproof ...` is called in
+this process; `$ python NAME.py` runs a file that was shown. `NAME=VALUE` before a command sets the environment for it,
+and `\\` at the end of a line goes on in the next. What stands below a command is its output, of which lines may be left
+out, marked by `...` or not.
 """
 
 from __future__ import annotations
@@ -98,8 +100,11 @@ class Console:
         return said.getvalue()
 
     def _alone(self, patch: pytest.MonkeyPatch, words: list[str]) -> None:
-        """Let `check` judge in this process, which takes a tenth of the time: unless an option is about the processes that it uses."""
-        # A process keeps the caches that it opened, by places that may be relative; here each folder is a machine of its own.
+        """Let `check` judge in this process, which takes a tenth of the time: unless an option is about the processes
+        that it uses.
+        """
+        # A process keeps the caches that it opened, by places that may be relative; here each folder is a machine of
+        # its own.
         judging._opened.cache_clear()
         if words[1] == "check" and {"--timeout", "--memory", "--budget", "--workers"}.isdisjoint(words):
             patch.setattr("layoutproof.cli.gate_run.run_items", _in_this_process)
@@ -124,4 +129,6 @@ def compare(entry: Entry, printed: str) -> None:
         pattern = re.escape(wanted.rstrip()).replace(re.escape("..."), ".*")
         if wanted.strip() in ("", "..."):
             continue
-        assert any(re.fullmatch(pattern, line) for line in lines), f"$ {entry.command}\ndoes not print\n{wanted}\nbut\n{printed}"
+        assert any(re.fullmatch(pattern, line) for line in lines), (
+            f"$ {entry.command}\ndoes not print\n{wanted}\nbut\n{printed}"
+        )

@@ -30,9 +30,11 @@ class Complaint:
 
 
 def judge(report: Mapping[str, Any], true: Truth, symbols: Symbols | None = None) -> list[Complaint]:
-    """What the report says wrongly of a map on a concrete box (the extents put in for a symbolic one); empty when all is right.
+    """What the report says wrongly of a map on a concrete box (the extents put in for a symbolic one); empty when all
+    is right.
 
-    `report` is the JSON form. The map must not go below zero: that is an error, not a report. With symbols, null is an honest answer.
+    `report` is the JSON form. The map must not go below zero: that is an error, not a report. With symbols, null is an
+    honest answer.
     """
     known = dict(symbols or {})
     assert true.shape is not None
@@ -43,7 +45,9 @@ def judge(report: Mapping[str, Any], true: Truth, symbols: Symbols | None = None
         return [*complaints, Complaint("shape", str(true.shape), f"{shape} ({report['physical_shape']})")]
     flattened = tuple(_integer(extent, known) for extent in report["flattened_shape"])
     if flattened != true.flattened or tuple(report["axis_separators"]) != true.separators:
-        complaints.append(Complaint("flattening", f"{true.flattened} {true.separators}", f"{flattened} {report['axis_separators']}"))
+        complaints.append(
+            Complaint("flattening", f"{true.flattened} {true.separators}", f"{flattened} {report['axis_separators']}")
+        )
     complaints += _padding(report["padding"], true, known)
     if true.injective and report["inverse"] is None and not known:
         complaints.append(Complaint("no inverse", "an inverse, since the map is injective", "null"))
@@ -62,7 +66,9 @@ def _integer(value: Any, symbols: Symbols) -> int:
 
 
 def _verdict(name: str, verdict: Mapping[str, Any], true: bool, symbols: Symbols) -> list[Complaint]:
-    """A concrete claim is decided rightly; a symbolic one is not proved where it is false (one refutation is enough elsewhere)."""
+    """A concrete claim is decided rightly; a symbolic one is not proved where it is false (one refutation is enough
+    elsewhere).
+    """
     status = verdict["status"]
     if status == "unknown":
         return [Complaint(f"unknown {name}", "proved or refuted", str(verdict["reason"]))]
@@ -88,7 +94,10 @@ def _padding(padding: Mapping[str, Any], true: Truth, symbols: Symbols) -> list[
     assert true.shape is not None
     foreign = oracle.foreign(text, [*oracle.physical_names(len(true.shape)), *symbols])
     if foreign:
-        return [*complaints, Complaint("grammar", "operators and names that anyone can evaluate", f"{foreign} in {text}")]
+        return [
+            *complaints,
+            Complaint("grammar", "operators and names that anyone can evaluate", f"{foreign} in {text}"),
+        ]
     try:
         said = oracle.cells_where(text, true.shape, symbols)
     except (ArithmeticError, ValueError) as trap:
@@ -139,7 +148,9 @@ def _counterexamples(report: Mapping[str, Any], true: Truth) -> list[Complaint]:
     complaints = []
     for name in ("injective", "bijective"):
         example = report[name]["counterexample"]
-        if report[name]["status"] == "refuted" and not is_counterexample(example, true, allow_unreached=name == "bijective"):
+        if report[name]["status"] == "refuted" and not is_counterexample(
+            example, true, allow_unreached=name == "bijective"
+        ):
             complaints.append(Complaint(f"counterexample {name}", "one that can be replayed", str(example)))
     return complaints
 
@@ -175,6 +186,12 @@ def judge_refusal(message: str, true: Truth) -> list[Complaint]:
     """Whether an error about an image below zero is deserved and names a logical index that goes there."""
     if true.negative is None:
         return [Complaint("refused", "a report", message)]
-    named = [tuple(int(n) for n in re.findall(r"-?\d+", group)) for group in re.findall(r"[\[(]([^\[\]()]*)[\])]", message)]
-    goes_below = [index for index in named if _inside(index, true.logical) and (true.image[_offset(index, true.logical)] < 0).any()]
+    named = [
+        tuple(int(n) for n in re.findall(r"-?\d+", group)) for group in re.findall(r"[\[(]([^\[\]()]*)[\])]", message)
+    ]
+    goes_below = [
+        index
+        for index in named
+        if _inside(index, true.logical) and (true.image[_offset(index, true.logical)] < 0).any()
+    ]
     return [] if goes_below else [Complaint("refusal", f"a logical index such as {true.negative}", message)]

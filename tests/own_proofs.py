@@ -1,7 +1,7 @@
 """Writes the tool's own lemmas, which are kept under proofs/: `python -m tests.own_proofs [--check] FOLDER`.
 
-`make proofs` calls it. With `--check` nothing is written, and a file that is not as it would be written is an error: a rule that was
-changed without its lemma shows.
+`make proofs` calls it. With `--check` nothing is written, and a file that is not as it would be written is an error: a
+rule that was changed without its lemma shows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from layoutproof.verify.certificate.reading import LEMMAS_ENDING
 _ABOUT_INDEX = "The simplifier's rules for index arithmetic: true of all integers, with floored division."
 _ABOUT_VALUES = "The simplifier's rules for values as they are stored: integers that wrap, floats bit for bit."
 _ABOUT_LAYOUTS = "Usual layouts, for all shapes: one place to each index, inside the box, and the inverse and the padding that are told."
-_ABOUT_TEXTURES = "Layouts of tensors in textures (`lowering/layout/textures.py`), for all shapes: the same of each of them."
+_ABOUT_TEXTURES = (
+    "Layouts of tensors in textures (`lowering/layout/textures.py`), for all shapes: the same of each of them."
+)
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout("NHWC to NCHW", "lambda n, h, w, c: [n, c, h, w]", "n, h, w, c"),
@@ -27,7 +29,9 @@ LAYOUTS: tuple[Layout, ...] = (
     Layout("NCHW to NCHW16c", "lambda n, c, h, w: [n, c // 16, h, w, c % 16]", "n, c, h, w"),
     Layout("HWIO to OIHW4i4o", "lambda kh, kw, i, o: [o // 4, i // 4, kh, kw, i % 4, o % 4]", "kh, kw, i, o"),
     Layout("OIHW to OIHW16i16o", "lambda o, i, h, w: [o // 16, i // 16, h, w, i % 16, o % 16]", "o, i, h, w"),
-    Layout("OIHW to OIHW4i16o4i", "lambda o, i, h, w: [o // 16, i // 16, h, w, i // 4 % 4, o % 16, i % 4]", "o, i, h, w"),
+    Layout(
+        "OIHW to OIHW4i16o4i", "lambda o, i, h, w: [o // 16, i // 16, h, w, i // 4 % 4, o % 16, i % 4]", "o, i, h, w"
+    ),
     Layout("tiles of 16 by 16", "lambda i, j: [i // 16, j // 16, i % 16, j % 16]", "n, m"),
     Layout("rows of 4", "lambda i: [i // 4, i % 4]", "n"),
     Layout("rows of 4, transposed", "lambda i: [i % 4, i // 4]", "n"),
@@ -63,7 +67,9 @@ def _rules(domain: Domain) -> Iterator[Lemma]:
 
 def _lemma(rule: Rule) -> Lemma:
     verdict = prove_rule(rule)
-    return Lemma(rule.name, verdict.claim.text, verdict.status, rule_queries(rule), source=rule.source.partition(":")[0])
+    return Lemma(
+        rule.name, verdict.claim.text, verdict.status, rule_queries(rule), source=rule.source.partition(":")[0]
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

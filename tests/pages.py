@@ -1,8 +1,10 @@
-"""What the tests of README and docs share: the blocks of a page, sessions that are run and compared, files that a reader writes.
+"""What the tests of README and docs share: the blocks of a page, sessions that are run and compared, files that a
+reader writes.
 
-A page shows commands in blocks of `console`, each command behind `$ `, with all that it prints below it; a line `...` stands for any lines.
-`<!-- exit 1 -->` on the line above a block says how its last command ends. A block of Python is a script; a block with a caption is a file
-that the reader writes, and what follows may use it. A block under `<!-- prints -->` is what the script before it prints.
+A page shows commands in blocks of `console`, each command behind `$ `, with all that it prints below it; a line `...`
+stands for any lines. `<!-- exit 1 -->` on the line above a block says how its last command ends. A block of Python is a
+script; a block with a caption is a file that the reader writes, and what follows may use it. A block under `<!-- prints
+-->` is what the script before it prints.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _TIMES = re.compile(r"\b\d+(\.\d+)? (ms|s)\b")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the file that it is (if it is one), its text, and the line of the page that it begins on.
+    """A fenced block: its language, the file that it is (if it is one), its text, and the line of the page that it
+    begins on.
 
     `code` is the exit code that is announced, `prints` whether it is what the script before it prints.
     """
@@ -82,7 +85,9 @@ def _block(info: str, body: list[str], line: int, announced: re.Match[str] | Non
 
 
 def sessions(block: Block) -> list[Session]:
-    """The commands of a block of `console`, each with what it prints; the exit code that is announced is that of the last."""
+    """The commands of a block of `console`, each with what it prints; the exit code that is announced is that of the
+    last.
+    """
     found = list(entries(block.text))
     codes = [0] * (len(found) - 1) + [block.code]
     return [Session(e.command, "".join(f"{s}\n" for s in e.shown), code) for e, code in zip(found, codes, strict=True)]
@@ -111,7 +116,9 @@ def run_script(text: str) -> str:
     """Run a script from the folder that is current; it must end well, without a warning. Gives what it printed."""
     # Where the environment is active, its commands are found by name.
     found = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", text], env=found, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text], env=found, capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -124,7 +131,9 @@ def with_printed(page: str, session: Session, printed: str) -> str:
 
 
 def _abridged(shown: str, printed: str) -> str:
-    """What was printed, with `...` where the page has it: for each run of lines that is shown, the printed run most like it."""
+    """What was printed, with `...` where the page has it: for each run of lines that is shown, the printed run most
+    like it.
+    """
     lines, runs = printed.splitlines(keepends=True), shown.split("...\n")
     kept, end = list[str](), 0
     for number, run in enumerate(runs):

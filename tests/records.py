@@ -14,7 +14,11 @@ Written = tuple[str, tuple[Extent, ...], str | None]
 
 
 def read_record(
-    logical: tuple[Extent, ...], *steps: Written, symbols: tuple[str, ...] = (), buffer: str = "A", dtype: DType = FLOAT32
+    logical: tuple[Extent, ...],
+    *steps: Written,
+    symbols: tuple[str, ...] = (),
+    buffer: str = "A",
+    dtype: DType = FLOAT32,
 ) -> LayoutRecord:
     """The record of `buffer` with a logical shape and steps: the map's text, the box, the contract's text."""
     names = {name: Var(name) for name in symbols}

@@ -24,7 +24,9 @@ def program(text: str) -> PrimFunc:
 
 
 def both(func: PrimFunc, arguments: Any, **options: Any) -> Result | Fault:
-    """What the fast evaluator makes of a run; the plain one must make the same: arrays, states, or kind and place of the fault."""
+    """What the fast evaluator makes of a run; the plain one must make the same: arrays, states, or kind and place of
+    the fault.
+    """
     fast, plain = (outcome(func, arguments, plain=p, **options) for p in (False, True))
     if isinstance(fast, Fault) or isinstance(plain, Fault):
         assert isinstance(fast, Fault) and isinstance(plain, Fault), f"{fast}\nagainst\n{plain}"

@@ -16,10 +16,14 @@ def some(values: Iterable[T], count: int) -> list[ParameterSet]:
     return chosen(values, lambda number: number < count)
 
 
-def chosen(values: Iterable[T], is_taken: Callable[[int], bool], name: Callable[[T], str] | None = None) -> list[ParameterSet]:
+def chosen(
+    values: Iterable[T], is_taken: Callable[[int], bool], name: Callable[[T], str] | None = None
+) -> list[ParameterSet]:
     """Parameters: for every run those whose number is taken, the others for the campaign; `name` gives them their ids."""
     found = [
-        pytest.param(value, id=None if name is None else name(value), marks=() if is_taken(number) else pytest.mark.campaign)
+        pytest.param(
+            value, id=None if name is None else name(value), marks=() if is_taken(number) else pytest.mark.campaign
+        )
         for number, value in enumerate(values)
     ]
     taken = sum(not each.marks for each in found)
@@ -28,7 +32,9 @@ def chosen(values: Iterable[T], is_taken: Callable[[int], bool], name: Callable[
 
 
 def one_in(part: int) -> pytest.MarkDecorator:
-    """A mark on a test of many cases: every run takes one in `part`, and each value of each of crossed tables; the campaign the rest."""
+    """A mark on a test of many cases: every run takes one in `part`, and each value of each of crossed tables; the
+    campaign the rest.
+    """
     return pytest.mark.one_in(part)
 
 
@@ -36,7 +42,11 @@ def share_out(items: Iterable[pytest.Item]) -> None:
     """Leave to the campaign what the marks `one_in` of these cases leave to it."""
     tests: dict[str, list[pytest.Function]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("one_in") and not item.get_closest_marker("campaign"):
+        if (
+            isinstance(item, pytest.Function)
+            and item.get_closest_marker("one_in")
+            and not item.get_closest_marker("campaign")
+        ):
             tests.setdefault(item.nodeid.split("[", 1)[0], []).append(item)
     for cases in tests.values():
         seen: set[tuple[int, str]] = set()

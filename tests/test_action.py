@@ -41,7 +41,9 @@ _NAME = re.compile(r"(?:inputs|steps|runner|github)\.[\w.-]+")
 
 @dataclass
 class Runner:
-    """What a runner does with a composite action: scripts run, steps of others noted, outputs handed on, files named as on GitHub."""
+    """What a runner does with a composite action: scripts run, steps of others noted, outputs handed on, files named as
+    on GitHub.
+    """
 
     folder: Path
     inputs: Mapping[str, str]
@@ -63,7 +65,9 @@ class Runner:
             if (code and "always()" not in condition) or not self.holds(condition):
                 continue
             if "uses" in step:
-                self.used[step["uses"].partition("@")[0]] = {key: self.text(value) for key, value in step["with"].items()}
+                self.used[step["uses"].partition("@")[0]] = {
+                    key: self.text(value) for key, value in step["with"].items()
+                }
             else:
                 code = self.script(step) or code
         return code
@@ -74,9 +78,18 @@ class Runner:
         said, script = self.folder / "output.txt", self.folder / "script.sh"
         said.write_text("", encoding="utf-8")
         script.write_text(step["run"], encoding="utf-8")
-        runner = {"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": said, "GITHUB_WORKSPACE": self.workspace, "RUNNER_TEMP": self.folder / "temp"}
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "LAYOUTPROOF_"))}
-        environment |= {name: str(value) for name, value in runner.items()} | {"GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")}
+        runner = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_OUTPUT": said,
+            "GITHUB_WORKSPACE": self.workspace,
+            "RUNNER_TEMP": self.folder / "temp",
+        }
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "LAYOUTPROOF_"))
+        }
+        environment |= {name: str(value) for name, value in runner.items()} | {
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md")
+        }
         environment |= {name: self.text(value) for name, value in step.get("env", {}).items()}
         environment["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
@@ -128,7 +141,9 @@ def runner(folder: Path, files: Mapping[str, str], **inputs: str) -> Runner:
     return made
 
 
-@pytest.mark.parametrize(("schema", "path"), [("vendor.github-actions", ROOT / "action.yml"), ("vendor.github-workflows", WORKFLOW)])
+@pytest.mark.parametrize(
+    ("schema", "path"), [("vendor.github-actions", ROOT / "action.yml"), ("vendor.github-workflows", WORKFLOW)]
+)
 def test_it_has_the_form_that_github_wants(schema: str, path: Path) -> None:
     """The action, and the sample workflow that uses it, are valid by GitHub's schemas."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(path)]
@@ -137,7 +152,9 @@ def test_it_has_the_form_that_github_wants(schema: str, path: Path) -> None:
 
 
 def test_no_input_is_part_of_a_script() -> None:
-    """Scripts hold no expression, so that no input can be a command; every input is used, and every step of others is pinned."""
+    """Scripts hold no expression, so that no input can be a command; every input is used, and every step of others is
+    pinned.
+    """
     assert [step["name"] for step in STEPS if "${{" in step.get("run", "")] == []
     used = {name for step in STEPS for name in re.findall(r"inputs\.([\w-]+)", str(step))}
     assert used == set(ACTION["inputs"])
@@ -155,12 +172,30 @@ def test_the_sample_gives_inputs_that_there_are() -> None:
 
 def test_a_good_repository_passes(tmp_path: Path) -> None:
     """All is counted, reported, summed up and kept; what a gate prints is no command to the runner."""
-    ran = runner(tmp_path, {"layouts/my gates.py": GOOD, "gates.py": GOOD}, paths="  gates.py\n\n  layouts/my gates.py  \n", workers="1")
+    ran = runner(
+        tmp_path,
+        {"layouts/my gates.py": GOOD, "gates.py": GOOD},
+        paths="  gates.py\n\n  layouts/my gates.py  \n",
+        workers="1",
+    )
     assert ran.run() == 0, ran.log
     outputs = {name: ran.text(output["value"]) for name, output in ACTION["outputs"].items()}
     reports = outputs.pop("reports")
-    assert outputs == {"exit-code": "0", "items": "4", "proved": "4", "refuted": "0", "unknown": "0", "vacuous": "0", "errors": "0"}
-    assert {path.name for path in Path(reports).iterdir()} == {"check.jsonl", "check.sarif", "check.xml", "annotations.txt"}
+    assert outputs == {
+        "exit-code": "0",
+        "items": "4",
+        "proved": "4",
+        "refuted": "0",
+        "unknown": "0",
+        "vacuous": "0",
+        "errors": "0",
+    }
+    assert {path.name for path in Path(reports).iterdir()} == {
+        "check.jsonl",
+        "check.sarif",
+        "check.xml",
+        "annotations.txt",
+    }
     assert "proved   layouts/my gates.py::rows[8]" in ran.log
     stopped = re.search(r"^::stop-commands::(\w+)$(.*)^::\1::$", ran.log, re.MULTILINE | re.DOTALL)
     assert stopped is not None and "::error::said by a gate" in stopped[2]
@@ -174,8 +209,17 @@ def test_a_good_repository_passes(tmp_path: Path) -> None:
 
 
 def test_a_bad_repository_fails(tmp_path: Path) -> None:
-    """The job fails with the exit code, after proofs were kept and findings uploaded; files are named from the checkout's root."""
-    inputs = {"working_directory": "sub", "paths": "gates.py", "upload_sarif": "true", "shard": "1/2", "workers": "1", "python_version": ""}
+    """The job fails with the exit code, after proofs were kept and findings uploaded; files are named from the
+    checkout's root.
+    """
+    inputs = {
+        "working_directory": "sub",
+        "paths": "gates.py",
+        "upload_sarif": "true",
+        "shard": "1/2",
+        "workers": "1",
+        "python_version": "",
+    }
     ran = runner(tmp_path, {"sub/gates.py": BAD}, **inputs)
     assert ran.run() == 1, ran.log
     assert ran.outputs["check.exit-code"] == "1"
@@ -189,7 +233,16 @@ def test_a_bad_repository_fails(tmp_path: Path) -> None:
 def test_options_are_handed_on(tmp_path: Path) -> None:
     """What is ignored, and what the baseline knows, passes; without annotations there are none."""
     files = {"gates.py": BAD}
-    ignored = runner(tmp_path, files, paths="gates.py", ignore="LP210", workers="1", annotations="false", cache="false", strictness="ieee")
+    ignored = runner(
+        tmp_path,
+        files,
+        paths="gates.py",
+        ignore="LP210",
+        workers="1",
+        annotations="false",
+        cache="false",
+        strictness="ieee",
+    )
     assert ignored.run() == 0, ignored.log
     assert "::notice" not in ignored.log and "actions/cache/restore" not in ignored.used
     assert not (tmp_path / "temp" / "layoutproof" / "cache" / "proofs.sqlite").exists()
@@ -197,7 +250,9 @@ def test_options_are_handed_on(tmp_path: Path) -> None:
     assert again.run() == 2 and "the baseline none.json cannot be read" in again.log
 
 
-@pytest.mark.parametrize("package", ["layoutproof==0.1.0; touch pwned", "$(touch pwned)", "--index-url=http://127.0.0.1:9"])
+@pytest.mark.parametrize(
+    "package", ["layoutproof==0.1.0; touch pwned", "$(touch pwned)", "--index-url=http://127.0.0.1:9"]
+)
 def test_a_package_is_one_argument(package: str, tmp_path: Path) -> None:
     """What is to be installed comes to pip as one argument, which is no option."""
     ran = runner(tmp_path, {"gates.py": GOOD}, paths="gates.py", package=package, workers="1")
@@ -206,17 +261,28 @@ def test_a_package_is_one_argument(package: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("pwned"))
 
 
-HOSTILE = ('"; touch pwned #', "$(touch pwned)", "`touch pwned`", "' ; touch pwned ; '", "a\n$(touch pwned)", "-o pwned", "--output=pwned")
+HOSTILE = (
+    '"; touch pwned #',
+    "$(touch pwned)",
+    "`touch pwned`",
+    "' ; touch pwned ; '",
+    "a\n$(touch pwned)",
+    "-o pwned",
+    "--output=pwned",
+)
 
 
 OTHER_INPUTS = ("strictness", "baseline", "select", "ignore", "workers", "shard", "timeout")
 
 
 @pytest.mark.parametrize(
-    "name", ["paths", "format", "allow-unknown", *(pytest.param(name, marks=pytest.mark.campaign) for name in OTHER_INPUTS)]
+    "name",
+    ["paths", "format", "allow-unknown", *(pytest.param(name, marks=pytest.mark.campaign) for name in OTHER_INPUTS)],
 )
 def test_inputs_are_no_commands(name: str, tmp_path: Path) -> None:
-    """Whatever an input holds, nothing of it is run, and it is no option of its own: the run fails on it or passes as without it."""
+    """Whatever an input holds, nothing of it is run, and it is no option of its own: the run fails on it or passes as
+    without it.
+    """
     for number, text in enumerate(HOSTILE):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -46,13 +46,19 @@ def reached(start: str) -> set[str]:
 
 def modules_of(start: str) -> set[str]:
     """What a module reaches and itself, packages' faces aside, which hold no code."""
-    return {module for module in reached(start) if (path := source_of(module)) is not None and path.name != "__init__.py"}
+    return {
+        module for module in reached(start) if (path := source_of(module)) is not None and path.name != "__init__.py"
+    }
 
 
 def in_table(text: str) -> list[str]:
     """The modules that a table names, by folder."""
     rows = re.findall(r"^\| `([\w/]+/)` \| ([^|]*) \|", text, re.MULTILINE)
-    return [f"layoutproof.{folder.replace('/', '.')}{name}" for folder, names in rows for name in re.findall(r"`(\w+)`", names)]
+    return [
+        f"layoutproof.{folder.replace('/', '.')}{name}"
+        for folder, names in rows
+        for name in re.findall(r"`(\w+)`", names)
+    ]
 
 
 def listed(section: str) -> list[str]:
@@ -68,19 +74,27 @@ def test_the_trust_base_is_listed() -> None:
 
 
 def test_the_trust_base_of_graphs_is_listed() -> None:
-    """The two tables on graphs have every further module that the proof of a planned graph reaches, once, and no other one."""
+    """The two tables on graphs have every further module that the proof of a planned graph reaches, once, and no other
+    one.
+    """
     assert listed(GRAPHS) == sorted(modules_of(PLANNED) - modules_of(CHECKER))
 
 
 def test_the_proof_of_a_graph_knows_no_plan() -> None:
     """What decides of a graph shares no code with what proposes layouts for it."""
     proposing = ("planning", "flow", "rewrite", "tuning")
-    assert not any(module.startswith(f"layoutproof.graph.{name}") for module in modules_of(PLANNED) for name in proposing)
+    assert not any(
+        module.startswith(f"layoutproof.graph.{name}") for module in modules_of(PLANNED) for name in proposing
+    )
 
 
 def test_the_checker_reaches_no_pass_and_no_certificate() -> None:
-    """What decides shares no code with what proposes or with the search for counterexamples, and does not ask what was written down."""
-    assert not any(f".{room}." in module for module in modules_of(CHECKER) for room in ("lowering", "certificate", "replay"))
+    """What decides shares no code with what proposes or with the search for counterexamples, and does not ask what was
+    written down.
+    """
+    assert not any(
+        f".{room}." in module for module in modules_of(CHECKER) for room in ("lowering", "certificate", "replay")
+    )
 
 
 @pytest.mark.parametrize("clause", Clause)

@@ -45,7 +45,11 @@ def test_entries_of_a_table(tmp_path: Path) -> None:
         Golden(tmp_path, update=True).entry("a.txt", name, f"text of {name}\n\nits end\n", "x" * 200)
     golden = Golden(tmp_path, update=False)
     golden.entry("a.txt", "one", "text of one\n\nits end\n", "x" * 200)
-    for name, text, given in (("one", "another\n", "x" * 200), ("two", "text of two\n\nits end\n", ""), ("three", "new\n", "")):
+    for name, text, given in (
+        ("one", "another\n", "x" * 200),
+        ("two", "text of two\n\nits end\n", ""),
+        ("three", "new\n", ""),
+    ):
         with pytest.raises(pytest.fail.Exception, match="--update-golden"):
             golden.entry("a.txt", name, text, given)
 
@@ -79,14 +83,34 @@ def test_a_share_of_each_table_is_taken(tmp_path: Path) -> None:
     """Of a table one case in so many, of crossed tables each value of each; the campaign has exactly the others."""
     (tmp_path / "test_it.py").write_text(CROSSED)
     hook = "from tests.shares import share_out\n\n\ndef pytest_collection_modifyitems(items):\n    share_out(items)\n"
-    (tmp_path / "conftest.py").write_text(hook.replace("def", "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef", 1))
+    (tmp_path / "conftest.py").write_text(
+        hook.replace("def", "import pytest\n\n\n@pytest.hookimpl(tryfirst=True)\ndef", 1)
+    )
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = campaign\n    one_in\npythonpath = {ROOT}\n")
     listed = {}
     for chosen in ("campaign", "not campaign"):
-        command = [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-p", "no:hypothesispytest", "--collect-only", "-q", "-m", chosen]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            "pytest.ini",
+            "-p",
+            "no:hypothesispytest",
+            "--collect-only",
+            "-q",
+            "-m",
+            chosen,
+        ]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
         listed[chosen] = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert listed["not campaign"] == [
         "test_crossed[0-a]", "test_crossed[0-b]", "test_crossed[1-a]", "test_crossed[2-a]", "test_table[0-0]", "test_table[3-0]",
     ]  # fmt: skip
-    assert listed["campaign"] == ["test_crossed[1-b]", "test_crossed[2-b]", "test_table[1-0]", "test_table[2-0]", "test_table[4-0]"]
+    assert listed["campaign"] == [
+        "test_crossed[1-b]",
+        "test_crossed[2-b]",
+        "test_table[1-0]",
+        "test_table[2-0]",
+        "test_table[4-0]",
+    ]

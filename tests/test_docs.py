@@ -1,4 +1,6 @@
-"""The documentation is true: commands print what it shows, its Python runs, links lead somewhere, tables follow the code."""
+"""The documentation is true: commands print what it shows, its Python runs, links lead somewhere, tables follow the
+code.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,19 @@ from layoutproof import te
 from layoutproof.ir.script.reader import loads_module
 from tests.cli.calling import Caller
 from tests.conftest import Golden
-from tests.pages import Block, Session, agrees, anchors, blocks, like_a_checkout, links, run_command, run_script, sessions, with_printed
+from tests.pages import (
+    Block,
+    Session,
+    agrees,
+    anchors,
+    blocks,
+    like_a_checkout,
+    links,
+    run_command,
+    run_script,
+    sessions,
+    with_printed,
+)
 from tests.tree import ROOT, code_files
 
 pytestmark = pytest.mark.pages
@@ -127,14 +141,23 @@ def test_links_lead_somewhere(name: str, codes: Path) -> None:
 def test_codes_are_those_shown(name: str) -> None:
     """A code that the tutorial speaks of is one that the reader has seen in the output on that page."""
     text = (DOCS / name).read_text(encoding="utf-8")
-    shown = {code for block in blocks(text) if block.language == "console" for code in re.findall(r"error\[(LP\d+)\]", block.text)}
+    shown = {
+        code
+        for block in blocks(text)
+        if block.language == "console"
+        for code in re.findall(r"error\[(LP\d+)\]", block.text)
+    }
     assert set(re.findall(r"LP\d{3}", text)) == shown
 
 
 def test_environment_variables_are_listed() -> None:
     """Each variable of ours that the code looks at stands on the page of environment variables."""
     text = (DOCS / "reference" / "environment.md").read_text(encoding="utf-8")
-    read = {name for path in code_files() for name in re.findall(r"\bLAYOUTPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
+    read = {
+        name
+        for path in code_files()
+        for name in re.findall(r"\bLAYOUTPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8"))
+    }
     assert read and {name for name in read if f"`{name}`" not in text} == set()
 
 
@@ -145,7 +168,9 @@ def test_every_page_is_in_the_table_of_contents() -> None:
         for block in blocks((DOCS / name).read_text(encoding="utf-8")):
             if block.language == "{toctree}":
                 folder = Path(name).parent
-                named |= {(folder / line).as_posix() for line in block.text.split("\n") if line and not line.startswith(":")}
+                named |= {
+                    (folder / line).as_posix() for line in block.text.split("\n") if line and not line.startswith(":")
+                }
     assert {*(name.removesuffix(".md") for name in NAMES), "codes/index"} == named
 
 
@@ -163,7 +188,9 @@ def test_python_reference_is_complete() -> None:
     assert [name for name in te.__all__ if not getattr(te, name).__doc__] == []
 
 
-SCHEMAS: Mapping[str, Any] = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (DOCS / "schemas").glob("*.json")}
+SCHEMAS: Mapping[str, Any] = {
+    path.name: json.loads(path.read_text(encoding="utf-8")) for path in (DOCS / "schemas").glob("*.json")
+}
 
 
 def conforms(value: Any, name: str) -> None:
@@ -192,21 +219,32 @@ def test_map_conforms_to_its_schema(call: Caller, text: str, shape: str) -> None
 )
 def test_compare_conforms_to_its_schema(reader: Reader, call: Caller, after: str, options: tuple[str, ...]) -> None:
     """What `compare` prints as JSON has the form that the documentation says, whatever the verdict."""
-    found = call("compare", "examples/programs/relu.py", f"examples/programs/{after}.py", *options, "--format", "json").json()
+    found = call(
+        "compare", "examples/programs/relu.py", f"examples/programs/{after}.py", *options, "--format", "json"
+    ).json()
     assert found["kind"] == "comparison"
     conforms(found, "check.schema.json")
 
 
 @pytest.mark.parametrize("options", [(), ("--stable",)])
 def test_check_conforms_to_its_schema(reader: Reader, call: Caller, options: tuple[str, ...]) -> None:
-    """Each outcome that `check` prints as JSON has the form that the documentation says, whatever the item and the verdict."""
+    """Each outcome that `check` prints as JSON has the form that the documentation says, whatever the item and the
+    verdict.
+    """
     reader.follow(DOCS / "reference" / "gates.md")
     Path("row_sum.py").write_text(Path("examples/programs/row_sum.py").read_text(), encoding="utf-8")
     good = json.loads(Path("examples/row_sum.json").read_text())
-    wrong = [[name, {**arguments, **({"pad_value": 1.0} if "pad_value" in arguments else {})}] for name, arguments in good]
+    wrong = [
+        [name, {**arguments, **({"pad_value": 1.0} if "pad_value" in arguments else {})}] for name, arguments in good
+    ]
     lines = [json.dumps(trace) for trace in (good, wrong, [["split", {"block": "none"}]], "no trace")]
     Path("row_sum.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    paths = ("gates.py", "row_sum.py", "proofs/refuted/order_interchanged.py", "proofs/refuted/observable_last_element.py")
+    paths = (
+        "gates.py",
+        "row_sum.py",
+        "proofs/refuted/order_interchanged.py",
+        "proofs/refuted/observable_last_element.py",
+    )
     printed = call("check", *paths, "--format", "json", "--workers", "1", *options).out
     outcomes = [json.loads(line) for line in printed.splitlines()]
     assert {outcome["verdict"] for outcome in outcomes} >= {"proved", "refuted", None}

@@ -40,7 +40,11 @@ CODES = all_codes()
 
 def prose(markdown: str) -> list[str]:
     """The paragraphs of a text, blocks left out."""
-    return [part.strip() for part in re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL).split("\n\n") if part.strip()]
+    return [
+        part.strip()
+        for part in re.sub(r"^```.*?^```$", "", markdown, flags=re.MULTILINE | re.DOTALL).split("\n\n")
+        if part.strip()
+    ]
 
 
 @pytest.fixture
@@ -53,7 +57,9 @@ def console(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Console:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_is_documented(code: str) -> None:
-    """It says what it means, why it matters, what raises it and what to do, and has an example unless it is known to have none."""
+    """It says what it means, why it matters, what raises it and what to do, and has an example unless it is known to
+    have none.
+    """
     meaning = meaning_of(code)
     for part in (meaning.what, meaning.why, meaning.example, meaning.remedy):
         assert len(part.split()) >= 4, f"{code}: {part}"
@@ -70,16 +76,24 @@ def test_no_page_is_without_its_code() -> None:
 @one_in(4)
 @pytest.mark.parametrize("code", [code for code in CODES if code not in WITHOUT_EXAMPLE])
 def test_an_example_shows_its_code(code: str, console: Console) -> None:
-    """The example prints the message as shown, with its code; what is to be done instead prints what is shown, without it."""
+    """The example prints the message as shown, with its code; what is to be done instead prints what is shown, without
+    it.
+    """
     meaning = meaning_of(code)
     assert code in "".join(console.run(block) for block in blocks(meaning.example))
     assert code not in "".join(console.run(block) for block in blocks(meaning.remedy))
 
 
 def test_pages_are_what_they_are_made_from(tmp_path: Path) -> None:
-    """The site has a page for each layer and one that lists all codes, each code under its own heading, and none of an old layer."""
+    """The site has a page for each layer and one that lists all codes, each code under its own heading, and none of an
+    old layer.
+    """
     (tmp_path / "of_an_old_layer.md").write_text("gone\n", encoding="utf-8")
     write_pages(tmp_path)
     written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert written == dict(pages())
-    assert [code for code in CODES if f"\n## {code}\n" not in written[f"lp{code[2]}.md"] or f"[{code}](" not in written["index.md"]] == []
+    assert [
+        code
+        for code in CODES
+        if f"\n## {code}\n" not in written[f"lp{code[2]}.md"] or f"[{code}](" not in written["index.md"]
+    ] == []

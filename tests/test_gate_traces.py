@@ -1,4 +1,6 @@
-"""The made-up logs of an autotuner: as many as asked for, all different, the same for one seed, mostly right and some wrong."""
+"""The made-up logs of an autotuner: as many as asked for, all different, the same for one seed, mostly right and some
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ def outcome(name: str, line: str) -> str:
 
 
 def test_count(tmp_path: Path) -> None:
-    """Each operator has its program and its log; together the logs have exactly as many lines as asked for, none twice in one."""
+    """Each operator has its program and its log; together the logs have exactly as many lines as asked for, none twice
+    in one.
+    """
     write_logs(tmp_path, 100, 0)
-    assert {path.stem for path in tmp_path.glob("*.py")} == {path.stem for path in tmp_path.glob("*.jsonl")} == set(NAMES)
+    assert (
+        {path.stem for path in tmp_path.glob("*.py")} == {path.stem for path in tmp_path.glob("*.jsonl")} == set(NAMES)
+    )
     logs = [path.read_text(encoding="utf-8").splitlines() for path in tmp_path.glob("*.jsonl")]
     assert sum(len(log) for log in logs) == 100
     assert all(len(set(log)) == len(log) for log in logs)
@@ -49,5 +55,7 @@ def test_many_begin_alike() -> None:
 
 def test_most_are_right() -> None:
     """Most schedules are proved, and some are refused: the log is neither all right nor all wrong."""
-    counts = Counter(outcome(name, line) for name in ("row_sum", "relu_nhwc", "transpose") for line in search(name, 40, 0))
+    counts = Counter(
+        outcome(name, line) for name in ("row_sum", "relu_nhwc", "transpose") for line in search(name, 40, 0)
+    )
     assert counts["proved"] > 90 and counts["refused"] > 2

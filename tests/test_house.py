@@ -1,6 +1,7 @@
 """The manners of the house, as far as a machine can see them: sizes, docstrings, and tests that cannot be skipped.
 
-Each test looks at every file and names all that offend: a test for each pair of the two would be seven thousand of them.
+Each test looks at every file and names all that offend: a test for each pair of the two would be seven thousand of
+them.
 """
 
 import re
@@ -28,12 +29,17 @@ def complain(offenders: Iterable[str], rule: str) -> None:
 def test_files_are_short() -> None:
     """Every file fits the limit."""
     lengths = ((seen.name, len(seen.text.splitlines())) for seen in files())
-    complain((f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE), f"a file has {LONGEST_FILE} lines at most")
+    complain(
+        (f"{name}: {lines} lines" for name, lines in lengths if lines > LONGEST_FILE),
+        f"a file has {LONGEST_FILE} lines at most",
+    )
 
 
 def test_files_say_why_they_exist() -> None:
     """Every file begins with a docstring of a few words at least."""
-    complain((seen.name for seen in files() if len((seen.docstring or "").split()) < 4), "a file begins with a docstring")
+    complain(
+        (seen.name for seen in files() if len((seen.docstring or "").split()) < 4), "a file begins with a docstring"
+    )
 
 
 def test_functions_are_short() -> None:
@@ -50,10 +56,15 @@ def test_functions_are_mostly_short() -> None:
 
 def test_every_test_says_what_it_holds() -> None:
     """Every test has a docstring that is one sentence, so that the list of tests reads as a specification."""
-    tests = [function for path in files_of_tests() for function in file(path).functions if function.name.startswith("test_")]
+    tests = [
+        function for path in files_of_tests() for function in file(path).functions if function.name.startswith("test_")
+    ]
     assert tests != []
     complain((test.place for test in tests if test.docstring is None), "a test has a docstring")
-    complain((test.place for test in tests if not (test.docstring or "").rstrip().endswith(".")), "a docstring ends its sentence")
+    complain(
+        (test.place for test in tests if not (test.docstring or "").rstrip().endswith(".")),
+        "a docstring ends its sentence",
+    )
 
 
 def test_no_test_is_skipped() -> None:
@@ -71,9 +82,13 @@ def unexplained(path: Path) -> Iterator[str]:
     if not re.search(r"#\s*(type:\s*ignore|noqa|pyright:)", file(path).text):
         return
     with tokenize.open(path) as source:
-        comments = [(t.start[0], t.string) for t in tokenize.generate_tokens(source.readline) if t.type == tokenize.COMMENT]
+        comments = [
+            (t.start[0], t.string) for t in tokenize.generate_tokens(source.readline) if t.type == tokenize.COMMENT
+        ]
     for line, comment in comments:
-        if re.match(r"#\s*(type:\s*ignore|noqa|pyright:)", comment) and not re.fullmatch(r"#[^#]*[\[:] ?[\w, -]+\]?  # \w.*", comment):
+        if re.match(r"#\s*(type:\s*ignore|noqa|pyright:)", comment) and not re.fullmatch(
+            r"#[^#]*[\[:] ?[\w, -]+\]?  # \w.*", comment
+        ):
             yield f"{name_of(path)}:{line}: {comment}"
 
 
@@ -87,5 +102,7 @@ def test_no_path_of_one_machine() -> None:
     homes = "|".join(("root", "home", "Users", "work"))
     paths = [*all_files(), *sorted(ROOT.glob("*.md")), ROOT / "Makefile"]
     texts = ((name_of(path), path.read_text(encoding="utf-8")) for path in paths)
-    found = (f"{name}: {place}" for name, text in texts for place in re.findall(rf"(?<![\w.}}/])/(?:{homes})/\w+", text))
+    found = (
+        f"{name}: {place}" for name, text in texts for place in re.findall(rf"(?<![\w.}}/])/(?:{homes})/\w+", text)
+    )
     complain(found, "no file names a folder of one machine")

@@ -36,7 +36,9 @@ def shipped_names() -> set[str]:
 def run_python(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run this Python anew; without PYTHON* variables, so that only what is installed counts."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
 
 
 def test_every_package_is_listed() -> None:
@@ -65,7 +67,9 @@ def test_links_agree_with_the_map() -> None:
 def test_tools_know_every_room() -> None:
     """Type checkers, the style checker and the import contracts name every room."""
     tools = PROJECT["tool"]
-    assert set(tools["pyright"]["include"]) == {"src/layoutproof", "tests"} | {f"src/layoutproof/{room}" for room in ROOMS}
+    assert set(tools["pyright"]["include"]) == {"src/layoutproof", "tests"} | {
+        f"src/layoutproof/{room}" for room in ROOMS
+    }
     assert tools["mypy"]["exclude"][0] == f"^({'|'.join(sorted(ROOMS))})/"
     assert set(tools["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]) == set(ROOMS)
     layers = tools["importlinter"]["contracts"][0]
@@ -84,7 +88,9 @@ def test_bare_import_is_refused(room: str) -> None:
 def test_import_is_lazy() -> None:
     """Importing the package loads no solver, no numpy, no drawing and no command-line library."""
     heavy = ("z3", "islpy", "numpy", "ml_dtypes", "matplotlib", "click", "rich")
-    result = run_python("-c", f"import sys, layoutproof; dir(layoutproof); print([m for m in {heavy!r} if m in sys.modules])")
+    result = run_python(
+        "-c", f"import sys, layoutproof; dir(layoutproof); print([m for m in {heavy!r} if m in sys.modules])"
+    )
     assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
@@ -95,7 +101,9 @@ def test_ir_loads_no_solver() -> None:
         for path in code_files()
         if path.is_relative_to(ROOT / "ir")
     ]
-    result = run_python("-c", f"import sys, {', '.join(modules)}; print([m for m in ('z3', 'islpy') if m in sys.modules])")
+    result = run_python(
+        "-c", f"import sys, {', '.join(modules)}; print([m for m in ('z3', 'islpy') if m in sys.modules])"
+    )
     assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
@@ -145,5 +153,7 @@ def test_distributions_hold_all_code(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == shipped_names()
-    tried = run_python("-I", "-c", f"import sys; sys.path.insert(0, {str(wheel)!r}); import layoutproof.ir as ir; print(ir.__file__)")
+    tried = run_python(
+        "-I", "-c", f"import sys; sys.path.insert(0, {str(wheel)!r}); import layoutproof.ir as ir; print(ir.__file__)"
+    )
     assert tried.stdout.startswith(str(wheel)), tried.stderr

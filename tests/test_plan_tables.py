@@ -35,14 +35,18 @@ def test_the_least_is_the_least(name: str, block: str) -> None:
     assert list(found["verdicts"]) == ["proved"]
 
 
-@pytest.mark.parametrize(("name", "block"), [(name, block) for name, block in CASES if "proofs asked" in FIGURES[name][block]])
+@pytest.mark.parametrize(
+    ("name", "block"), [(name, block) for name, block in CASES if "proofs asked" in FIGURES[name][block]]
+)
 def test_a_second_process_proved_nothing(name: str, block: str) -> None:
     """Whatever the second process asked for, planning, proving and making kernels, stood in the proof cache."""
     found = FIGURES[name][block]
     assert 0 < found["proofs asked"] == found["proofs known"]
 
 
-@pytest.mark.parametrize(("name", "block"), [(name, block) for name, block in CASES if "bit-equal" in FIGURES[name][block]])
+@pytest.mark.parametrize(
+    ("name", "block"), [(name, block) for name, block in CASES if "bit-equal" in FIGURES[name][block]]
+)
 def test_what_ran_computed_the_same(name: str, block: str) -> None:
     """Bits were equal, plain, unplanned and planned, and onnxruntime agreed within the tolerance of floats."""
     found = FIGURES[name][block]

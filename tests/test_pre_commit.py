@@ -32,9 +32,22 @@ def call(hook: Mapping[str, Any], folder: Path, *files: str) -> subprocess.Compl
 
 
 def test_hooks_have_the_form_that_is_wanted() -> None:
-    """Each hook is of Python, says what it does, and is called once for all files, since layoutproof has workers of its own."""
+    """Each hook is of Python, says what it does, and is called once for all files, since layoutproof has workers of its
+    own.
+    """
     assert set(HOOKS) == {"layoutproof-check", "layoutproof-check-all"}
-    known = {"id", "name", "description", "entry", "args", "language", "types", "files", "pass_filenames", "require_serial"}
+    known = {
+        "id",
+        "name",
+        "description",
+        "entry",
+        "args",
+        "language",
+        "types",
+        "files",
+        "pass_filenames",
+        "require_serial",
+    }
     for hook in HOOKS.values():
         assert {"id", "name", "description", "entry", "language", "files"} <= set(hook) <= known
         assert (hook["language"], hook["require_serial"]) == ("python", True)

@@ -23,7 +23,9 @@ def refused(case: Case) -> LayoutproofError:
     if case.step is None:
         with pytest.raises(LayoutproofError) as caught:
             require_wellformed(loads(case.source.text, case.source.name))
-        assert all(each.span is not None for each in caught.value.diagnostics), "what is wrong in a text has a place there"
+        assert all(each.span is not None for each in caught.value.diagnostics), (
+            "what is wrong in a text has a place there"
+        )
         return caught.value
     func = loads(case.source.text, case.source.name)
     schedule = Schedule(func, interface=case.interface)
@@ -36,7 +38,9 @@ def refused(case: Case) -> LayoutproofError:
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_a_case_has_the_diagnostics_that_stand_in_it(case: Case, request: pytest.FixtureRequest) -> None:
-    """Code, place, text, notes and help of every diagnostic are those beside the program; `--update-golden` writes them there."""
+    """Code, place, text, notes and help of every diagnostic are those beside the program; `--update-golden` writes them
+    there.
+    """
     diagnostics = refused(case).diagnostics
     assert {each.code for each in diagnostics} <= CODES
     found = case.stating(diagnostics)

@@ -1,4 +1,6 @@
-"""Where the sources are and what stands in them, for the tests that look at the repository itself; each file is parsed once."""
+"""Where the sources are and what stands in them, for the tests that look at the repository itself; each file is parsed
+once.
+"""
 
 import ast
 import re
@@ -29,7 +31,9 @@ CODE = re.compile(r"\bLP\d{3}\b")
 
 @dataclass(frozen=True)
 class Function:
-    """What a function looks like: `length` in lines from `def` to the last one; decorators, often tables of cases, do not count."""
+    """What a function looks like: `length` in lines from `def` to the last one; decorators, often tables of cases, do
+    not count.
+    """
 
     place: str
     name: str
@@ -71,17 +75,30 @@ def file(path: Path) -> File:
         ast.get_docstring(module),
         tuple(_function(name, node) for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)),
         tuple(f"{name}:{n.lineno} {dotted}" for n in nodes if isinstance(n, ast.Attribute) and (dotted := _way_out(n))),
-        tuple(f"{name}:{n.lineno}" for n in nodes if isinstance(n, ast.ImportFrom) and any(each.name == "*" for each in n.names)),
+        tuple(
+            f"{name}:{n.lineno}"
+            for n in nodes
+            if isinstance(n, ast.ImportFrom) and any(each.name == "*" for each in n.names)
+        ),
         tuple(each for node in nodes for each in _imports(node)),
-        tuple(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and CODE.fullmatch(n.value)),
+        tuple(
+            n.value
+            for n in nodes
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and CODE.fullmatch(n.value)
+        ),
         tuple(target.id for node in named for target in node.targets if isinstance(target, ast.Name)),
-        any(isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS" for n in module.body),
+        any(
+            isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and n.target.id == "MEANINGS"
+            for n in module.body
+        ),
     )
 
 
 def _function(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
     assert node.end_lineno is not None
-    return Function(f"{name}:{node.lineno} {node.name}", node.name, node.end_lineno - node.lineno + 1, ast.get_docstring(node))
+    return Function(
+        f"{name}:{node.lineno} {node.name}", node.name, node.end_lineno - node.lineno + 1, ast.get_docstring(node)
+    )
 
 
 def _way_out(node: ast.Attribute) -> str | None:
@@ -114,7 +131,10 @@ def all_files() -> list[Path]:
 def material_files() -> list[Path]:
     """Every file that is shipped without being code."""
     return sorted(
-        path for room in ROOMS for path in (ROOT / room).rglob("*") if path.is_file() and (_is_material(path) or path.suffix in SHIPPED)
+        path
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*")
+        if path.is_file() and (_is_material(path) or path.suffix in SHIPPED)
     )
 
 

@@ -1,14 +1,16 @@
 """Accepts or refuses a proposed rewrite. Short on purpose: this is what every kept step of a schedule rests on.
 
-The conditions, under which the new program does what the old one does, for every input that satisfies the assumptions and on which
-the old program does not fault:
+The conditions, under which the new program does what the old one does, for every input that satisfies the assumptions
+and on which the old program does not fault:
 
-1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become one; parameters keep their
-   shape and cells unless the step declares a change, which is then recorded; a parameter that is never written stays so.
-2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that the new one reads
-   has the source that it had (`verify.flow`); `verify.faults` proves that the new one does not fault.
+1. Cells: each cell map of the witness is injective and lands inside the new buffer; no two memories become one;
+parameters keep their shape and cells unless the step declares a change, which is then recorded; a parameter that is
+never written stays so.
+2. to 6. Instances, no-ops, flow and values: the two programs run in lockstep (`verify.lockstep`), or every value that
+the new one reads has the source that it had (`verify.flow`); `verify.faults` proves that the new one does not fault.
 7. Assumptions, on symbols here and on contents there, and layout records: no rewrite helps itself to new ones.
-8. Some input satisfies all assumptions, and on it the old program runs and stores something observable (`verify.faults.vacuity`).
+8. Some input satisfies all assumptions, and on it the old program runs and stores something observable
+(`verify.faults.vacuity`).
 
 What is not proved may be run: where two runs differ, the rewrite is refuted with the input (`verify.replay.refute`).
 """
@@ -37,12 +39,12 @@ from layoutproof.verify.faults.facts import Facts, Stopwatch, proved, unknown
 from layoutproof.verify.faults.no_faults import check_facts, contents_of
 from layoutproof.verify.faults.vacuity import CLAIM as RUNS
 from layoutproof.verify.faults.vacuity import is_idle, note_faultless, prove_runs
-from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.lockstep.prove import prove_lockstep
 from layoutproof.verify.maps.map_facts import prove_equal_maps, prove_injective
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import Because
 from layoutproof.verify.settings import settings
 from layoutproof.verify.values.fast_math import ALL, Licences
@@ -55,31 +57,40 @@ STRUCTURE = "structure"
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdicts on a rewrite, cells first, and what a run should look at first where one is open: values by variable name, and cells."""
+    """The verdicts on a rewrite, cells first, and what a run should look at first where one is open: values by variable
+    name, and cells.
+    """
 
     verdicts: tuple[Verdict, ...]
     hints: Sequence[Mapping[str, float | int]] = ()
-    suspects: Sequence[Suspect] = ()
+    suspect_cells: Sequence[SuspectCell] = ()
 
 
 @cache
 def prover_at(allowed: Licences, factor: float) -> ValueProver:
-    """The prover of values that all checks under these licences, with this factor on budgets, share: what it remembers does not change
-    what it says.
+    """The prover of values that all checks under these licences, with this factor on budgets, share: what it remembers
+    does not change what it says.
     """
     return ValueProver(allowed)
 
 
-def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED) -> Checked:
-    """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers vouch for.
+def prove_rewrite(
+    rewrite: Rewrite, where: Expr | None = None, *, allowed: Licences = ALL, gathered: Gathered = UNRECORDED
+) -> Checked:
+    """The verdicts on a rewrite; it may be kept when all are proved. `where` is a condition on symbols that callers
+    vouch for.
 
-    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence is `gathered` for
-    the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does that.
+    Float licences in `allowed` may be used, the fewest that suffice; each verdict's `strictness` says which. Evidence
+    is `gathered` for the verdicts where that records. Nothing is run where a proof fails: `verify.replay.checked` does
+    that.
 
     Raises LayoutproofError for a layout record or a cell map that is malformed (a map that goes below zero, say).
     """
     # The new program is called as the old one was: it may not state sizes of its own.
-    old, new = Facts.of(rewrite.old, where, gathered=gathered), Facts.of(rewrite.new, where, rewrite.old, gathered=gathered)
+    old, new = (
+        Facts.of(rewrite.old, where, gathered=gathered),
+        Facts.of(rewrite.new, where, rewrite.old, gathered=gathered),
+    )
     contents = contents_of(rewrite, old)
     verdicts = (
         *_prove_cell_maps(rewrite, old, new, where),
@@ -95,7 +106,7 @@ def prove_rewrite(rewrite: Rewrite, where: Expr | None = None, *, allowed: Licen
         note_faultless(rewrite.new, where)  # which is the old one of the next step
     checked = Checked(verdicts)
     if all(v.status in (Status.PROVED, Status.VACUOUS) for v in verdicts):
-        same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().effort))
+        same = _prove_same_program(rewrite, old, new, prover_at(allowed, settings().budget_scale))
         checked = replace(same, verdicts=(*verdicts, *same.verdicts))
     return replace(checked, verdicts=(*checked.verdicts, *_prove_runs(rewrite, where, checked.verdicts)))
 
@@ -115,7 +126,7 @@ def _prove_same_program(rewrite: Rewrite, old: Facts, new: Facts, values: ValueP
     note = f" (and not in lockstep: {lockstep.reason})"
     failed = next(k for k, v in enumerate(found.verdicts) if v.status is not Status.PROVED)
     told = replace(found.verdicts[failed], reason=f"{found.verdicts[failed].reason}{note}")
-    return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspects)
+    return Checked((*found.verdicts[:failed], told, *found.verdicts[failed + 1 :]), found.hints, found.suspect_cells)
 
 
 def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -127,7 +138,11 @@ def _prove_runs(rewrite: Rewrite, where: Expr | None, verdicts: Sequence[Verdict
         reason = "the new program stores nothing to a parameter, so that nothing can be observed"
         found = Verdict(Status.VACUOUS, RUNS, STRUCTURE, reason=reason, because=frozenset((Because.NOTHING_SEEN,)))
     # What else the new one assumes follows, but not what it assumes of padding that callers are to fill.
-    if found is None and rewrite.witness.changes_interface and any(isinstance(node, Assume) for node in walk(rewrite.new.body)):
+    if (
+        found is None
+        and rewrite.witness.changes_interface
+        and any(isinstance(node, Assume) for node in walk(rewrite.new.body))
+    ):
         found = prove_runs(rewrite.new, where)
     return () if found is None else (found,)
 
@@ -172,21 +187,21 @@ def _prove_inside(old: Facts, cells: CellMap, before: Buffer, after: Buffer) -> 
     if len(cells.cells.inputs) != before.rank or cells.cells.rank != after.rank:
         reason = f"the map leads from {len(cells.cells.inputs)} to {counted(cells.cells.rank, 'axis', 'axes')}"
         return unknown(claim, STRUCTURE, reason, watch)
-    scene, index = _over(before.shape, cells.cells)
+    domain, index = _over(before.shape, cells.cells)
     engine = STRUCTURE
     for output, extent in zip(index, after.shape, strict=True):
-        found = find_outside(old, scene, output, extent)
+        found = find_outside(old, domain, output, extent)
         if not found.is_empty:
             return unknown(claim, found.engine, f"{expr_text(output, Style.PLAIN)} may leave the box", watch)
         engine = found.engine
     return proved(claim, engine, watch)
 
 
-def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[Scene, Sequence[Expr]]:
-    """Every cell of a box as a scene, and where the map takes it."""
+def _over(shape: Sequence[Expr], index_map: IndexMap) -> tuple[IterationDomain, Sequence[Expr]]:
+    """Every cell of a box as a iteration domain, and where the map takes it."""
     variables = [Var(f"cell{axis}'", extent.dtype) for axis, extent in enumerate(shape)]
     dims = tuple(Dim(v, const(0, v.dtype), e, ForKind.SERIAL) for v, e in zip(variables, shape, strict=True))
-    return Scene(dims), index_map.map_indices(variables)
+    return IterationDomain(dims), index_map.map_indices(variables)
 
 
 def _prove_inputs_kept(rewrite: Rewrite) -> Iterator[Verdict]:
@@ -200,7 +215,9 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Ver
     """That callers find what they found before, declared layout changes aside."""
     watch = Stopwatch()
     claim = Claim(ClaimKind.INTERFACE, "parameters keep their order, types and shapes, declared layout changes aside")
-    if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [p for p, _ in rewrite.new.buffer_map]:
+    if rewrite.old.params != rewrite.new.params or [p for p, _ in rewrite.old.buffer_map] != [
+        p for p, _ in rewrite.new.buffer_map
+    ]:
         yield unknown(claim, STRUCTURE, "the parameters themselves differ", watch)
         return
     moved = {cells.old_data: cells for cells in rewrite.witness.cells}
@@ -219,13 +236,17 @@ def _prove_parameters_kept(rewrite: Rewrite, where: Expr | None) -> Iterator[Ver
         if cells is None:
             continue
         if cells.new_data != before.data.name:
-            yield unknown(claim, STRUCTURE, f"the cells of the parameter {before.name} are said to be in {cells.new_data}", watch)
+            yield unknown(
+                claim, STRUCTURE, f"the cells of the parameter {before.name} are said to be in {cells.new_data}", watch
+            )
             return
         if not declared:
             stays = IndexMap(cells.cells.inputs, cells.cells.inputs)
             verdict = prove_equal_maps(cells.cells, stays, before.shape, where)
             if verdict.status is not Status.PROVED:
-                yield unknown(claim, verdict.engine, f"the cells of {before.name} move, and no layout change is declared", watch)
+                yield unknown(
+                    claim, verdict.engine, f"the cells of {before.name} move, and no layout change is declared", watch
+                )
                 return
     yield proved(claim, STRUCTURE, watch)
 
@@ -235,15 +256,22 @@ def _stored(function: PrimFunc) -> set[str]:
 
 
 def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
-    """That the layout records go on where they were, so that what is padding without a contract stays so, and that a parameter whose
-    layout changes has its change recorded.
+    """That the layout records go on where they were, so that what is padding without a contract stays so, and that a
+    parameter whose layout changes has its change recorded.
     """
     watch = Stopwatch()
     old, new = layout_records(rewrite.old), layout_records(rewrite.new)
     if not (old or new or rewrite.witness.changes_interface):
         return
     claim = Claim(ClaimKind.RECORDS, "layout records keep their steps, and have each declared change")
-    invented = next((b.name for b in rewrite.new.buffers if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)), None)
+    invented = next(
+        (
+            b.name
+            for b in rewrite.new.buffers
+            if b.name not in rewrite.witness.changes_interface and _longer(b, old, new)
+        ),
+        None,
+    )
     if invented is not None:
         yield unknown(claim, STRUCTURE, f"the record of {invented} states a change that is not declared", watch)
         return
@@ -253,7 +281,9 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
     for name, record in old.items():
         kept = new.get(name)
         if name in there and (
-            kept is None or kept.logical_shape != record.logical_shape or kept.steps[: len(record.steps)] != record.steps
+            kept is None
+            or kept.logical_shape != record.logical_shape
+            or kept.steps[: len(record.steps)] != record.steps
         ):
             yield unknown(claim, STRUCTURE, f"the record of {name} is another one", watch)
             return
@@ -271,19 +301,30 @@ def _prove_records(rewrite: Rewrite, where: Expr | None) -> Iterator[Verdict]:
 
 def _longer(buffer: Buffer, old: Mapping[str, LayoutRecord], new: Mapping[str, LayoutRecord]) -> bool:
     """Whether the new record of a parameter has more steps than the old one."""
-    before, after = (len(records[buffer.data.name].steps) if buffer.data.name in records else 0 for records in (old, new))
+    before, after = (
+        len(records[buffer.data.name].steps) if buffer.data.name in records else 0 for records in (old, new)
+    )
     return after > before
 
 
 def _unrecorded(
-    rewrite: Rewrite, before: Buffer, after: Buffer, old: LayoutRecord | None, new: LayoutRecord | None, where: Expr | None
+    rewrite: Rewrite,
+    before: Buffer,
+    after: Buffer,
+    old: LayoutRecord | None,
+    new: LayoutRecord | None,
+    where: Expr | None,
 ) -> str | None:
     """Why the declared change of a parameter's layout is not what its record says; None where it is."""
     cells = next((c for c in rewrite.witness.cells if c.old_data == before.data.name), None)
     done = len(old.steps) if old is not None else 0
     if cells is None:
         goes_on = new is not None and len(new.steps) > done
-        return f"the layout of {before.name} changes, and no cell map says how" if before.shape != after.shape or goes_on else None
+        return (
+            f"the layout of {before.name} changes, and no cell map says how"
+            if before.shape != after.shape or goes_on
+            else None
+        )
     if new is None or len(new.steps) <= done:
         return f"the layout of {before.name} changes, and its record does not say so"
     logical = old.shape if old is not None else new.logical_shape
@@ -298,17 +339,21 @@ def _unrecorded(
     if composed.outputs == cells.cells.outputs:
         return None
     verdict = prove_equal_maps(composed, cells.cells, before.shape, where)
-    return None if verdict.status is Status.PROVED else f"the record of {before.name} states another map than the witness"
+    return (
+        None if verdict.status is Status.PROVED else f"the record of {before.name} states another map than the witness"
+    )
 
 
 def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
-    """That what the new program assumes of its symbols follows from what the old one assumes: nothing above rests on more."""
+    """That what the new program assumes of its symbols follows from what the old one assumes: nothing above rests on
+    more.
+    """
     for condition in new.program.assumed:
         if condition in old.program.assumed:
             continue
         watch = old.watch()
         claim = Claim(ClaimKind.ASSUMPTION, f"the assumption {expr_text(condition, Style.PLAIN)} was made before")
-        found = old.search(Scene(), Not(condition))
+        found = old.search(IterationDomain(), Not(condition))
         if found.is_empty:
             yield proved(claim, found.engine, watch)
         else:
@@ -316,8 +361,8 @@ def _prove_assumptions(old: Facts, new: Facts) -> Iterator[Verdict]:
 
 
 def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
-    """That each new store is spoken of, by several instance maps only where each of them names an old store: what they say of one
-    instance twice, the simulation refuses.
+    """That each new store is spoken of, by several instance maps only where each of them names an old store: what they
+    say of one instance twice, the simulation refuses.
     """
     watch = Stopwatch()
     claim = Claim(ClaimKind.WITNESS, "the witness speaks of every new store, and of old stores that are there")
@@ -325,18 +370,29 @@ def _prove_witness_speaks_of_stores(rewrite: Rewrite) -> Verdict:
     said = Counter(m.new_store for m in rewrite.witness.instances)
     if sorted(said) != list(range(new)):
         return unknown(claim, STRUCTURE, f"it names {len(said)} of {new} new stores", watch)
-    twice = next((m.new_store for m in rewrite.witness.instances if m.old_store is None and said[m.new_store] > 1), None)
+    twice = next(
+        (m.new_store for m in rewrite.witness.instances if m.old_store is None and said[m.new_store] > 1), None
+    )
     if twice is not None:
-        return unknown(claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch)
-    wrong = next((m.old_store for m in rewrite.witness.instances if m.old_store is not None and not 0 <= m.old_store < old), None)
-    return proved(claim, STRUCTURE, watch) if wrong is None else unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
+        return unknown(
+            claim, STRUCTURE, f"it says that new store {twice} has a counterpart, and that it has none", watch
+        )
+    wrong = next(
+        (m.old_store for m in rewrite.witness.instances if m.old_store is not None and not 0 <= m.old_store < old), None
+    )
+    return (
+        proved(claim, STRUCTURE, watch)
+        if wrong is None
+        else unknown(claim, STRUCTURE, f"there is no old store {wrong}", watch)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """A proved step as whoever made it has it: the primitive's name, its arguments as JSON has them, and what it did.
 
-    `where` is the condition on symbols and `allowed` the licences under which it was proved, as `check_rewrite` takes them.
+    `where` is the condition on symbols and `allowed` the licences under which it was proved, as `check_rewrite` takes
+    them.
     """
 
     primitive: str

@@ -1,8 +1,9 @@
 """What a run grants to all that is proved in it: work, float licences, and what was proved before.
 
-A gate is other people's code, which makes schedules and asks questions of its own: what holds in it cannot be handed to it. So one frozen
-value holds for a block, and outside of all blocks the usual one. Budgets are counted in units of the engines, so that answers do not depend
-on the machine; they fit questions of usual size, and whoever has larger ones, or less patience, sets a factor.
+A gate is other people's code, which makes schedules and asks questions of its own: what holds in it cannot be handed to
+it. So one frozen value holds for a block, and outside of all blocks the usual one. Budgets are counted in units of the
+engines, so that answers do not depend on the machine; they fit questions of usual size, and whoever has larger ones, or
+less patience, sets a factor.
 """
 
 from __future__ import annotations
@@ -31,17 +32,18 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`effort` is a factor on every budget, `allowed` the licences that proofs may use, None for all. What was proved is looked up in
-    `memory`, and kept there; None: everything is proved anew. Raises ValueError for a factor that is no finite number above 0.
+    """`budget_scale` is a factor on every budget, `allowed` the licences that proofs may use, None for all. What was
+    proved is looked up in `memory`, and kept there; None: everything is proved anew. Raises ValueError for a factor
+    that is no finite number above 0.
     """
 
-    effort: float = 1.0
+    budget_scale: float = 1.0
     allowed: frozenset[str] | None = None
     memory: Memory | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.effort) and self.effort > 0):
-            raise ValueError(f"a factor is a finite number above 0, not {self.effort}")
+        if not (math.isfinite(self.budget_scale) and self.budget_scale > 0):
+            raise ValueError(f"a factor is a finite number above 0, not {self.budget_scale}")
 
     def usable(self, licences: frozenset[Licence]) -> frozenset[Licence]:
         """Those licences that proofs may use."""
@@ -73,5 +75,5 @@ def within(held: Settings) -> Iterator[None]:
 
 def scaled(units: int) -> int:
     """A budget in some engine's units, as large as it is to be: at least 1, and at most what an engine's counter holds."""
-    factor = settings().effort
+    factor = settings().budget_scale
     return units if factor == 1.0 else max(1, min(round(units * factor), (1 << 31) - 1))

@@ -1,4 +1,6 @@
-"""`layoutproof build`: prove, lower, generate; two files for programs that know nothing of Python: source and header or description."""
+"""`layoutproof build`: prove, lower, generate; two files for programs that know nothing of Python: source and header or
+description.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +63,11 @@ class BuildRequest:
 @format_option("text", "json")
 @takes(BuildRequest)
 def build_command(request: BuildRequest) -> int:
-    """Write PROGRAM (text in TVM's script syntax) as C that other programs can call: prove each step of the schedule, lower, generate.
+    """Write PROGRAM (text in TVM's script syntax) as C that other programs can call: prove each step of the schedule,
+    lower, generate.
 
-    Nothing is written unless every step is proved, and, with --check, the kernel does on made-up data what the reference
-    interpreter does. Both files are written, or neither.
+    Nothing is written unless every step is proved, and, with --check, the kernel does on made-up data what the
+    reference interpreter does. Both files are written, or neither.
     """
     from layoutproof.cli.output import exit_code, say, tell
     from layoutproof.cli.render.run_report import build_to_dict, render_build
@@ -79,7 +82,14 @@ def _built(request: BuildRequest) -> BuildResult:
     from layoutproof.cli.gate.loading import read_program, remarks_on
     from layoutproof.cli.output import check_writable, say, write_files
     from layoutproof.cli.progress import stages
-    from layoutproof.cli.trial.run_result import BuildResult, Refusal, RunReport, apply_and_lower, build_or_refuse, chosen_device
+    from layoutproof.cli.trial.run_result import (
+        BuildResult,
+        Refusal,
+        RunReport,
+        apply_and_lower,
+        build_or_refuse,
+        chosen_device,
+    )
     from layoutproof.lowering.schedule.schedule import Schedule
     from layoutproof.lowering.schedule.trace import load_trace, passes_of
 
@@ -90,7 +100,9 @@ def _built(request: BuildRequest) -> BuildResult:
     if target != "opencl" or request.check:
         device = chosen_device(target, request.device, request.profile)
     elif request.device is not None:
-        raise error(codes.OTHER_TARGET, "--device names what the kernel is compared on, and --no-check compares nothing")
+        raise error(
+            codes.OTHER_TARGET, "--device names what the kernel is compared on, and --no-check compares nothing"
+        )
     func = read_program(str(request.program), request.function)
     schedule = Schedule(func)
     passes = passes_of(load_trace(request.trace_path) if request.trace_path is not None else [])
@@ -133,7 +145,9 @@ def _refused_textures(schedule: Schedule, request: BuildRequest) -> Refusal | No
 
 
 def _places(request: BuildRequest) -> tuple[Path, Path]:
-    """The source's and the other file's path, by their endings, in whatever order. Raises LayoutproofError for other endings."""
+    """The source's and the other file's path, by their endings, in whatever order. Raises LayoutproofError for other
+    endings.
+    """
     wanted = ENDINGS[request.target]
     by_ending = {path.suffix: path for path in request.outputs}
     if set(by_ending) != set(wanted):
@@ -147,7 +161,9 @@ def _places(request: BuildRequest) -> tuple[Path, Path]:
 
 
 def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tuple[tuple[bytes, bytes], dict[str, Any]]:
-    """The contents of the files, and what a caller has to know. Raises LayoutproofError for what the target cannot express."""
+    """The contents of the files, and what a caller has to know. Raises LayoutproofError for what the target cannot
+    express.
+    """
     from layoutproof.cli.output import json_text
     from layoutproof.cli.render.kernel_interface import c_interface, opencl_interface
     from layoutproof.lowering.codegen.c import emit_c
@@ -164,7 +180,9 @@ def _generated(schedule: Schedule, target: str, files: tuple[Path, Path]) -> tup
         # The compiler of the source compares it with what its callers see.
         header = os.path.relpath(other.absolute(), source.absolute().parent).replace(os.sep, "/")
         include = "" if any(c in header for c in '"\\\n') else f'#include "{header}"\n\n'
-        return (f"{include}{code.text}".encode(), code.header.encode()), c_interface(code, layouts, schedule.assumptions)
+        return (f"{include}{code.text}".encode(), code.header.encode()), c_interface(
+            code, layouts, schedule.assumptions
+        )
     kernels = emit_opencl(lowered, notes=notes, contract=contract)
     interface = opencl_interface(kernels, layouts, schedule.assumptions)
     return (kernels.text.encode(), json_text(interface).encode()), interface

@@ -25,7 +25,11 @@ EXIT_WRONG, EXIT_UNCONFIRMED = 1, 3
 _SEED = 0
 
 place_option = click.option(
-    "--cache", "place", type=file_path, metavar="PLACE", help="A file that ends in .sqlite, or a folder; the user's own cache unless said."
+    "--cache",
+    "place",
+    type=file_path,
+    metavar="PLACE",
+    help="A file that ends in .sqlite, or a folder; the user's own cache unless said.",
 )
 
 
@@ -70,14 +74,18 @@ def info_command(place: Path | None, output_format: str, output: Path | None) ->
     if is_there(path):
         with _Opened(path) as store:
             found = store.there()
-    _say(output_format, output, render.info_to_dict(path, found, tool_digest()), lambda: render.render_info(path, found))
+    _say(
+        output_format, output, render.info_to_dict(path, found, tool_digest()), lambda: render.render_info(path, found)
+    )
     return 0
 
 
 @cache_command.command("clear")
 @place_option
 @click.option("--stale", is_flag=True, help="Only what other versions of the tool and its engines left.")
-@click.option("--reports", is_flag=True, help="Only reports on whole schedules and comparisons; the proofs of their steps stay.")
+@click.option(
+    "--reports", is_flag=True, help="Only reports on whole schedules and comparisons; the proofs of their steps stay."
+)
 @result_options
 @takes(ClearRequest)
 def clear_command(request: ClearRequest) -> int:
@@ -87,7 +95,9 @@ def clear_command(request: ClearRequest) -> int:
     if is_there(path):
         with _Opened(path) as store:
             before = store.there().size
-            gone = store.opened.clear(tool_digest() if request.stale else None, (REPORT,) if request.reports else TABLES)
+            gone = store.opened.clear(
+                tool_digest() if request.stale else None, (REPORT,) if request.reports else TABLES
+            )
             if gone is None:
                 raise store.refused()
             removed, after = gone, store.there().size
@@ -98,9 +108,16 @@ def clear_command(request: ClearRequest) -> int:
 
 @cache_command.command("verify")
 @place_option
-@click.option("--sample", type=click.IntRange(1), metavar="N", help="Only N entries, chosen at random, the same ones each time.")
+@click.option(
+    "--sample", type=click.IntRange(1), metavar="N", help="Only N entries, chosen at random, the same ones each time."
+)
 @jobs_option
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), metavar="S", help="For each question, of each solver; 20 unless said.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    metavar="S",
+    help="For each question, of each solver; 20 unless said.",
+)
 @result_options
 @takes(VerifyRequest)
 def verify_command(request: VerifyRequest) -> int:
@@ -108,13 +125,17 @@ def verify_command(request: VerifyRequest) -> int:
 
     Reports on whole schedules and comparisons are judged again, with nothing taken from the cache.
 
-    Exit codes: 0 all are right; 1 an entry is wrong or damaged, and was set aside; 2 there is no cache, or it cannot be used; 3 an entry
-    could not be confirmed.
+    Exit codes: 0 all are right; 1 an entry is wrong or damaged, and was set aside; 2 there is no cache, or it cannot be
+    used; 3 an entry could not be confirmed.
     """
     check_output(request.output)
     path = _path(request.place)
     if not is_there(path):
-        raise error(codes.NO_CACHE, f"there is no proof cache at {path}", help="`layoutproof check` makes one unless told not to")
+        raise error(
+            codes.NO_CACHE,
+            f"there is no proof cache at {path}",
+            help="`layoutproof check` makes one unless told not to",
+        )
     with _Opened(path) as store:
         found = _verified(store, request)
     _say(request.output_format, request.output, render.verified_to_dict(found), lambda: render.render_verified(found))
@@ -142,16 +163,22 @@ def _verified(store: _Opened, request: VerifyRequest) -> render.Verified:
     asked = engines if len(engines) > 1 else {}
     limit = SECONDS if request.seconds is None else request.seconds
     done = verify_entries(_entries(cache, chosen), asked, jobs=jobs, seconds=limit, watched=stages)
-    wrong, unconfirmed = ([_named(cache, entry) for entry in done.of(found)] for found in (Found.WRONG, Found.UNCONFIRMED))
+    wrong, unconfirmed = (
+        [_named(cache, entry) for entry in done.of(found)] for found in (Found.WRONG, Found.UNCONFIRMED)
+    )
     for named in wrong:
         named.aside = cache.set_aside(PROOF, named.checked.key, named.entry)
     forgotten = _forget_reports(cache) if wrong else 0
     with stages(1) as advance:
-        reports = check_reports(cache, tool, lambda keys: _chosen(keys, request.sample), jobs, lambda: advance("judging again"))
+        reports = check_reports(
+            cache, tool, lambda keys: _chosen(keys, request.sample), jobs, lambda: advance("judging again")
+        )
     forgotten += set_aside(cache, reports.wrong)
     tables = store.there().tables
     stale = tables[PROOF].entries - (len(keys) - sum(named.aside is not None for named in wrong))
-    return render.Verified(store.path, len(keys), stale, reports, done, tuple(engines), wrong, unconfirmed, cache.damaged, forgotten)
+    return render.Verified(
+        store.path, len(keys), stale, reports, done, tuple(engines), wrong, unconfirmed, cache.damaged, forgotten
+    )
 
 
 def _chosen(keys: Sequence[str], sample: int | None) -> Sequence[str]:

@@ -36,34 +36,49 @@ class CheckRequest(GateOptions):
 
 @click.command("check")
 @click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
-@click.option("--trace", "traces", type=file_path, multiple=True, metavar="TRACE.json|.jsonl", help="Schedules of PATH, a program.")
+@click.option(
+    "--trace",
+    "traces",
+    type=file_path,
+    multiple=True,
+    metavar="TRACE.json|.jsonl",
+    help="Schedules of PATH, a program.",
+)
 @function_option
 @proof_options(
     "The float licences that proofs may use, the fewest that suffice: ieee (none), finite, reals (all), or words such as 'nnan ninf'."
 )
 @policy_options
 @click.option(
-    "--workers", "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes to use; as many as there are cores unless said."
+    "--workers",
+    "--jobs",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Processes to use; as many as there are cores unless said.",
 )
 @click.option("--shard", metavar="I/N", help="Check one part of N only, such as 3/10: one job of a CI matrix.")
 @limit_options(
     f"End an item that takes longer; 0: never. {SECONDS:.0f} unless said, where there are several items.",
     "End an item whose worker takes more.",
 )
-@click.option("--dask", metavar="ADDRESS", help="Check on the Dask cluster whose scheduler is there, such as tcp://host:8786.")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Check on the Dask cluster whose scheduler is there, such as tcp://host:8786."
+)
 @cache_options
 @report_options
 @takes(CheckRequest)
 def check_command(request: CheckRequest) -> int:
     """Prove what PATHs hold: gates, schedules, rewrites; folders are searched.
 
-    A gate is a function decorated with @layoutproof.gate. A schedule is JSON, of the program that PATH names (with --trace) or that
-    stands beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one a line. A rewrite is a text with the functions `before` and
-    `after`, and comment lines that say which store computes which.
+    A gate is a function decorated with @layoutproof.gate. A schedule is JSON, of the program that PATH names (with
+    --trace) or that stands beside it (conv2d.py and conv2d.jsonl); a .jsonl file has one a line. A rewrite is a text
+    with the functions `before` and `after`, and comment lines that say which store computes which.
 
     Exit codes: 0 all proved; 1 something refuted; 2 something is wrong with the input; 3 something unknown or vacuous.
     """
     from layoutproof.cli.gate_run import Work, run_gate
 
-    work = Work(request.paths, request.traces, request.function, workers=request.workers, shard=request.shard, dask=request.dask)
+    work = Work(
+        request.paths, request.traces, request.function, workers=request.workers, shard=request.shard, dask=request.dask
+    )
     return run_gate(request, work)

@@ -1,7 +1,8 @@
-"""`layoutproof compare`: two given programs, and whether the second does what the first does, up to how buffers are stored.
+"""`layoutproof compare`: two given programs, and whether the second does what the first does, up to how buffers are
+stored.
 
-Both programs are read before anything is proved, and names and texts of options are looked up in them, so that a wrong one is told at once,
-with its place in the option's own text.
+Both programs are read before anything is proved, and names and texts of options are looked up in them, so that a wrong
+one is told at once, with its place in the option's own text.
 """
 
 from __future__ import annotations
@@ -50,13 +51,35 @@ class CompareRequest(GateOptions):
 @click.command("compare")
 @click.argument("before", type=file_path, metavar="BEFORE.py")
 @click.argument("after", type=file_path, metavar="AFTER.py")
-@click.option("--layout", "layouts", multiple=True, metavar="NAME=MAP", help="How AFTER stores BEFORE's parameter NAME: a lambda.")
-@click.option("--pad", "pads", multiple=True, metavar="NAME=VALUE", help="What NAME's padding holds: T.float32(0), T.undef(), None.")
-@click.option("--match", "matches", multiple=True, metavar="NEW=OLD", help="AFTER's parameter NEW is BEFORE's OLD; else by position.")
+@click.option(
+    "--layout", "layouts", multiple=True, metavar="NAME=MAP", help="How AFTER stores BEFORE's parameter NAME: a lambda."
+)
+@click.option(
+    "--pad",
+    "pads",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What NAME's padding holds: T.float32(0), T.undef(), None.",
+)
+@click.option(
+    "--match",
+    "matches",
+    multiple=True,
+    metavar="NEW=OLD",
+    help="AFTER's parameter NEW is BEFORE's OLD; else by position.",
+)
 @click.option("--where", metavar="CONDITION", help="What callers vouch for of the names in shapes, such as 'n >= 1'.")
-@click.option("--function", metavar="NAME[=NAME]", help="Which function, where a file has several: before's, and after's if it differs.")
-@proof_options("The float licences that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words.")
-@click.option("--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`.")
+@click.option(
+    "--function",
+    metavar="NAME[=NAME]",
+    help="Which function, where a file has several: before's, and after's if it differs.",
+)
+@proof_options(
+    "The float licences that the proof may use, the fewest that suffice: ieee (none), finite, reals (all), or words."
+)
+@click.option(
+    "--witness", type=file_path, metavar="FILE", help="Write there which store computes which, for `layoutproof check`."
+)
 @policy_options
 @limit_options("End the comparison if it takes longer; 0: never.", "End the comparison if it takes more.")
 @cache_options
@@ -65,9 +88,10 @@ class CompareRequest(GateOptions):
 def compare_command(request: CompareRequest) -> int:
     """Does AFTER do what BEFORE does, up to these layouts?
 
-    Each file holds a function in TVM's script syntax. Nothing needs to be known of how one became the other: which store computes which
-    is looked for, and so are layouts and pad values that are not given. What was found is proved, or it does not count. A parameter that
-    has one shape in both programs keeps its cells unless --layout says otherwise.
+    Each file holds a function in TVM's script syntax. Nothing needs to be known of how one became the other: which
+    store computes which is looked for, and so are layouts and pad values that are not given. What was found is proved,
+    or it does not count. A parameter that has one shape in both programs keeps its cells unless --layout says
+    otherwise.
 
     MAP is a lambda over logical indices ('lambda n, h, w, c: [n, c//4, h, w, c%4]') or two layouts ('NHWC->NCHW4c').
 
@@ -106,7 +130,13 @@ def _asked(request: CompareRequest, old: PrimFunc, new: PrimFunc) -> Asked:
         parse_expression(Source(f"--pad {name}", text), "a pad value")
     if request.where is not None:
         _check_condition(request.where, old)
-    return Asked((old.name, new.name), tuple((n, _map(old, n, text)) for n, text in maps), tuple(values), tuple(matched), request.where)
+    return Asked(
+        (old.name, new.name),
+        tuple((n, _map(old, n, text)) for n, text in maps),
+        tuple(values),
+        tuple(matched),
+        request.where,
+    )
 
 
 def _programs(before: Path, after: Path, function: str | None) -> tuple[PrimFunc, PrimFunc]:
@@ -114,10 +144,16 @@ def _programs(before: Path, after: Path, function: str | None) -> tuple[PrimFunc
 
     for path in (before, after):
         if path.is_dir():
-            raise error(codes.NOTHING_TO_CHECK, f"{path} is a folder; `compare` takes two files", help="gates compare many: lp.compare")
+            raise error(
+                codes.NOTHING_TO_CHECK,
+                f"{path} is a folder; `compare` takes two files",
+                help="gates compare many: lp.compare",
+            )
     first, equals, second = function.partition("=") if function is not None else ("", "", "")
     if function is not None and (not first or (equals and not second)):
-        raise error(codes.COMPARE_OPTION, f"--function {function}: expected NAME or NAME=NAME, such as main=main_packed")
+        raise error(
+            codes.COMPARE_OPTION, f"--function {function}: expected NAME or NAME=NAME, such as main=main_packed"
+        )
     return read_program(str(before), first), read_program(str(after), second if equals else first)
 
 
@@ -167,11 +203,15 @@ def _check_names(option: str, names: Iterable[str], known: Sequence[str], func: 
             there = f"its parameters are {', '.join(known)}" if known else "it has none"
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]}? {there}" if close else there
-            raise error(codes.COMPARE_NAME, f"{option} {name}: {func.name} of {path} has no parameter {name}", help=hint)
+            raise error(
+                codes.COMPARE_NAME, f"{option} {name}: {func.name} of {path} has no parameter {name}", help=hint
+            )
 
 
 def _check_condition(text: str, func: PrimFunc) -> None:
-    """Raise LayoutproofError, with the names that there are, for a text that is no condition on the constants of a function."""
+    """Raise LayoutproofError, with the names that there are, for a text that is no condition on the constants of a
+    function.
+    """
     from layoutproof.ir.notations.map_text import parse_condition
     from layoutproof.lowering.arith.known_facts import constants_of
 
@@ -181,11 +221,15 @@ def _check_condition(text: str, func: PrimFunc) -> None:
     except LayoutproofError as problem:
         known = ", ".join(v.name for v in names) if names else "there is none"
         there = f"the names in the shapes of {func.name}, and its integers: {known}"
-        raise LayoutproofError([replace(d, help=there if d.help is None else d.help) for d in problem.diagnostics]) from problem
+        raise LayoutproofError(
+            [replace(d, help=there if d.help is None else d.help) for d in problem.diagnostics]
+        ) from problem
 
 
 def _map(func: PrimFunc, name: str, text: str) -> str:
-    """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of indices."""
+    """The text of a map as a lambda. Raises LayoutproofError for one that is none, or that takes another number of
+    indices.
+    """
     from layoutproof.cli.option_values import read_index_map
     from layoutproof.ir.index_map import index_map_text
     from layoutproof.lowering.arith.known_facts import constants_of

@@ -43,9 +43,12 @@ _CONTENTS = {
 
 
 @click.command("demo")
-@click.option("-o", "--output", type=file_path, default=Path("demo-output"), show_default=True, help="Folder for what it writes.")
+@click.option(
+    "-o", "--output", type=file_path, default=Path("demo-output"), show_default=True, help="Folder for what it writes."
+)
 def demo_command(output: Path) -> int:
-    """Take a real conv2d with 70 channels from NHWC to padded NCHW4c: prove, transform, flatten, draw, compile, run, compare.
+    """Take a real conv2d with 70 channels from NHWC to padded NCHW4c: prove, transform, flatten, draw, compile, run,
+    compare.
 
     Programs, C source and pictures are saved in the output folder.
     """
@@ -60,23 +63,40 @@ def demo_command(output: Path) -> int:
     make_folder(output)
     for name in _CONTENTS:
         check_writable(output / name)
-    func = loads(resources.files("layoutproof.cli").joinpath("programs/conv2d_nhwc.py").read_text(encoding="utf-8"), "conv2d_nhwc.py")
-    _say(out, "1. A program", "In TVM's script syntax: a 3x3 convolution of 56x56 pixels, NHWC, 70 channels in and out.")
+    func = loads(
+        resources.files("layoutproof.cli").joinpath("programs/conv2d_nhwc.py").read_text(encoding="utf-8"),
+        "conv2d_nhwc.py",
+    )
+    _say(
+        out, "1. A program", "In TVM's script syntax: a 3x3 convolution of 56x56 pixels, NHWC, 70 channels in and out."
+    )
     _show(out, print_func(func))
     _say(out, "2. What is true of the index maps", "As NCHW4c, 70 channels are 18 blocks of 4: two lanes of padding.")
     statuses = [_map(out, "A", _BLOCKED, func), _map(out, "W", _TILED, func)]
     _say(out, None, "One that forgets the lane does not pass:")
     _map(out, "A", _FORGETFUL, func)
-    _say(out, "3. Apply them", "Both inputs, the temporary and the output; padding holds zero. Each step is checked before it is kept.")
+    _say(
+        out,
+        "3. Apply them",
+        "Both inputs, the temporary and the output; padding holds zero. Each step is checked before it is kept.",
+    )
     schedule = Schedule(func)
     for block, buffer, text in _TRANSFORMS:
         step = schedule.transform_layout(block, buffer, text, pad_value=0.0)
         statuses.append(step.status)
         _lines(out, step_lines(step, markup=True))
         _lines(out, summary_lines(step.verdicts, markup=True))
-    _say(out, "4. The program after", "Padding is program text: assumed of the inputs, written where the function owes it.")
+    _say(
+        out,
+        "4. The program after",
+        "Padding is program text: assumed of the inputs, written where the function owes it.",
+    )
     _show(out, print_func(schedule.func))
-    _say(out, "5. Lowered and flattened", "Blocks are loops, every buffer is one-dimensional; the signature stays as it was.")
+    _say(
+        out,
+        "5. Lowered and flattened",
+        "Blocks are loops, every buffer is one-dimensional; the signature stays as it was.",
+    )
     lowered = schedule.lower()
     _lines(out, lowering_lines(schedule.lowering_steps, markup=True))
     statuses += [step.status for step in schedule.lowering_steps]
@@ -153,7 +173,10 @@ def _show(out: Console, text: str) -> None:
 
     short = re.sub(rf'"{re.escape(LAYOUT)}": .*(?=}}\)$)', f'"{LAYOUT}": ...', text, flags=re.MULTILINE)
     if out.is_terminal:
-        out.print(Syntax("", "python", theme="ansi_dark", background_color="default").highlight(short.rstrip()), soft_wrap=True)
+        out.print(
+            Syntax("", "python", theme="ansi_dark", background_color="default").highlight(short.rstrip()),
+            soft_wrap=True,
+        )
     else:
         out.out(short.rstrip(), highlight=False)
 

@@ -16,7 +16,8 @@ from layoutproof.cli.options import result_options
 def devices_command(device: str | None, output_format: str, output: Path | None) -> int:
     """List the OpenCL devices that kernels can run on, with their images and their float arithmetic.
 
-    The one marked is used unless another is named: by `--device`, or by the environment variable LAYOUTPROOF_OPENCL_DEVICE.
+    The one marked is used unless another is named: by `--device`, or by the environment variable
+    LAYOUTPROOF_OPENCL_DEVICE.
     """
     from layoutproof.cli.output import check_output, tell
     from layoutproof.cli.render.device_table import devices_to_list, render_devices

@@ -26,13 +26,20 @@ class DrawRequest:
 @click.option("--shape", required=True, metavar="N,N,...", help="Logical extents; names need --size.")
 @size_option
 @click.option("-o", "--output", type=file_path, required=True, metavar="FILE", help="Picture to write: .svg or .png.")
-@click.option("--cells", default=256, show_default=True, type=click.IntRange(4, 4096), help="Most cells to show; longer axes are elided.")
+@click.option(
+    "--cells",
+    default=256,
+    show_default=True,
+    type=click.IntRange(4, 4096),
+    help="Most cells to show; longer axes are elided.",
+)
 @takes(DrawRequest)
 def draw_command(request: DrawRequest) -> int:
     """Draw the physical box of MAP: cells, the logical index each holds, padding hatched, row-major order.
 
-    More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the right,
-    as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its clashes in red.
+    More than two axes become a grid of grids; with AXIS_SEPARATOR the first group runs down and the second to the
+    right, as an image has it. The exit code is that of injectivity; a map that is not injective is drawn too, its
+    clashes in red.
     """
     from layoutproof.cli.option_values import read_index_map, read_sizes
     from layoutproof.cli.output import check_writable, console, exit_code, write_file

@@ -26,8 +26,8 @@ _WIDTH = 100  # of paragraphs
 def explain_command(wanted: Sequence[str], output_format: str, output: Path | None) -> int:
     """What does CODE mean, why does it matter, and what is to be done?
 
-    A CODE is written as messages have it (LP314), in either case, with or without LP. Its beginning (LP31) lists all codes that begin so;
-    no code at all lists every one.
+    A CODE is written as messages have it (LP314), in either case, with or without LP. Its beginning (LP31) lists all
+    codes that begin so; no code at all lists every one.
     """
     check_output(output)
     found = [find(text) for text in wanted]
@@ -63,7 +63,9 @@ def _no_such_code(text: str, written: str, known: Sequence[str]) -> LayoutproofE
         close = [code for code in known if len(text.strip()) > 2 and text.strip().lower() in sentence_of(code).lower()]
     lines = [f"      {code}: {sentence_of(code)}" for code in close[:_MOST_LIKELY]]
     hint = "\n".join(["these are close to it", *lines]) if lines else "`layoutproof explain` lists all codes"
-    return error(codes.NO_SUCH_CODE, f"there is no code {text!r}; codes are LP and three digits, such as LP314", help=hint)
+    return error(
+        codes.NO_SUCH_CODE, f"there is no code {text!r}; codes are LP and three digits, such as LP314", help=hint
+    )
 
 
 def _almost(digits: str, right: str) -> bool:

@@ -26,9 +26,24 @@ class MapRequest:
 
 @click.command("map")
 @click.argument("index_map", metavar="MAP")
-@click.option("--shape", required=True, metavar="N,N,...", help="Logical extents: numbers, names, or expressions of names such as 4*n.")
-@click.option("--where", metavar="CONDITION", help="What is known of the names, such as 'n >= 1 and c >= 1'. They are at least 0 anyway.")
-@click.option("--box", type=click.Choice(["digits", "tight"]), default="digits", show_default=True, help="How physical extents are chosen.")
+@click.option(
+    "--shape",
+    required=True,
+    metavar="N,N,...",
+    help="Logical extents: numbers, names, or expressions of names such as 4*n.",
+)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="What is known of the names, such as 'n >= 1 and c >= 1'. They are at least 0 anyway.",
+)
+@click.option(
+    "--box",
+    type=click.Choice(["digits", "tight"]),
+    default="digits",
+    show_default=True,
+    help="How physical extents are chosen.",
+)
 @click.option("--physical-shape", metavar="N,N,...", help="The physical box to use; it must hold the image.")
 @result_options
 @takes(MapRequest)
@@ -48,6 +63,8 @@ def map_command(request: MapRequest) -> int:
     check_output(request.output)
     shape = parse_shape(request.shape)
     physical = parse_shape(request.physical_shape) if request.physical_shape is not None else None
-    report = check_map(read_index_map(request.index_map, shape), shape, request.where, box=request.box, physical_shape=physical)
+    report = check_map(
+        read_index_map(request.index_map, shape), shape, request.where, box=request.box, physical_shape=physical
+    )
     tell(report, request.output_format, request.output, MapReport.to_dict, render_map)
     return exit_code(report.injective.status)

@@ -30,17 +30,25 @@ class PadValuesRequest:
 
 @click.command("pad-values")
 @click.argument("program", type=file_path)
-@click.option("--trace", "trace_path", type=file_path, metavar="TRACE.json", required=True, help="A schedule that re-lays the buffer.")
+@click.option(
+    "--trace",
+    "trace_path",
+    type=file_path,
+    metavar="TRACE.json",
+    required=True,
+    help="A schedule that re-lays the buffer.",
+)
 @click.option("--block", required=True, metavar="NAME", help="The block whose guards are to go.")
 @click.option("--buffer", required=True, metavar="NAME", help="The buffer whose pad value is to be chosen.")
 @function_option
 @result_options
 @takes(PadValuesRequest)
 def pad_values_command(request: PadValuesRequest) -> int:
-    """Try pad values for a buffer of PROGRAM that the schedule re-lays, and say which guards of a block each would remove.
+    """Try pad values for a buffer of PROGRAM that the schedule re-lays, and say which guards of a block each would
+    remove.
 
-    Tried are no contract, undef, the identities of the reductions seen, zero, one and the ends of the type; each answer is proved, with
-    the licences that it needs. The exit code is 0 where some candidate removes a guard.
+    Tried are no contract, undef, the identities of the reductions seen, zero, one and the ends of the type; each answer
+    is proved, with the licences that it needs. The exit code is 0 where some candidate removes a guard.
     """
     from layoutproof.cli.gate.loading import read_program
     from layoutproof.cli.output import check_output, emit, exit_code, json_text

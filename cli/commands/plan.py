@@ -1,4 +1,6 @@
-"""`layoutproof plan`: a whole graph, layouts for some of its operators, and the fewest layout rewrites that this takes, each proved."""
+"""`layoutproof plan`: a whole graph, layouts for some of its operators, and the fewest layout rewrites that this takes,
+each proved.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @click.argument("graph", type=file_path, metavar="MODEL.onnx|GRAPH.py")
-@click.option("--layout", "layouts", multiple=True, metavar="OP=LAYOUT", help="A layout for all calls of an operator, such as conv=NCHW8c.")
+@click.option(
+    "--layout",
+    "layouts",
+    multiple=True,
+    metavar="OP=LAYOUT",
+    help="A layout for all calls of an operator, such as conv=NCHW8c.",
+)
 @click.option(
     "--frozen",
     multiple=True,
@@ -36,23 +44,40 @@ if TYPE_CHECKING:
     help="An input or output that need not stay as it is: it gets this layout, or the one that costs least.",
 )
 @click.option(
-    "--layouts", "layout_file", type=file_path, metavar="FILE", help="Layouts as a dictionary, .toml or .json; options go before."
+    "--layouts",
+    "layout_file",
+    type=file_path,
+    metavar="FILE",
+    help="Layouts as a dictionary, .toml or .json; options go before.",
 )
-@click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="The value of an extent that a model leaves open; may be repeated.")
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="NAME=N",
+    help="The value of an extent that a model leaves open; may be repeated.",
+)
 @click.option(
     "--absorb",
     multiple=True,
     metavar="NAME[.ARRAY]",
     help="Fold the rewrites that are left beside a call into it: it reads or stores these arrays as they come, whatever that costs it.",
 )
-@click.option("--costs", type=file_path, metavar="FILE", help="What rewrites cost, .json or .csv, instead of the bytes that they move.")
+@click.option(
+    "--costs",
+    type=file_path,
+    metavar="FILE",
+    help="What rewrites cost, .json or .csv, instead of the bytes that they move.",
+)
 @click.option(
     "--measure",
     type=file_path,
     metavar="FILE",
     help="Measure on this machine what rewrites cost, those that --costs does not have, and write the table there.",
 )
-@click.option("--greedy", is_flag=True, help="Plan by a greedy walk, which adapts each operator to what comes before it.")
+@click.option(
+    "--greedy", is_flag=True, help="Plan by a greedy walk, which adapts each operator to what comes before it."
+)
 @click.option(
     "--at-most",
     "limits",
@@ -67,10 +92,22 @@ if TYPE_CHECKING:
     metavar="GRAPH.py",
     help="Plan nothing: prove that this graph, such as -o wrote, is the given one; --free says how it is called, if otherwise.",
 )
-@click.option("--run", is_flag=True, help="Run the graph and the planned one as compiled C on made-up data, and compare bit for bit.")
-@click.option("--onnxruntime", is_flag=True, help="With --run, compare with onnxruntime too, which has to be installed.")
+@click.option(
+    "--run",
+    is_flag=True,
+    help="Run the graph and the planned one as compiled C on made-up data, and compare bit for bit.",
+)
+@click.option(
+    "--onnxruntime", is_flag=True, help="With --run, compare with onnxruntime too, which has to be installed."
+)
 @seed_option
-@click.option("-o", "--output", type=file_path, metavar="GRAPH.py", help="Write the planned graph there, and its arrays beside it (.npz).")
+@click.option(
+    "-o",
+    "--output",
+    type=file_path,
+    metavar="GRAPH.py",
+    help="Write the planned graph there, and its arrays beside it (.npz).",
+)
 @click.option("--picture", type=file_path, metavar="FILE", help="Draw the graph before and after there: .svg or .png.")
 @certificate_option
 @cache_options
@@ -79,18 +116,18 @@ if TYPE_CHECKING:
 def plan_command(asked: PlanOptions) -> int:
     """Give operators of a graph their layouts, with as few bytes moved between layouts as can be.
 
-    The graph is an ONNX model (`pip install 'layoutproof[onnx]'`), or a graph as text. Layouts flow from the operators that are given one
-    through those that have none; where they do not flow, or meet another layout, a rewrite stays. Constants are stored in any layout
-    for nothing; inputs and outputs keep theirs unless they are freed. Every value of the planned graph is proved to hold what it held,
-    bit for bit: no licence is asked for.
+    The graph is an ONNX model (`pip install 'layoutproof[onnx]'`), or a graph as text. Layouts flow from the operators
+    that are given one through those that have none; where they do not flow, or meet another layout, a rewrite stays.
+    Constants are stored in any layout for nothing; inputs and outputs keep theirs unless they are freed. Every value of
+    the planned graph is proved to hold what it held, bit for bit: no licence is asked for.
 
-    OP is an operator as its function is called: conv2d, relu, dense. `conv` and `pool` stand for all convolutions and all poolings.
-    OP.ARRAY is one array of its function, as in conv.W. LAYOUT is what letters say (NCHW8c, of NCHW unless NHWC->NHWC8c says of what),
-    or a lambda; `NCHW8c holding 0` says what its padding holds, too. Without an array, the layout is that of the first operand and of the
-    results, where they have as many axes.
+    OP is an operator as its function is called: conv2d, relu, dense. `conv` and `pool` stand for all convolutions and
+    all poolings. OP.ARRAY is one array of its function, as in conv.W. LAYOUT is what letters say (NCHW8c, of NCHW
+    unless NHWC->NHWC8c says of what), or a lambda; `NCHW8c holding 0` says what its padding holds, too. Without an
+    array, the layout is that of the first operand and of the results, where they have as many axes.
 
-    Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more left than --at-most; 2 something
-    is wrong with the input; 3 something unknown.
+    Exit codes: 0 all proved, and equal where it was run; 1 something refuted, results that differ, or more left than
+    --at-most; 2 something is wrong with the input; 3 something unknown.
     """
     from layoutproof.cli.gate.check_items import Options
     from layoutproof.cli.gate.judging.cached_proofs import cache_place
@@ -129,7 +166,9 @@ def _plan(request: Request, options: Options) -> int:
 
 
 def _files(request: Request, report: PlanReport) -> dict[Path, Content]:
-    """What is written: the planned graph and its certificate where all of it is proved, a picture of whatever there is, measured costs."""
+    """What is written: the planned graph and its certificate where all of it is proved, a picture of whatever there is,
+    measured costs.
+    """
     from layoutproof.graph.graph_files import graph_files
     from layoutproof.graph.planning.costs import costs_text
     from layoutproof.graph.prove.graph_certificate import certificate_files

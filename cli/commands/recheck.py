@@ -38,20 +38,39 @@ class RecheckRequest:
 
 @click.command("recheck")
 @click.argument("paths", type=file_path, nargs=-1, required=True, metavar="PATH...")
-@click.option("--engine", "engines", multiple=True, type=click.Choice(ENGINES), help="Which solvers; all that are installed unless said.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=SECONDS, show_default=True, help="For each question, of each solver.")
-@click.option("--arrays", type=file_path, multiple=True, metavar="FILE", help="An .npz file with constants of graphs; may be repeated.")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Choice(ENGINES),
+    help="Which solvers; all that are installed unless said.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=SECONDS,
+    show_default=True,
+    help="For each question, of each solver.",
+)
+@click.option(
+    "--arrays",
+    type=file_path,
+    multiple=True,
+    metavar="FILE",
+    help="An .npz file with constants of graphs; may be repeated.",
+)
 @jobs_option
 @result_options
 @takes(RecheckRequest)
 def recheck_command(request: RecheckRequest) -> int:
     """Check certificates, lemmas and expected verdicts again, in files and in folders.
 
-    Every obligation is derived anew from the programs in the file, every question is put to z3 and cvc5 (and bitwuzla, which knows
-    no integers), and small inputs are run. A file that was changed or cut off is refused. What rests on one engine is named.
+    Every obligation is derived anew from the programs in the file, every question is put to z3 and cvc5 (and bitwuzla,
+    which knows no integers), and small inputs are run. A file that was changed or cut off is refused. What rests on one
+    engine is named.
 
-    Large constants of a graph stand in a file beside its certificate, or in one given with --arrays; what is not found is not looked
-    at, and said to be so.
+    Large constants of a graph stand in a file beside its certificate, or in one given with --arrays; what is not found
+    is not looked at, and said to be so.
     """
     from layoutproof.cli.output import check_output, tell
     from layoutproof.cli.progress import stages
@@ -73,14 +92,20 @@ def recheck_command(request: RecheckRequest) -> int:
 
 
 def choose_engines(wanted: Sequence[str]) -> dict[str, str]:
-    """The solvers to ask, with their versions. Raises LayoutproofError where there are fewer than two, or one is not installed."""
+    """The solvers to ask, with their versions. Raises LayoutproofError where there are fewer than two, or one is not
+    installed.
+    """
     from layoutproof.verify.smt.engines import installed
 
     there = installed()
     missing = [engine for engine in wanted if engine not in there]
     chosen = {name: version for name, version in there.items() if not wanted or name in wanted}
     if missing or len(chosen) < 2:
-        what = f"{', '.join(missing)} is not installed" if missing else f"two solvers are needed, there is {', '.join(chosen) or 'none'}"
+        what = (
+            f"{', '.join(missing)} is not installed"
+            if missing
+            else f"two solvers are needed, there is {', '.join(chosen) or 'none'}"
+        )
         raise error(codes.SOLVERS, what, help="the others come with `pip install 'layoutproof[recheck]'`")
     return chosen
 

@@ -57,8 +57,9 @@ def run_command(request: RunRequest) -> int:
     """Run PROGRAM (text in TVM's script syntax): apply the schedule, prove each step, lower, compile, run, compare.
 
     The data is made up; the result is compared with the reference interpreter bit for bit (where a device's own
-    functions may differ, with the enclosure of the program): all cells, or, past two million instances, the backward slice of chosen
-    ones, 1,000 of those beside padding and 1,000 at random. Padding of the outputs must hold what the schedule promises.
+    functions may differ, with the enclosure of the program): all cells, or, past two million instances, the backward
+    slice of chosen ones, 1,000 of those beside padding and 1,000 at random. Padding of the outputs must hold what the
+    schedule promises.
     """
     from layoutproof.cli.output import check_output, exit_code, say, tell
     from layoutproof.cli.render.run_report import render_run, run_to_dict
@@ -109,7 +110,9 @@ def _report(request: RunRequest) -> RunReport:
 
 
 def _compared(report: RunReport, schedule: Schedule, kernel: Kernel, sizes: Mapping[str, int], seed: int) -> RunReport:
-    """The report with what came of running the kernel beside the program as it was after the last step that needs a float licence."""
+    """The report with what came of running the kernel beside the program as it was after the last step that needs a
+    float licence.
+    """
     from layoutproof.cli.trial.kernel_trial import compare_kernel
     from layoutproof.cli.trial.run_result import licensed_steps
     from layoutproof.ir.interp import Fault

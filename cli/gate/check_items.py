@@ -23,10 +23,11 @@ from layoutproof.ir.diagnostic import LayoutproofError, Source, error
 class Item:
     """One thing to check.
 
-    `path` is the file that it stands in, as the user named it; `line` its line there, from 1. Of a gate, `subject` is its function's name
-    and `case` the name of its case, if it has cases. Of a trace, `subject` is the program's function, `program` the program's file, `text`
-    the schedule as JSON; of a rewrite there is only the file. Of a comparison, `path` and `subject` are the file and the function after,
-    `program` is the file before, and `text` is what is asked, as JSON: see `gate.comparisons.Asked`.
+    `path` is the file that it stands in, as the user named it; `line` its line there, from 1. Of a gate, `subject` is
+    its function's name and `case` the name of its case, if it has cases. Of a trace, `subject` is the program's
+    function, `program` the program's file, `text` the schedule as JSON; of a rewrite there is only the file. Of a
+    comparison, `path` and `subject` are the file and the function after, `program` is the file before, and `text` is
+    what is asked, as JSON: see `gate.comparisons.Asked`.
     """
 
     kind: Kind
@@ -41,17 +42,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How items are judged, the same for all items of a run; everything that an outcome depends on besides its item and the files.
+    """How items are judged, the same for all items of a run; everything that an outcome depends on besides its item and
+    the files.
 
-    `brief` leaves steps out of outcomes of schedules, which is enough for all forms but JSON and HTML, and much less to move and to read.
+    `brief` leaves steps out of outcomes of schedules, which is enough for all forms but JSON and HTML, and much less to
+    move and to read.
 
-    `licences` are those that proofs may use, by name, sorted; `effort` multiplies all budgets; `detail` asks for what the HTML report
-    shows; `cache` is the place of the proof cache (None: no cache is used, "": the default place); `certificate` is the file to write what
-    was proved to, where the run has one item only, and `witness` the one to write the rewrite to that a comparison found.
+    `licences` are those that proofs may use, by name, sorted; `budget_scale` multiplies all budgets; `detail` asks for
+    what the HTML report shows; `cache` is the place of the proof cache (None: no cache is used, "": the default place);
+    `certificate` is the file to write what was proved to, where the run has one item only, and `witness` the one to
+    write the rewrite to that a comparison found.
     """
 
     licences: tuple[str, ...]
-    effort: float = 1.0
+    budget_scale: float = 1.0
     detail: bool = False
     brief: bool = False
     cache: str | None = ""
@@ -129,8 +133,9 @@ _TRACES = (".jsonl", ".json")
 def find_items(paths: Sequence[Path], traces: Sequence[Path] = (), function: str | None = None) -> Iterator[Item]:
     """The items of `paths`, in their order, files of folders by name.
 
-    With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises LayoutproofError
-    where a path is none of these, or names nothing to check; before anything else where one is not there.
+    With `traces` there is one path, a program, and the items are its schedules; `function` names its function. Raises
+    LayoutproofError where a path is none of these, or names nothing to check; before anything else where one is not
+    there.
     """
     if traces and len(paths) != 1:
         raise error(codes.TRACES_OF_SEVERAL, f"--trace is for one program, and {len(paths)} paths are given")
@@ -181,7 +186,9 @@ def _bytes(path: Path) -> bytes:
 
 
 def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The Python files below a folder, sorted; hidden folders and those of tools are passed over, and links back to where they stand."""
+    """The Python files below a folder, sorted; hidden folders and those of tools are passed over, and links back to
+    where they stand.
+    """
     real = folder.resolve()
     if real in seen:
         return
@@ -195,7 +202,9 @@ def _files(folder: Path, seen: frozenset[Path] = frozenset()) -> Iterator[Path]:
 
 
 def _of_file(path: Path, function: str | None, *, asked: bool) -> Iterator[Item]:
-    """The items of a Python file. One that was asked for by name holds something, or is wrong; in a folder others are passed over."""
+    """The items of a Python file. One that was asked for by name holds something, or is wrong; in a folder others are
+    passed over.
+    """
     from layoutproof.cli.gate.loading import text_of
 
     try:
@@ -253,7 +262,9 @@ def _broken(path: Path, text: str) -> Item:
 
 
 def gate_items(path: Path) -> Iterator[Item]:
-    """The gates of a file, each case an item; of a file that cannot be loaded one item without a subject, which fails when judged."""
+    """The gates of a file, each case an item; of a file that cannot be loaded one item without a subject, which fails
+    when judged.
+    """
     from layoutproof.cli.gate.loading import gates_in
 
     try:
@@ -268,7 +279,9 @@ def gate_items(path: Path) -> Iterator[Item]:
             yield Item(Kind.GATE, name, str(path), gate.line, gate.name, case.name)
 
 
-def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool = False, named: bool = True) -> Iterator[Item]:
+def _schedules(
+    trace: Path, program: Path, function: str | None, *, alone: bool = False, named: bool = True
+) -> Iterator[Item]:
     """The schedules of a file: one, or one a line that is not blank, read as they are asked for."""
     from layoutproof.cli.gate.loading import read_program
 
@@ -299,7 +312,9 @@ def _schedules(trace: Path, program: Path, function: str | None, *, alone: bool 
 
 
 def _text(path: Path) -> str:
-    """The text of a schedule. A byte that is not UTF-8 is kept as it is: who reads the schedule tells of it among the other items."""
+    """The text of a schedule. A byte that is not UTF-8 is kept as it is: who reads the schedule tells of it among the
+    other items.
+    """
     from layoutproof.cli.gate.loading import text_of
 
     try:

@@ -32,8 +32,8 @@ _modules: dict[Path, dict[str, ModuleType]] = {}
 def importable(folder: Path) -> Iterator[None]:
     """Let modules of a folder be imported meanwhile, before all others, as Python does for a script.
 
-    Those that are, are there again when the folder is importable the next time, and are not there in between. Modules of other folders
-    that are called like one of this folder, as tests may have imported them, are not there meanwhile.
+    Those that are, are there again when the folder is importable the next time, and are not there in between. Modules
+    of other folders that are called like one of this folder, as tests may have imported them, are not there meanwhile.
     """
     own = _modules.setdefault(folder, {})
     others = set(_from_elsewhere(folder))
@@ -56,7 +56,9 @@ def importable(folder: Path) -> Iterator[None]:
 
 
 def _from_elsewhere(folder: Path) -> Iterator[str]:
-    """The modules that are loaded, called like one of a folder, and not of it; what is installed, and Python's own, stays what it is."""
+    """The modules that are loaded, called like one of a folder, and not of it; what is installed, and Python's own,
+    stays what it is.
+    """
     with contextlib.suppress(OSError):
         names = {name.removesuffix(".py") for name in os.listdir(folder)} - sys.stdlib_module_names - {_OURS}
         for name in list(sys.modules):
@@ -73,14 +75,17 @@ def _stands_in(name: str, folder: Path) -> bool:
         return False
     file = getattr(sys.modules.get(top), "__file__", None)
     if file is not None:
-        return Path(file).parent == folder or (Path(file).name.startswith("__init__.") and Path(file).parents[1] == folder)
+        return Path(file).parent == folder or (
+            Path(file).name.startswith("__init__.") and Path(file).parents[1] == folder
+        )
     # A folder without `__init__.py` is a package without a file.
     return any(Path(place).parent == folder for place in getattr(sys.modules.get(top), "__path__", ()))
 
 
 @contextlib.contextmanager
 def staying() -> Iterator[None]:
-    """Come back to the working directory, and let `os._exit` raise SystemExit meanwhile: with it the run would end, and pass.
+    """Come back to the working directory, and let `os._exit` raise SystemExit meanwhile: with it the run would end, and
+    pass.
 
     A process that was forked meanwhile and comes out of here would be the run a second time: it ends.
     """
@@ -124,10 +129,16 @@ def has_gates(tree: ast.AST) -> bool:
 
 
 def decorated_with_gate(tree: ast.AST) -> Iterator[Function]:
-    """The functions that are decorated with `gate`, of whatever module, with arguments or not, or with the name that it is imported as."""
+    """The functions that are decorated with `gate`, of whatever module, with arguments or not, or with the name that it
+    is imported as.
+    """
     names = {"gate"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.partition(".")[0] == "layoutproof":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module is not None
+            and node.module.partition(".")[0] == "layoutproof"
+        ):
             names |= {alias.asname for alias in node.names if alias.name == "gate" and alias.asname is not None}
     for node in ast.walk(tree):
         if isinstance(node, Function) and any(_is_gate(decorator, names) for decorator in node.decorator_list):
@@ -136,7 +147,9 @@ def decorated_with_gate(tree: ast.AST) -> Iterator[Function]:
 
 def _is_gate(decorator: ast.expr, names: set[str]) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (isinstance(called, ast.Attribute) and called.attr == "gate") or (isinstance(called, ast.Name) and called.id in names)
+    return (isinstance(called, ast.Attribute) and called.attr == "gate") or (
+        isinstance(called, ast.Name) and called.id in names
+    )
 
 
 _KEPT = 64  # files
@@ -145,7 +158,8 @@ _KEPT = 64  # files
 def read_program(path: str, name: str | None) -> PrimFunc:
     """The function of that name in a program's file; the only one where `name` is None or empty.
 
-    Raises LayoutproofError for a file that cannot be read or is no program, and, with the names there are, where none is meant.
+    Raises LayoutproofError for a file that cannot be read or is no program, and, with the names there are, where none
+    is meant.
     """
     return function_of(path, text_of(path), name)
 
@@ -164,7 +178,9 @@ def function_of(path: str, text: str, name: str | None) -> PrimFunc:
 
 
 def remarks_on(func: PrimFunc) -> tuple[Diagnostic, ...]:
-    """What to know of a program that is right: where an init may not run, and what TVM computes otherwise. Warnings and notes."""
+    """What to know of a program that is right: where an init may not run, and what TVM computes otherwise. Warnings and
+    notes.
+    """
     from layoutproof.ir.script.lint import check_init, check_upstream
 
     return (*check_init(func), *check_upstream(func))
@@ -199,12 +215,18 @@ def _module(path: str, text: str) -> Mapping[str, PrimFunc]:
 def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
     """What a gate file defines, by name: it is run, once by each process as long as its text stays the same.
 
-    Its folder can be imported from meanwhile. Raises LayoutproofError, naming the line, where it cannot be read or fails.
+    Its folder can be imported from meanwhile. Raises LayoutproofError, naming the line, where it cannot be read or
+    fails.
     """
     if "\0" in text:
         # Some Pythons say that with a ValueError, and none says where.
-        line, column = text.count("\n", 0, text.index("\0")) + 1, text.index("\0") - text.rfind("\n", 0, text.index("\0")) - 1
-        raise error(codes.GATE_FILE, "not Python: a null byte", Span(Source(path, text), line, column, line, column + 1))
+        line, column = (
+            text.count("\n", 0, text.index("\0")) + 1,
+            text.index("\0") - text.rfind("\n", 0, text.index("\0")) - 1,
+        )
+        raise error(
+            codes.GATE_FILE, "not Python: a null byte", Span(Source(path, text), line, column, line, column + 1)
+        )
     name = f"layoutproof_gates_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, where)
     if spec is None or spec.loader is None:
@@ -216,15 +238,18 @@ def _gates(path: str, where: Path, text: str) -> Mapping[str, object]:
         with running(path), importable(where.parent):
             exec(compile(text, str(where), "exec"), module.__dict__)
     except MemoryError as problem:  # Python's parser raises it for what is nested too deep
-        raise error(codes.GATE_FILE, f"{path} is nested too deep, or takes more memory to load than there is") from problem
+        raise error(
+            codes.GATE_FILE, f"{path} is nested too deep, or takes more memory to load than there is"
+        ) from problem
     return module.__dict__
 
 
 def gates_in(path: str) -> Mapping[str, Gate]:
     """The gates of a file, by name, in the order of their lines.
 
-    Raises LayoutproofError for a file that cannot be read or fails, and where a function is decorated as a gate and is none of these:
-    defined once more under its name, deleted, decorated further, or inside of something else. Nobody would miss it.
+    Raises LayoutproofError for a file that cannot be read or fails, and where a function is decorated as a gate and is
+    none of these: defined once more under its name, deleted, decorated further, or inside of something else. Nobody
+    would miss it.
     """
     return _gates_in(path, Path(path).resolve(), text_of(path))
 
@@ -237,7 +262,11 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
         gates = gates_of(namespace)
     for gate in gates:
         if gate.name in found:
-            raise error(codes.GATE_FILE, f"{path}: two gates are called {gate.name}", help="name them apart, or make one with cases")
+            raise error(
+                codes.GATE_FILE,
+                f"{path}: two gates are called {gate.name}",
+                help="name them apart, or make one with cases",
+            )
         found[gate.name] = gate
     lines = {gate.line for gate in found.values()}
     tree = ast.parse(text)
@@ -245,13 +274,21 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
     names = Counter(node.name for node in decorated)
     # A function that another decorator has put itself in front of stands in that one's lines.
     wrapped = {
-        n.name for n in decorated if n in tree.body and names[n.name] == 1 and any(gate is namespace.get(n.name) for gate in found.values())
+        n.name
+        for n in decorated
+        if n in tree.body and names[n.name] == 1 and any(gate is namespace.get(n.name) for gate in found.values())
     }
     lost = [node for node in decorated if node.lineno not in lines and node.name not in wrapped]
     if (lost or not found) and "layoutproof" in text:
         source = Source(path, text)
-        span = Span(source, lost[0].lineno, lost[0].col_offset, lost[0].lineno, len(source.line(lost[0].lineno))) if lost else None
-        what = f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
+        span = (
+            Span(source, lost[0].lineno, lost[0].col_offset, lost[0].lineno, len(source.line(lost[0].lineno)))
+            if lost
+            else None
+        )
+        what = (
+            f"the gate {lost[0].name} is not there when the file has been loaded" if lost else f"{path} defines no gate"
+        )
         hint = "a gate is a function of the file itself, not of a class or a function; its name is its own, its first decorator `gate`"
         raise error(codes.GATE_FILE, what, span, help=hint)
     return found
@@ -259,7 +296,9 @@ def _gates_in(path: str, where: Path, text: str) -> Mapping[str, Gate]:
 
 @contextlib.contextmanager
 def running(path: str) -> Iterator[None]:
-    """Run code of a gate file: what it prints goes to standard error, what it raises becomes a LayoutproofError with its line there."""
+    """Run code of a gate file: what it prints goes to standard error, what it raises becomes a LayoutproofError with
+    its line there.
+    """
     try:
         with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), staying():
             yield
@@ -272,7 +311,9 @@ def running(path: str) -> Iterator[None]:
         said = "".join(traceback.format_exception_only(problem)).strip()
         name = type(problem).__name__
         first, *rest = said[said.find(name) :].splitlines() if name in said else [name]
-        diagnostic = Diagnostic(codes.GATE_RAISED, first, place_in(path, problem.__traceback__), help=rest[-1] if rest else None)
+        diagnostic = Diagnostic(
+            codes.GATE_RAISED, first, place_in(path, problem.__traceback__), help=rest[-1] if rest else None
+        )
         raise LayoutproofError(diagnostic) from problem
 
 
@@ -297,4 +338,6 @@ def _syntax(path: str, problem: SyntaxError) -> Diagnostic:
     line, column = problem.lineno, max((problem.offset or 1) - 1, 0)
     end_line = problem.end_lineno if problem.end_lineno is not None else line
     end = problem.end_offset - 1 if problem.end_offset is not None and problem.end_offset > 0 else column + 1
-    return Diagnostic(codes.GATE_FILE, f"not Python: {problem.msg}", Span(source, line, column, end_line, max(end, column + 1)))
+    return Diagnostic(
+        codes.GATE_FILE, f"not Python: {problem.msg}", Span(source, line, column, end_line, max(end, column + 1))
+    )

@@ -39,7 +39,11 @@ REPORTED = ("status", "claim", "engine", "strictness", "reason", "counterexample
 
 def step_of(primitive: str, arguments: Mapping[str, Any], verdicts: Iterable[Verdict]) -> Mapping[str, Any]:
     """A step as outcomes have it: its obligations with all that code asks of them."""
-    return {"primitive": primitive, "arguments": dict(arguments), "obligations": [verdict.to_entry() for verdict in verdicts]}
+    return {
+        "primitive": primitive,
+        "arguments": dict(arguments),
+        "obligations": [verdict.to_entry() for verdict in verdicts],
+    }
 
 
 class Fate(StrEnum):
@@ -53,7 +57,9 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of a file: lines and columns count from 1, the end column is exclusive. `text` is the first line of it, whole."""
+    """A stretch of a file: lines and columns count from 1, the end column is exclusive. `text` is the first line of it,
+    whole.
+    """
 
     path: str
     line: int
@@ -86,9 +92,9 @@ class Place:
 class Finding:
     """One thing that is wrong or not known: a diagnostic with its code, and what it means for the run.
 
-    `status` is a verdict's word (refuted, unknown, vacuous), None where the input itself is wrong. `obligation` is the hash under which a
-    baseline knows it: of the program before the step, the step and the claim, free of lines. `counterexample` is a verdict's, as JSON has
-    it; `drawing` are lines that show it small.
+    `status` is a verdict's word (refuted, unknown, vacuous), None where the input itself is wrong. `obligation` is the
+    hash under which a baseline knows it: of the program before the step, the step and the claim, free of lines.
+    `counterexample` is a verdict's, as JSON has it; `drawing` are lines that show it small.
     """
 
     code: str
@@ -109,7 +115,13 @@ class Finding:
         place = Place.of(diagnostic.span) if diagnostic.span is not None else None
         related = tuple((Place.of(span), word) for span, word in diagnostic.related)
         return Finding(
-            diagnostic.code, diagnostic.message, None, diagnostic.severity.value, place=place, related=related, help=diagnostic.help
+            diagnostic.code,
+            diagnostic.message,
+            None,
+            diagnostic.severity.value,
+            place=place,
+            related=related,
+            help=diagnostic.help,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,12 +162,12 @@ class Finding:
 class Outcome:
     """What became of one item.
 
-    `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, with `tuned.jsonl:17` behind it for a line of a file of
-    traces. `place` is where the item stands. `verdict` is a verdict's word, the worst of all; None where the input is wrong. `steps` are
-    as `step_of` makes them, a refused one last; `notes` is what else a reader should know, a line each (licences, assumptions of
-    callers). `seconds` is how long it took to prove, `cached` whether that was in an earlier run; `certificate` is the file that was made.
-    `detail` is there only for who asked for it (the HTML report): see `gate.detail`. `compared` is what only comparisons have, by the keys
-    of COMPARED.
+    `name` is unique in a run: `gates.py::blocked_input[8]`, `conv2d.py:conv2d`, with `tuned.jsonl:17` behind it for a
+    line of a file of traces. `place` is where the item stands. `verdict` is a verdict's word, the worst of all; None
+    where the input is wrong. `steps` are as `step_of` makes them, a refused one last; `notes` is what else a reader
+    should know, a line each (licences, assumptions of callers). `seconds` is how long it took to prove, `cached`
+    whether that was in an earlier run; `certificate` is the file that was made. `detail` is there only for who asked
+    for it (the HTML report): see `gate.detail`. `compared` is what only comparisons have, by the keys of COMPARED.
     """
 
     kind: Kind
@@ -179,8 +191,8 @@ class Outcome:
 
     @property
     def passes(self) -> bool:
-        """Whether it does not fail the run: all is proved, or the findings that say why not are there, and are spared. What is no right
-        input was not checked, and never passes.
+        """Whether it does not fail the run: all is proved, or the findings that say why not are there, and are spared.
+        What is no right input was not checked, and never passes.
         """
         if self.verdict is None or any(finding.fate is Fate.FAILS for finding in self.findings):
             return False
@@ -192,7 +204,10 @@ class Outcome:
 
     def to_report(self) -> dict[str, Any]:
         """As reports have it: `to_dict` without what only code asks of obligations."""
-        shorter = [{**step, "obligations": [{key: one[key] for key in REPORTED} for one in step["obligations"]]} for step in self.steps]
+        shorter = [
+            {**step, "obligations": [{key: one[key] for key in REPORTED} for one in step["obligations"]]}
+            for step in self.steps
+        ]
         return {**self.to_dict(), "steps": shorter}
 
     def to_dict(self) -> dict[str, Any]:
@@ -282,12 +297,14 @@ _CHUNK = 1 << 16
 class Spool:
     """Outcomes in the order in which they were added, a line of JSON each.
 
-    The file has no name in any folder, so nothing of it stays behind, however the process ends. An iteration sees what was added before
-    it began; several may go on at one time.
+    The file has no name in any folder, so nothing of it stays behind, however the process ends. An iteration sees what
+    was added before it began; several may go on at one time.
     """
 
     def __init__(self) -> None:
-        """Open the file. Raises LayoutproofError where there is no folder for temporary files, or none may be written to."""
+        """Open the file. Raises LayoutproofError where there is no folder for temporary files, or none may be written
+        to.
+        """
         try:
             self._file: IO[bytes] = tempfile.TemporaryFile(prefix="layoutproof-")
         except OSError as problem:
@@ -297,7 +314,9 @@ class Spool:
     def __enter__(self) -> Spool:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -305,7 +324,8 @@ class Spool:
         try:
             self._file.close()
         except OSError as problem:
-            # Closing writes what is buffered, which nobody will read any more: a disk that is full now was told of by `add` or by reading.
+            # Closing writes what is buffered, which nobody will read any more: a disk that is full now was told of by
+            # `add` or by reading.
             if not self._file.closed:
                 raise _cannot_keep(problem) from problem
 
@@ -349,7 +369,8 @@ def _cannot_keep(problem: OSError) -> LayoutproofError:
 def steady_path(path: str) -> str:
     """A path as text with forward slashes: relative to the working directory where it lies below, absolute elsewhere.
 
-    `./a.py`, `b/../a.py` and the absolute path of `a.py` become the same text. Nothing is looked up: links are not followed.
+    `./a.py`, `b/../a.py` and the absolute path of `a.py` become the same text. Nothing is looked up: links are not
+    followed.
     """
     here = os.getcwd()
     whole = os.path.normpath(os.path.join(here, path))

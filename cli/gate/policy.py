@@ -30,7 +30,9 @@ _HELP = "mend it, or write it anew with --write-baseline"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """A known finding: where it was found, its code, status, hash and claim. Hash and status decide, the rest is for people."""
+    """A known finding: where it was found, its code, status, hash and claim. Hash and status decide, the rest is for
+    people.
+    """
 
     file: str
     name: str
@@ -53,23 +55,34 @@ class Baseline:
         found: dict[tuple[str, str], Entry] = {}
         for outcome in outcomes:
             for finding in outcome.findings:
-                if finding.obligation is not None and finding.status is not None and finding.fate in (Fate.FAILS, Fate.KNOWN):
-                    # The same obligation in two items is one entry: that of the first of them by name, whatever the order of the run.
+                if (
+                    finding.obligation is not None
+                    and finding.status is not None
+                    and finding.fate in (Fate.FAILS, Fate.KNOWN)
+                ):
+                    # The same obligation in two items is one entry: that of the first of them by name, whatever the
+                    # order of the run.
                     key = (finding.obligation, finding.status)
                     claim = finding.message.strip().partition("\n")[0].strip()
-                    entry = Entry(_file_of(outcome), outcome.name, finding.code, finding.status, finding.obligation, claim)
+                    entry = Entry(
+                        _file_of(outcome), outcome.name, finding.code, finding.status, finding.obligation, claim
+                    )
                     found[key] = min(entry, found.get(key, entry))
         return Baseline(tuple(sorted(found.values())))
 
     @staticmethod
     def load(path: Path) -> Baseline:
-        """The baseline in a file. Raises LayoutproofError, saying what is wrong and where, for a file that cannot be read or is damaged."""
+        """The baseline in a file. Raises LayoutproofError, saying what is wrong and where, for a file that cannot be
+        read or is damaged.
+        """
         if path.is_char_device():
             raise error(codes.BASELINE, f"the baseline {path} cannot be read: it is a device")
         try:
             text = path.read_text(encoding="utf-8-sig")
         except OSError as problem:
-            raise error(codes.BASELINE, f"the baseline {path} cannot be read: {problem.strerror or problem}") from problem
+            raise error(
+                codes.BASELINE, f"the baseline {path} cannot be read: {problem.strerror or problem}"
+            ) from problem
         except UnicodeDecodeError as problem:
             raise _damaged(path, f"byte {problem.start} is not UTF-8") from problem
         try:
@@ -106,8 +119,8 @@ class Baseline:
     def stale(self, outcomes: Iterable[Outcome]) -> tuple[Entry, ...]:
         """The entries that nothing in a whole run needs any more, so that the file can shrink.
 
-        Entries of files that the run did not look at, or that were wrong input, are left alone, unless the file is gone. Of a shard of a
-        run this tells nothing.
+        Entries of files that the run did not look at, or that were wrong input, are left alone, unless the file is
+        gone. Of a shard of a run this tells nothing.
         """
         needed: set[tuple[str, str]] = set()
         files: set[str] = set()
@@ -151,17 +164,28 @@ def _read_entries(path: Path, data: Any) -> Iterable[Entry]:
     if not isinstance(data, dict) or _VERSION_KEY not in data:
         raise _damaged(path, f"an object with the keys {_VERSION_KEY} and {_ENTRIES_KEY} is expected")
     if type(data[_VERSION_KEY]) is not int or data[_VERSION_KEY] != VERSION:
-        raise _damaged(path, f"its form is {json.dumps(data[_VERSION_KEY])}; this version of layoutproof reads {VERSION}")
+        raise _damaged(
+            path, f"its form is {json.dumps(data[_VERSION_KEY])}; this version of layoutproof reads {VERSION}"
+        )
     entries = data.get(_ENTRIES_KEY)
     if not isinstance(entries, list) or len(data) != 2:
         raise _damaged(path, f"{_ENTRIES_KEY} is a list, and there is no key besides")
     names = {item.name for item in fields(Entry)}
     for number, entry in enumerate(entries, start=1):
-        if not isinstance(entry, dict) or set(entry) != names or not all(isinstance(value, str) for value in entry.values()):
-            raise _damaged(path, f"entry {number} of {_ENTRIES_KEY} is no object with the texts {', '.join(sorted(names))}")
+        if (
+            not isinstance(entry, dict)
+            or set(entry) != names
+            or not all(isinstance(value, str) for value in entry.values())
+        ):
+            raise _damaged(
+                path, f"entry {number} of {_ENTRIES_KEY} is no object with the texts {', '.join(sorted(names))}"
+            )
         if entry["status"] not in _COVERED_BY:
             words = ", ".join(_COVERED_BY)
-            raise _damaged(path, f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of {words}")
+            raise _damaged(
+                path,
+                f"entry {number} of {_ENTRIES_KEY} has the status {json.dumps(entry['status'])}; expected one of {words}",
+            )
         if entry["obligation"] == "":
             raise _damaged(path, f"entry {number} of {_ENTRIES_KEY} has no obligation")
         yield Entry(**entry)
@@ -181,9 +205,10 @@ _FAULTS = frozenset({codes.WORKER_DIED, codes.JUDGE_FAILED})
 class Policy:
     """Which findings fail a run.
 
-    `select` and `ignore` are codes or beginnings of codes (`LP216`, `LP21`, `LP2`); nothing selected means everything. Of those that a code
-    begins with, the longest decides, and of two equal ones `ignore`. `allow_unknown` lets pass what is neither proved nor refuted, and
-    nothing else: not an item whose worker died. `baseline` has the findings that are known.
+    `select` and `ignore` are codes or beginnings of codes (`LP216`, `LP21`, `LP2`); nothing selected means everything.
+    Of those that a code begins with, the longest decides, and of two equal ones `ignore`. `allow_unknown` lets pass
+    what is neither proved nor refuted, and nothing else: not an item whose worker died. `baseline` has the findings
+    that are known.
 
     Raises LayoutproofError where a text of `select` or `ignore` begins no code.
     """
@@ -202,7 +227,9 @@ class Policy:
         """The outcome with the fate of each of its findings."""
         if not outcome.findings:
             return outcome
-        return outcome.with_findings(tuple(replace(finding, fate=self.fate_of(finding)) for finding in outcome.findings))
+        return outcome.with_findings(
+            tuple(replace(finding, fate=self.fate_of(finding)) for finding in outcome.findings)
+        )
 
     def fate_of(self, finding: Finding) -> Fate:
         """What a finding means for the run. An unknown that its gate allows is allowed already, and stays so."""
@@ -223,7 +250,9 @@ class Policy:
 
 
 def read_codes(texts: Iterable[str]) -> tuple[str, ...]:
-    """The codes in the texts of a repeatable option, in each of which they stand apart by commas or blanks: `LP221,LP31`."""
+    """The codes in the texts of a repeatable option, in each of which they stand apart by commas or blanks:
+    `LP221,LP31`.
+    """
     return tuple(dict.fromkeys(code for text in texts for code in text.replace(",", " ").split()))
 
 
@@ -239,7 +268,9 @@ def _check_begins_codes(option: str, beginning: str) -> None:
 
 
 def _codes_like(text: str) -> tuple[str, ...]:
-    """The codes of the layer that a text names; all codes where it names none. Tables of other layers are not loaded for nothing."""
+    """The codes of the layer that a text names; all codes where it names none. Tables of other layers are not loaded
+    for nothing.
+    """
     layer = text.removeprefix("LP")[:1]
     return tuple(sentences(layer)) if layer in LAYERS else all_codes()
 
@@ -251,4 +282,8 @@ def _suggestion(text: str) -> str:
     if guess != "LP" and any(code.startswith(guess) for code in known):
         return f"did you mean {guess}?"
     close = difflib.get_close_matches(guess, known, n=3) if len(guess) >= 5 else []
-    return f"did you mean {' or '.join(close)}?" if close else "codes are written LP216; LP21 and LP2 mean all that begin so"
+    return (
+        f"did you mean {' or '.join(close)}?"
+        if close
+        else "codes are written LP216; LP21 and LP2 mean all that begin so"
+    )

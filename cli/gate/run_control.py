@@ -177,7 +177,8 @@ class Stopped(BaseException):
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Within it SIGINT, SIGTERM and SIGHUP raise Stopped, once in a few seconds; a signal that is ignored stays so (`nohup`).
+    """Within it SIGINT, SIGTERM and SIGHUP raise Stopped, once in a few seconds; a signal that is ignored stays so
+    (`nohup`).
 
     Whoever catches Stopped ends the process with its exit code: after one, signals are ignored.
 
@@ -204,5 +205,6 @@ def stop_on_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in changed.items():
-            # After a stop the process ends with the signal's exit code; while Python shuts down, a further signal would end it otherwise.
+            # After a stop the process ends with the signal's exit code; while Python shuts down, a further signal would
+            # end it otherwise.
             signal.signal(number, handler if last is None else signal.SIG_IGN)

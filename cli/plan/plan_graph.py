@@ -47,8 +47,9 @@ _SIZE = re.compile(r"(?P<name>[^=]+)=(?P<size>[0-9]{1,10})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options, and what is read of them: layouts that options and a file ask for, sizes of open extents, calls that absorb rewrites (of
-    each, the array that is meant; None: all), and what rewrites cost (None: the bytes that they move).
+    """The options, and what is read of them: layouts that options and a file ask for, sizes of open extents, calls that
+    absorb rewrites (of each, the array that is meant; None: all), and what rewrites cost (None: the bytes that they
+    move).
     """
 
     asked: PlanOptions
@@ -72,14 +73,18 @@ def request_of(asked: PlanOptions) -> Request:
     wishes = wishes_of(asked.layouts, asked.frozen, asked.free)
     file_wishes = read_layouts(asked.layout_file) if asked.layout_file is not None else NOTHING
     if asked.planned is not None:
-        _check_only(asked, asked.planned, bool(wishes.operators or wishes.calls or file_wishes.operators or file_wishes.calls))
+        _check_only(
+            asked, asked.planned, bool(wishes.operators or wishes.calls or file_wishes.operators or file_wishes.calls)
+        )
     _check_places(asked)
     absorb = tuple(_absorbed(text) for text in asked.absorb)
     return Request(asked, wishes, file_wishes, _sizes(asked.sizes), absorb, _costs(asked.costs, asked.measure))
 
 
 def _costs(costs: Path | None, measure: Path | None) -> MeasuredCosts | None:
-    """A table of costs, to which measured ones are added where that is asked for. Raises LayoutproofError for a file that is no table."""
+    """A table of costs, to which measured ones are added where that is asked for. Raises LayoutproofError for a file
+    that is no table.
+    """
     if costs is None and measure is None:
         return None
     return MeasuredCosts(load_costs(costs) if costs is not None else None, measures=measure is not None)
@@ -96,7 +101,8 @@ def _check_only(asked: PlanOptions, planned: Path, names_layouts: bool) -> None:
 
 
 def _check_places(asked: PlanOptions) -> None:
-    """Raise LayoutproofError now for what could not be written at the end, or would overwrite what is read or written besides.
+    """Raise LayoutproofError now for what could not be written at the end, or would overwrite what is read or written
+    besides.
 
     A table of costs may be written over the one that was read: it has all that this one had.
     """
@@ -104,7 +110,10 @@ def _check_places(asked: PlanOptions) -> None:
     beside_planned = (planned, planned.with_suffix(".npz")) if planned is not None else ()
     read = [path.resolve() for path in (asked.layout_file, asked.costs, *beside_planned) if path is not None]
     if output is not None and output.suffix != ".py":
-        raise error(cli_codes.OUTPUT, f"cannot write {output}: a graph's text ends in .py, and its arrays stand beside it in .npz")
+        raise error(
+            cli_codes.OUTPUT,
+            f"cannot write {output}: a graph's text ends in .py, and its arrays stand beside it in .npz",
+        )
     if picture is not None and picture.suffix.lower() not in _PICTURES:
         raise error(cli_codes.PICTURE_FORMAT, f"{picture}: the file's ending chooses the format; expected .svg or .png")
     if asked.measure is not None:
@@ -123,7 +132,9 @@ def _check_places(asked: PlanOptions) -> None:
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, int]:
-    """The sizes of open extents. A model may call them anything, so nothing is said here of names but that each is given once."""
+    """The sizes of open extents. A model may call them anything, so nothing is said here of names but that each is
+    given once.
+    """
     sizes: dict[str, int] = {}
     for text in texts:
         found = _SIZE.fullmatch(text)
@@ -166,14 +177,21 @@ def planned(request: Request, advance: Advance) -> PlanReport:
     advance("planning")
     outputs = [(output, asked.outputs.get(number)) for number, output in enumerate(folding.new.outputs)]
     cost = request.costs if request.costs is not None else bytes_moved
-    found = plan(folding.new, {}, calls=asked.calls, inputs=asked.inputs, outputs=outputs if asked.outputs else None, cost=cost)
+    found = plan(
+        folding.new, {}, calls=asked.calls, inputs=asked.inputs, outputs=outputs if asked.outputs else None, cost=cost
+    )
     if found.refused and set(found.refused) == set(asked.calls):
         call, reason = next(iter(found.refused.items()))
         number = len(found.refused)
-        raise error(codes.NO_PLAN, f"of {counted(number, 'call', 'calls')} none can have the layout that was asked for: {call}: {reason}")
+        raise error(
+            codes.NO_PLAN,
+            f"of {counted(number, 'call', 'calls')} none can have the layout that was asked for: {call}: {reason}",
+        )
     if asked_for.greedy:
         found = replace(found, choice=found.greedy)
-    report = PlanReport(str(asked_for.graph), graph, asked, hoisted, folding, found, asked_for.greedy, request.costs, asked_for.limits)
+    report = PlanReport(
+        str(asked_for.graph), graph, asked, hoisted, folding, found, asked_for.greedy, request.costs, asked_for.limits
+    )
     advance("giving operators their layouts")
     try:
         made = _with_absorbed(found.rewrite, request.absorb) if request.absorb else None
@@ -200,9 +218,11 @@ def _with_absorbed(rewrite: GraphRewrite, names: Sequence[tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Two graphs, by their files, and what is proved of the second one. `rewrite` is None where its calls could not be paired.
+    """Two graphs, by their files, and what is proved of the second one. `rewrite` is None where its calls could not be
+    paired.
 
-    `outputs` are compared where both were run; `written` are the files that were made, `seconds` how long each stage took.
+    `outputs` are compared where both were run; `written` are the files that were made, `seconds` how long each stage
+    took.
     """
 
     source: str
@@ -260,7 +280,9 @@ def checked(request: Request, advance: Advance) -> tuple[CheckReport, Interface]
     found = matched(folding.new, new, interface)
     rewrite = None if isinstance(found, Verdict) else found
     verdicts = (found,) if isinstance(found, Verdict) else prove_graph_rewrite(found, interface)
-    report = CheckReport(str(asked.graph), str(asked.planned), given, new, hoisted, folding, rewrite, verdicts, asked.limits)
+    report = CheckReport(
+        str(asked.graph), str(asked.planned), given, new, hoisted, folding, rewrite, verdicts, asked.limits
+    )
     if asked.run:
         advance("running")
         _check_alike(folding.new, new, interface)
@@ -269,7 +291,9 @@ def checked(request: Request, advance: Advance) -> tuple[CheckReport, Interface]
 
 
 def _interface(request: Request, graph: Graph) -> Interface:
-    """How the planned graph is called: `--free` says so. Raises LayoutproofError for an end that is free without a layout."""
+    """How the planned graph is called: `--free` says so. Raises LayoutproofError for an end that is free without a
+    layout.
+    """
     asked = asked_of(graph, request.wishes, request.file_wishes)
     free = [*asked.inputs.items(), *((graph.outputs[number], each) for number, each in asked.outputs.items())]
     for name, each in free:
@@ -285,8 +309,13 @@ def _interface(request: Request, graph: Graph) -> Interface:
 
 
 def _check_alike(old: Graph, new: Graph, interface: Interface) -> None:
-    """Raise LayoutproofError where the planned graph cannot be called as the given one is: then there is nothing to compare."""
+    """Raise LayoutproofError where the planned graph cannot be called as the given one is: then there is nothing to
+    compare.
+    """
     maps = interface.inputs
     wanted = [(v.name, box_of(maps[v.name], v.shape) if v.name in maps else v.shape, v.dtype) for v in old.inputs]
     if wanted != [(v.name, v.shape, v.dtype) for v in new.inputs] or len(new.outputs) != len(old.outputs):
-        raise error(codes.RUN_INPUT, "the planned graph has other inputs or outputs than the given one, so not both run on the same data")
+        raise error(
+            codes.RUN_INPUT,
+            "the planned graph has other inputs or outputs than the given one, so not both run on the same data",
+        )

@@ -26,7 +26,10 @@ from layoutproof.ir.notations.map_text import parse_index_map
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "conv": tuple(
-        f"{way}{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (2, 1, 3) for way in ("", "grouped_", "depthwise_")
+        f"{way}{kind}{rank}d"
+        for kind in ("conv", "conv_transpose")
+        for rank in (2, 1, 3)
+        for way in ("", "grouped_", "depthwise_")
     ),
     "pool": tuple(f"{kind}_pool{rank}d" for rank in (2, 1, 3) for kind in ("max", "avg")),
 }
@@ -50,8 +53,9 @@ Map = IndexMap | tuple[IndexMap, PadNumber]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A layout that is asked for: whose, of which array, by name or by its place among operands and results (None: of the first operand
-    and of the results), its map, if any, and what its padding is to hold, if anything. `label` says where it was asked for.
+    """A layout that is asked for: whose, of which array, by name or by its place among operands and results (None: of
+    the first operand and of the results), its map, if any, and what its padding is to hold, if anything. `label` says
+    where it was asked for.
     """
 
     label: str
@@ -76,8 +80,8 @@ NOTHING = Wishes()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """All that is asked for: maps for arrays of calls, by their first results; inputs by name, and outputs by number, that need not stay as
-    they are; and how people call the layouts that were given so.
+    """All that is asked for: maps for arrays of calls, by their first results; inputs by name, and outputs by number,
+    that need not stay as they are; and how people call the layouts that were given so.
     """
 
     calls: Mapping[str, Mapping[str, Map]]
@@ -88,11 +92,17 @@ class Asked:
 
 def wishes_of(layouts: Sequence[str], frozen: Sequence[str], free: Sequence[str]) -> Wishes:
     """What the options say. Raises LayoutproofError for a text that has not the form, or that is no layout."""
-    return Wishes(*(tuple(_read(option, text) for text in texts) for option, texts in zip(_FORMS, (layouts, frozen, free), strict=True)))
+    return Wishes(
+        *(
+            tuple(_read(option, text) for text in texts)
+            for option, texts in zip(_FORMS, (layouts, frozen, free), strict=True)
+        )
+    )
 
 
 def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
-    """What is asked of a graph: of one array, what options say before what a file says; and of one call, what is said of it alone.
+    """What is asked of a graph: of one array, what options say before what a file says; and of one call, what is said
+    of it alone.
 
     Raises LayoutproofError for names that no call or array has, and for a layout that fits none of them.
     """
@@ -108,7 +118,11 @@ def asked_of(graph: Graph, options: Wishes, file: Wishes = NOTHING) -> Asked:
         entering, leaving = _ends(graph, wishes.ends)
         inputs, outputs = {**inputs, **entering}, {**outputs, **leaving}
     named = (each for wishes in (file, options) for each in (*wishes.operators, *wishes.calls, *wishes.ends))
-    names = {layout_of(each.index_map): each.text for each in named if each.index_map is not None and _WORD.fullmatch(each.text)}
+    names = {
+        layout_of(each.index_map): each.text
+        for each in named
+        if each.index_map is not None and _WORD.fullmatch(each.text)
+    }
     return Asked(found, inputs, outputs, names)
 
 
@@ -144,11 +158,16 @@ def _ends(graph: Graph, wanted: Sequence[Wanted]) -> tuple[dict[str, IndexMap | 
             raise _unknown(each, "no input or output is called", entering | set(graph.outputs))
         if each.pad is not None:
             help = "of an output's padding the call that makes it can be asked"
-            raise error(codes.LAYOUT_NAMES, f"{each.label}: what padding holds is not asked of inputs and outputs", help=help)
+            raise error(
+                codes.LAYOUT_NAMES, f"{each.label}: what padding holds is not asked of inputs and outputs", help=help
+            )
         rank = len(values[each.name].shape)
         if each.index_map is not None and len(each.index_map.inputs) != rank:
             takes = counted(len(each.index_map.inputs), "index", "indices")
-            raise error(codes.LAYOUT_NAMES, f"{each.label}: the layout takes {takes}, {each.name} has {counted(rank, 'axis', 'axes')}")
+            raise error(
+                codes.LAYOUT_NAMES,
+                f"{each.label}: the layout takes {takes}, {each.name} has {counted(rank, 'axis', 'axes')}",
+            )
         if each.name in entering:
             inputs[each.name] = asked
         outputs |= {number: asked for number, name in enumerate(graph.outputs) if name == each.name}
@@ -164,11 +183,17 @@ def _read(option: str, text: str) -> Wanted:
     if not named or not given:
         raise error(codes.LAYOUT_NAMES, f"{option} {text!r}: expected {_FORMS[option]}")
     label = f"{option} {name}"
-    return wanted_of(label, name, array if dot else None, layout, f"{label}{dot}{array}") if equals else Wanted(label, name, None, "", None)
+    return (
+        wanted_of(label, name, array if dot else None, layout, f"{label}{dot}{array}")
+        if equals
+        else Wanted(label, name, None, "", None)
+    )
 
 
 def wanted_of(label: str, name: str, array: str | int | None, text: str, place: str) -> Wanted:
-    """A layout that is asked for as a text: `NCHW8c`, or `NCHW8c holding 0`, if padding is to hold a number. Raises LayoutproofError."""
+    """A layout that is asked for as a text: `NCHW8c`, or `NCHW8c holding 0`, if padding is to hold a number. Raises
+    LayoutproofError.
+    """
     found = _HOLDING.fullmatch(text)
     if found is None:
         return Wanted(label, name, array, text, _map_of(text, place))
@@ -195,12 +220,16 @@ def _map_of(text: str, name: str) -> IndexMap:
     source = next((plain for plain in _PLAIN if sorted(plain) == sorted(target.names)), None)
     if source is None:
         message = f"{name}: the axes of {text} are those of none of {', '.join(_PLAIN)}"
-        raise error(codes.LAYOUT_NAMES, message, help="say which layout it is made of, such as NHWC->NHWC8c, or write a lambda")
+        raise error(
+            codes.LAYOUT_NAMES, message, help="say which layout it is made of, such as NHWC->NHWC8c, or write a lambda"
+        )
     return layout_map(source, target)
 
 
 def _give(found: dict[str, dict[str, Map]], wanted: Wanted, calls: Sequence[Call]) -> None:
-    """Note the map for all calls whose arrays it fits. Raises LayoutproofError where there is none, or one has a layout already."""
+    """Note the map for all calls whose arrays it fits. Raises LayoutproofError where there is none, or one has a layout
+    already.
+    """
     fits = False
     for call in calls:
         arrays = list(_arrays(call, wanted))
@@ -227,7 +256,9 @@ def _arrays(call: Call, wanted: Wanted) -> Iterator[str]:
         yield from (buffer.name for buffer in (*signature.operands[:1], *signature.results) if buffer.rank == rank)
     else:
         every = enumerate((*signature.operands, *signature.results))
-        yield from (buffer.name for number, buffer in every if buffer.rank == rank and wanted.array in (number, buffer.name))
+        yield from (
+            buffer.name for number, buffer in every if buffer.rank == rank and wanted.array in (number, buffer.name)
+        )
 
 
 def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
@@ -245,10 +276,14 @@ def _fits_none(wanted: Wanted, calls: Sequence[Call]) -> LayoutproofError:
     return error(codes.LAYOUT_NAMES, message, help=f"{calls[0].function.name} has {known}")
 
 
-def _unknown(wanted: Wanted, what: str, known: set[str], families: Mapping[str, tuple[str, ...]] | None = None) -> LayoutproofError:
+def _unknown(
+    wanted: Wanted, what: str, known: set[str], families: Mapping[str, tuple[str, ...]] | None = None
+) -> LayoutproofError:
     names = sorted(known | {name for name, members in (families or {}).items() if known.intersection(members)})
     close = get_close_matches(wanted.name, names, n=1)
-    shown = ", ".join(names[:_MOST_NAMES]) + (f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    shown = ", ".join(names[:_MOST_NAMES]) + (
+        f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
     there = f"there are {shown}" if names else "the graph has no calls"
     hint = f"did you mean {close[0]}? {there}" if close else there
     return error(codes.LAYOUT_NAMES, f"{wanted.label}: {what} {wanted.name}", help=hint)
@@ -262,7 +297,9 @@ _SECTIONS = ("operators", "calls", "ends")
 
 
 def read_layouts(path: Path) -> Wishes:
-    """What a file asks for. Raises LayoutproofError, naming the line or the entry, for what is no such file or no layout."""
+    """What a file asks for. Raises LayoutproofError, naming the line or the entry, for what is no such file or no
+    layout.
+    """
     found = _parsed(path)
     if not isinstance(found, dict):
         raise _wrong(path, f"expected a table of {', '.join(_SECTIONS)}")
@@ -273,7 +310,11 @@ def read_layouts(path: Path) -> Wishes:
             raise _wrong(path, f"{section}: expected a table of names and layouts")
     operators, calls, ends = (found.get(section, {}) for section in _SECTIONS)
     return Wishes(
-        tuple(wanted for name, value in operators.items() for wanted in _arrays_of_layout_file(path, "operators", name, value)),
+        tuple(
+            wanted
+            for name, value in operators.items()
+            for wanted in _arrays_of_layout_file(path, "operators", name, value)
+        ),
         tuple(wanted for name, value in calls.items() for wanted in _of_call(path, name, value)),
         tuple(_end(path, name, value) for name, value in ends.items()),
     )
@@ -312,7 +353,9 @@ def _wrong(path: Path, why: str, help: str | None = None) -> LayoutproofError:
 
 
 def _arrays_of_layout_file(path: Path, section: str, name: str, value: Any) -> Iterator[Wanted]:
-    """The layouts of one name: one for the first operand and the results, or one for each array that is named or has its place."""
+    """The layouts of one name: one for the first operand and the results, or one for each array that is named or has
+    its place.
+    """
     label = f"{path}: {section}.{name}"
     pairs: Iterator[tuple[str | int | None, Any]]
     match value:
@@ -323,7 +366,9 @@ def _arrays_of_layout_file(path: Path, section: str, name: str, value: Any) -> I
         case list():
             pairs = ((number, each) for number, each in enumerate(value) if each not in (DEFAULT, None))
         case _:
-            raise _wrong(path, f"{section}.{name}: expected a layout, a table of arrays and layouts, or a list of layouts")
+            raise _wrong(
+                path, f"{section}.{name}: expected a layout, a table of arrays and layouts, or a list of layouts"
+            )
     for array, text in pairs:
         yield _wanted(path, label, name, array, text)
 

@@ -55,7 +55,9 @@ def read_limits(context: click.Context, parameter: click.Parameter, values: Sequ
 def _limit(text: str) -> Limit:
     found = _LIMIT.fullmatch(text)
     if found is None or (found[2] is None and "." in found[1]):
-        raise click.BadParameter(f"{text!r}: expected a number of rewrites, such as 3, or of bytes, such as 2.5MB ({', '.join(_UNITS)}).")
+        raise click.BadParameter(
+            f"{text!r}: expected a number of rewrites, such as 3, or of bytes, such as 2.5MB ({', '.join(_UNITS)})."
+        )
     if found[2] is None:
         return Limit(text.strip(), int(found[1]), False)
     whole, _, part = found[1].partition(".")

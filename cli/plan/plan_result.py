@@ -16,7 +16,7 @@ import numpy as np
 from layoutproof.cli import codes
 from layoutproof.cli.plan.plan_layouts import Asked
 from layoutproof.cli.plan.plan_options import Broken, Left, Limit, broken_of
-from layoutproof.cli.trial.random_inputs import MOST_BYTES, made_up_array
+from layoutproof.cli.trial.random_inputs import MOST_BYTES, random_array
 from layoutproof.graph.model.graph import Array, Call, Graph, Value, number_of
 from layoutproof.graph.model.graph_run import run_graph
 from layoutproof.graph.model.graph_witness import GraphRewrite, Interface
@@ -39,7 +39,9 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """An old value that is rewritten, from which layout to which; `first` is taken, and `made` are the values that this makes, in a row."""
+    """An old value that is rewritten, from which layout to which; `first` is taken, and `made` are the values that this
+    makes, in a row.
+    """
 
     value: str
     source: Layout
@@ -103,7 +105,9 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class PeerComparison:
-    """The largest difference of any output from onnxruntime's, as a part of that output's largest element; and the seconds of its run."""
+    """The largest difference of any output from onnxruntime's, as a part of that output's largest element; and the
+    seconds of its run.
+    """
 
     version: str
     difference: float
@@ -117,8 +121,9 @@ class PeerComparison:
 
 @dataclass(frozen=True, slots=True)
 class GraphTrial:
-    """How the planned graph compares. Seconds are of one run, kernels built: of the graph as it was given, of the one in which just the
-    operators that were asked for have their layouts, with all the rewrites that this takes, and of the planned one.
+    """How the planned graph compares. Seconds are of one run, kernels built: of the graph as it was given, of the one
+    in which just the operators that were asked for have their layouts, with all the rewrites that this takes, and of
+    the planned one.
     """
 
     outputs: tuple[OutputComparison, ...]
@@ -165,16 +170,22 @@ def compare_outputs(graph: Graph, new: Graph, interface: Interface, seed: int) -
     wanted = run_graph(graph, inputs, runner=kernels, mover=kernels.move)
     made = interface.taken(graph, run_graph(new, interface.given(inputs), runner=kernels, mover=kernels.move))
     held = dict(zip(graph.outputs, wanted, strict=True))
-    return tuple(OutputComparison(name, array.size, int(np.count_nonzero(~same_values(held[name], array)))) for name, array in made)
+    return tuple(
+        OutputComparison(name, array.size, int(np.count_nonzero(~same_values(held[name], array))))
+        for name, array in made
+    )
 
 
 def _inputs(graph: Graph, seed: int) -> dict[str, Array]:
     """Made-up arrays for the inputs. Raises LayoutproofError where a run would take too much memory."""
     size = sum(value.dtype.bytes * int(np.prod(value.shape)) for value in graph.values())
     if size > MOST_BYTES:
-        raise error(codes.TOO_LARGE, f"{graph.name}: its values take {size / (1 << 30):,.1f} GiB; runs go up to {MOST_BYTES >> 30} GiB")
+        raise error(
+            codes.TOO_LARGE,
+            f"{graph.name}: its values take {size / (1 << 30):,.1f} GiB; runs go up to {MOST_BYTES >> 30} GiB",
+        )
     generator = np.random.default_rng(seed)
-    return {value.name: made_up_array(value.shape, value.dtype, generator) for value in graph.inputs}
+    return {value.name: random_array(value.shape, value.dtype, generator) for value in graph.inputs}
 
 
 def compared(ours: Sequence[Array], peer: PeerRun) -> PeerComparison:
@@ -186,7 +197,9 @@ def compared(ours: Sequence[Array], peer: PeerRun) -> PeerComparison:
 
 
 def _distance(mine: Array, theirs: Array) -> float:
-    """The largest difference of two elements, as a part of the largest one; what is no number counts as equal to its like."""
+    """The largest difference of two elements, as a part of the largest one; what is no number counts as equal to its
+    like.
+    """
     a, b = mine.astype(np.float64), theirs.astype(np.float64)
     if a.size == 0:
         return 0.0
@@ -212,10 +225,12 @@ def _timed(graph: Graph, kernels: Kernels, inputs: Mapping[str, Array]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """A plan: of which file and graph, what was asked, what was taken apart and folded first, and what is proved of the planned graph.
+    """A plan: of which file and graph, what was asked, what was taken apart and folded first, and what is proved of the
+    planned graph.
 
-    `absorbed` is the planned graph with rewrites folded into calls, where that was asked for. `refused` is set where an operator's layouts
-    were not proved: then there is no planned graph. `written` are the files that were made, `seconds` how long each stage took.
+    `absorbed` is the planned graph with rewrites folded into calls, where that was asked for. `refused` is set where an
+    operator's layouts were not proved: then there is no planned graph. `written` are the files that were made,
+    `seconds` how long each stage took.
     """
 
     source: str
@@ -246,7 +261,9 @@ class PlanReport:
 
     @property
     def claims(self) -> tuple[Verdict, ...]:
-        """All that was proved, or was not: of functions taken apart, of folds, of values, or of the operator that was refused."""
+        """All that was proved, or was not: of functions taken apart, of folds, of values, or of the operator that was
+        refused.
+        """
         hoists = (verdict for hoisted in self.hoisting.made for verdict in hoisted.verdicts)
         folds = (verdict for fold in self.folding.made for verdict in fold.verdicts)
         return (*hoists, *folds, *(self.refused.verdicts if self.refused is not None else self.verdicts))
@@ -273,7 +290,9 @@ class PlanReport:
         plan = self.plan
         values = plan.candidates.values
         own = sum(call.cost(number) for call, number in zip(plan.problem.calls, choice, strict=True))
-        found = [bytes_moved(values[name], source, target) for name, source, target in rewrites_of(plan.problem, choice)]
+        found = [
+            bytes_moved(values[name], source, target) for name, source, target in rewrites_of(plan.problem, choice)
+        ]
         return Left(len(found), sum(found) + own)
 
     @property
@@ -314,10 +333,14 @@ class PlanReport:
 
     @property
     def operators(self) -> Iterator[tuple[str, Layout, int]]:
-        """Each operator with the layouts that its calls' first results have, and how many calls have it, in the order of the graph."""
+        """Each operator with the layouts that its calls' first results have, and how many calls have it, in the order
+        of the graph.
+        """
         found: Counter[tuple[str, Layout]] = Counter()
         inner = self.plan.problem.inner
-        for call, asked, number in zip(calls_of(self.plan.graph), self.plan.problem.calls[inner], self.plan.choice[inner], strict=True):
+        for call, asked, number in zip(
+            calls_of(self.plan.graph), self.plan.problem.calls[inner], self.plan.choice[inner], strict=True
+        ):
             found[operator_name(call), asked.own[number].results[0]] += 1
         order = dict.fromkeys(name for name, _ in found)
         for name in order:

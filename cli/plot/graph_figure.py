@@ -62,7 +62,9 @@ def _colours(columns: Sequence[Column]) -> Mapping[Layout, str]:
 
 
 def _draw_column(axes: Axes, column: Column, left: float, colours: Mapping[Layout, str], scale: float) -> None:
-    axes.text(left + _BOX / 2, 0.8, column.title, ha="center", va="center", fontsize=11 * scale, color=_INK, weight="bold")
+    axes.text(
+        left + _BOX / 2, 0.8, column.title, ha="center", va="center", fontsize=11 * scale, color=_INK, weight="bold"
+    )
     for edge in column.edges:
         _draw_edge(axes, edge, left, scale)
     for number, row in enumerate(column.rows):
@@ -84,7 +86,17 @@ def _draw_row(axes: Axes, row: Row, left: float, middle: float, colours: Mapping
     line = "--" if row.kind is Kind.GAP else "-"
     width = (2.0 if row.kind is Kind.REWRITE else 0.9) * scale
     corner = (left, middle - _HEIGHT / 2)
-    box = FancyBboxPatch(corner, _BOX, _HEIGHT, boxstyle=shape, facecolor=face, edgecolor=_EDGE, linewidth=width, linestyle=line, zorder=2)
+    box = FancyBboxPatch(
+        corner,
+        _BOX,
+        _HEIGHT,
+        boxstyle=shape,
+        facecolor=face,
+        edgecolor=_EDGE,
+        linewidth=width,
+        linestyle=line,
+        zorder=2,
+    )
     axes.add_patch(box)
     text = row.text if len(row.text) <= _CHARACTERS else row.text[: _CHARACTERS - 1] + "…"
     size = min(9.5, 9.5 * 46 / max(len(text), 1)) * scale
@@ -113,21 +125,34 @@ def _draw_edge(axes: Axes, edge: Edge, left: float, scale: float) -> None:
             ],
             [Path.MOVETO, Path.LINETO, Path.CURVE3, Path.CURVE3, Path.LINETO, Path.CURVE3, Path.CURVE3, Path.LINETO],
         )
-    axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=9 * scale, linewidth=0.9 * scale, color=_EDGE, zorder=1))
+    axes.add_patch(
+        FancyArrowPatch(
+            path=path, arrowstyle="-|>", mutation_scale=9 * scale, linewidth=0.9 * scale, color=_EDGE, zorder=1
+        )
+    )
 
 
 def _draw_legend(
-    axes: Axes, colours: Mapping[Layout, str], name: Callable[[Layout], str], span: tuple[float, float], middle: float, scale: float
+    axes: Axes,
+    colours: Mapping[Layout, str],
+    name: Callable[[Layout], str],
+    span: tuple[float, float],
+    middle: float,
+    scale: float,
 ) -> None:
     # Of layouts that differ in their number of axes alone, one.
-    items = dict.fromkeys([(_REWRITE, "layout rewrite"), *((colour, name(layout)) for layout, colour in colours.items())])
+    items = dict.fromkeys(
+        [(_REWRITE, "layout rewrite"), *((colour, name(layout)) for layout, colour in colours.items())]
+    )
     left, right = span
     for face, text in items:
         width = 0.45 + 0.085 * len(text)
         if left + width > right:
             axes.text(left, middle, "…", va="center", fontsize=9 * scale, color=_INK)
             break
-        axes.add_patch(Rectangle((left, middle - 0.1), 0.2, 0.2, facecolor=face, edgecolor=_EDGE, linewidth=0.8 * scale))
+        axes.add_patch(
+            Rectangle((left, middle - 0.1), 0.2, 0.2, facecolor=face, edgecolor=_EDGE, linewidth=0.8 * scale)
+        )
         axes.text(left + 0.28, middle, text, ha="left", va="center", fontsize=9 * scale, color=_INK)
         left += width + 0.15
 
@@ -135,7 +160,9 @@ def _draw_legend(
 def picture_of_plan(report: PlanReport, ending: str) -> bytes:
     """The graph before and after planning, as the bytes of an `svg` or `png` file."""
 
-    return draw_columns(columns_of(report), report.layout_name, f"{PurePath(report.source).name}: {report.graph.name}", ending)
+    return draw_columns(
+        columns_of(report), report.layout_name, f"{PurePath(report.source).name}: {report.graph.name}", ending
+    )
 
 
 def columns_of(report: PlanReport) -> tuple[Column, Column]:
@@ -146,4 +173,6 @@ def columns_of(report: PlanReport) -> tuple[Column, Column]:
         title = f"{what}: {counted(left.count, 'rewrite', 'rewrites')}, {bytes_text(left.bytes)}"
         return column_of(rewrite, title, report.layout_name)
 
-    return column("as asked", unplanned.rewrite, report.moved(unplanned.choice)), column("planned", report.rewrite, report.left)
+    return column("as asked", unplanned.rewrite, report.moved(unplanned.choice)), column(
+        "planned", report.rewrite, report.left
+    )

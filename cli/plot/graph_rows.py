@@ -1,8 +1,10 @@
-"""What a picture of a planned graph shows and where: its steps in rows, one below the other. No drawing here, so that it can be tested.
+"""What a picture of a planned graph shows and where: its steps in rows, one below the other. No drawing here, so that
+it can be tested.
 
-A row is an input, a call, a layout rewrite, an output. Of a large graph, calls that follow one another in one layout share a row, so that
-what is left are the places around rewrites; of a very large one, rows in the middle are left out. Rows stand in the order in which steps
-run, and edges lead down: to the next row straight, to others in lanes beside the rows.
+A row is an input, a call, a layout rewrite, an output. Of a large graph, calls that follow one another in one layout
+share a row, so that what is left are the places around rewrites; of a very large one, rows in the middle are left out.
+Rows stand in the order in which steps run, and edges lead down: to the next row straight, to others in lanes beside the
+rows.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its text, and the layout that it makes (None where there is none to speak of). `operators` are those of its calls."""
+    """One row: its text, and the layout that it makes (None where there is none to speak of). `operators` are those of
+    its calls.
+    """
 
     kind: Kind
     text: str
@@ -96,7 +100,9 @@ def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_It
     for step in graph.steps:
         made = step.results[0]
         if isinstance(step, Call):
-            row = Row(Kind.CALLS, f"{operator(step)}  {list(made.shape)}", layout_in(rewrite, made.name), (operator(step),))
+            row = Row(
+                Kind.CALLS, f"{operator(step)}  {list(made.shape)}", layout_in(rewrite, made.name), (operator(step),)
+            )
             yield row, step.operands, tuple(value.name for value in step.results)
         elif made.name in moves:
             move = moves[made.name]
@@ -107,7 +113,9 @@ def _steps(rewrite: GraphRewrite, name: Callable[[Layout], str]) -> Iterator[_It
 
 
 def _operators(rewrite: GraphRewrite) -> Callable[[Call], str]:
-    """How the operator of a new call is called: as in the old graph, where functions have names without numbers for their layouts."""
+    """How the operator of a new call is called: as in the old graph, where functions have names without numbers for
+    their layouts.
+    """
     producers = rewrite.old.producers()
 
     def operator(call: Call) -> str:
@@ -142,7 +150,9 @@ def _summary(operators: Sequence[str]) -> str:
     return ", ".join([*parts, *(["…"] if len(common) > _MOST_OPERATORS else [])])
 
 
-def _shortened(rows: Sequence[Row], pairs: Iterable[tuple[int, int]], most: int) -> tuple[list[Row], set[tuple[int, int]]]:
+def _shortened(
+    rows: Sequence[Row], pairs: Iterable[tuple[int, int]], most: int
+) -> tuple[list[Row], set[tuple[int, int]]]:
     """The first rows and the last ones, with one between them that stands for the others."""
     head, tail = most // 2, most - most // 2 - 1
     left_out = rows[head : len(rows) - tail]
@@ -172,5 +182,7 @@ def _edges(pairs: Iterable[tuple[int, int]]) -> Iterator[Edge]:
 
 def layouts_in(columns: Iterable[Column]) -> Mapping[Layout, int]:
     """The layouts that are shown, each with a number of its own, in the order in which they appear."""
-    found = dict.fromkeys(row.layout for column in columns for row in column.rows if row.kind is Kind.CALLS and row.layout is not None)
+    found = dict.fromkeys(
+        row.layout for column in columns for row in column.rows if row.kind is Kind.CALLS and row.layout is not None
+    )
     return {layout: number for number, layout in enumerate(found)}

@@ -1,8 +1,9 @@
-"""What a picture of a layout shows and where: the physical box as cells on a plane. No drawing here, so that it can be tested.
+"""What a picture of a layout shows and where: the physical box as cells on a plane. No drawing here, so that it can be
+tested.
 
-Axes of one group nest: the last runs one way, the one before it the other way, and so on outwards, a grid of grids. With one
-axis group the last axis runs to the right; with two, the first group runs down and the second to the right, as an image in
-memory does; with three, the first group stacks images to the right. Long axes are elided in their middle.
+Axes of one group nest: the last runs one way, the one before it the other way, and so on outwards, a grid of grids.
+With one axis group the last axis runs to the right; with two, the first group runs down and the second to the right, as
+an image in memory does; with three, the first group stacks images to the right. Long axes are elided in their middle.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _ELISION = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One physical axis as drawn: which way it runs, which of its indices are shown, and where each begins (cell widths)."""
+    """One physical axis as drawn: which way it runs, which of its indices are shown, and where each begins (cell
+    widths).
+    """
 
     axis: int
     extent: int
@@ -45,7 +48,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One shown cell: its physical index, its row-major offset in the whole box, its corner on the plane (x right, y down)."""
+    """One shown cell: its physical index, its row-major offset in the whole box, its corner on the plane (x right, y
+    down).
+    """
 
     index: tuple[int, ...]
     offset: int
@@ -77,9 +82,11 @@ class Picture:
         return not any(level.elided for level in self.levels)
 
 
-def lay_out(shape: Sequence[int], separators: tuple[int, ...] = (), max_cells: int = MAX_CELLS, longest: int = _MAX_SHOWN) -> Picture:
-    """Place the cells of a physical box of extents `shape` (each at least 1), showing at most about `max_cells` of them, and at most
-    `longest` indices of an axis.
+def lay_out(
+    shape: Sequence[int], separators: tuple[int, ...] = (), max_cells: int = MAX_CELLS, longest: int = _MAX_SHOWN
+) -> Picture:
+    """Place the cells of a physical box of extents `shape` (each at least 1), showing at most about `max_cells` of
+    them, and at most `longest` indices of an axis.
     """
     directions = _directions(len(shape), separators)
     shown = _shown(shape, directions, max_cells, longest)
@@ -111,7 +118,9 @@ def _directions(rank: int, separators: tuple[int, ...]) -> dict[int, bool]:
 
 
 def _shown(shape: Sequence[int], directions: Mapping[int, bool], max_cells: int, longest: int) -> list[tuple[int, ...]]:
-    """For each axis the indices shown: all, or some from the beginning and some from the end; at least two of each while that fits."""
+    """For each axis the indices shown: all, or some from the beginning and some from the end; at least two of each
+    while that fits.
+    """
     counts = [min(extent, longest) for extent in shape]
     across = max(_MAX_ACROSS, isqrt(max_cells) * 3 // 2)
     for horizontal in (True, False):

@@ -1,7 +1,8 @@
 """Drawing a layout's picture with matplotlib, as SVG or PNG.
 
-A cell shows the logical index it holds and, in its corner, its row-major offset. Padding is hatched, colours follow the logical
-row-major order, so that one sees at a glance what lies next to what. The output depends on the layout alone: no dates, no random ids.
+A cell shows the logical index it holds and, in its corner, its row-major offset. Padding is hatched, colours follow the
+logical row-major order, so that one sees at a glance what lies next to what. The output depends on the layout alone: no
+dates, no random ids.
 """
 
 from __future__ import annotations
@@ -28,13 +29,17 @@ _CLASH = "#f4b6ae"
 _DPI = 160
 
 
-def draw_picture(picture: Picture, contents: Mapping[tuple[int, ...], Content], title: str, caption: str, fmt: str) -> bytes:
+def draw_picture(
+    picture: Picture, contents: Mapping[tuple[int, ...], Content], title: str, caption: str, fmt: str
+) -> bytes:
     """The file's bytes; `fmt` is `svg` or `png`. `contents` has every shown cell, by physical index."""
     top = sum(level.horizontal and level.extent > 1 for level in picture.levels)
     left = 1 + sum(not level.horizontal and level.extent > 1 for level in picture.levels)
     width, height = picture.width + left * _LABEL + 0.8, picture.height + top * _LABEL + 2.7
     scale = min(_INCH_PER_CELL, _MAX_INCHES / max(width, height))
-    with rc_context({"svg.hashsalt": "layoutproof", "svg.fonttype": "path", "hatch.linewidth": 0.5, "font.family": "DejaVu Sans"}):
+    with rc_context(
+        {"svg.hashsalt": "layoutproof", "svg.fonttype": "path", "hatch.linewidth": 0.5, "font.family": "DejaVu Sans"}
+    ):
         inches = (max(width * scale, _MIN_INCHES), height * scale)
         figure = Figure(figsize=inches, layout=None)
         axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -47,7 +52,16 @@ def draw_picture(picture: Picture, contents: Mapping[tuple[int, ...], Content], 
         _draw_labels(axes, picture, scale)
         points = scale * 72
         size = min(13.0, 1.75 * inches[0] * 72 / max(len(title), 1))
-        axes.text(middle, -top * _LABEL - 0.6, title, ha="center", va="center", fontsize=size, family="DejaVu Sans Mono", color=_INK)
+        axes.text(
+            middle,
+            -top * _LABEL - 0.6,
+            title,
+            ha="center",
+            va="center",
+            fontsize=size,
+            family="DejaVu Sans Mono",
+            color=_INK,
+        )
         size = min(0.30 * points, 1.75 * inches[0] * 72 / max(len(caption), 1))
         axes.text(middle, picture.height + 1.05, caption, ha="center", va="center", fontsize=size, color=_EDGE)
         return save_figure(figure, fmt)
@@ -67,15 +81,27 @@ def _draw_cells(axes: Axes, picture: Picture, contents: Mapping[tuple[int, ...],
     padded = [p for p in picture.places if not contents[p.index].logical]
     filled = [p for p in picture.places if contents[p.index].logical]
     clashes = [len(contents[p.index].logical) > 1 for p in filled]
-    faces = [_CLASH if clash else _COLORS(0.05 + 0.42 * contents[p.index].rank) for p, clash in zip(filled, clashes, strict=True)]
+    faces = [
+        _CLASH if clash else _COLORS(0.05 + 0.42 * contents[p.index].rank)
+        for p, clash in zip(filled, clashes, strict=True)
+    ]
     width = 0.02 * points
-    axes.add_collection(PatchCollection([_box(p) for p in filled], facecolor=faces, zorder=1, edgecolor=_EDGE, linewidth=width))
+    axes.add_collection(
+        PatchCollection([_box(p) for p in filled], facecolor=faces, zorder=1, edgecolor=_EDGE, linewidth=width)
+    )
     axes.add_collection(
         PatchCollection(
-            [_box(p) for p in padded], facecolor=_PADDING_FACE, hatch="////", zorder=1, edgecolor=_EDGE, linewidth=0.02 * points
+            [_box(p) for p in padded],
+            facecolor=_PADDING_FACE,
+            hatch="////",
+            zorder=1,
+            edgecolor=_EDGE,
+            linewidth=0.02 * points,
         )
     )
-    axes.add_collection(LineCollection(_row_major_path(picture), colors=_INK, linewidths=0.02 * points, alpha=0.22, zorder=2))
+    axes.add_collection(
+        LineCollection(_row_major_path(picture), colors=_INK, linewidths=0.02 * points, alpha=0.22, zorder=2)
+    )
     for place in filled:
         text = _cell_text(contents[place.index])
         size = min(0.30 if "\n" in text else 0.36, 1.35 / max(len(line) for line in text.splitlines())) * points
@@ -93,7 +119,9 @@ def _draw_cells(axes: Axes, picture: Picture, contents: Mapping[tuple[int, ...],
     widest = len(str(max(p.offset for p in picture.places)))
     for place in picture.places:
         size = min(0.17, 1.3 / widest) * points
-        axes.text(place.x + 0.06, place.y + 0.06, str(place.offset), ha="left", va="top", fontsize=size, color=_EDGE, zorder=3)
+        axes.text(
+            place.x + 0.06, place.y + 0.06, str(place.offset), ha="left", va="top", fontsize=size, color=_EDGE, zorder=3
+        )
 
 
 def _cell_text(content: Content) -> str:
@@ -102,7 +130,11 @@ def _cell_text(content: Content) -> str:
     # Four and more coordinates stand in two lines: one would be too small to read.
     if len(first) >= 4 or len(text) > 7:
         half = (len(first) + 1) // 2
-        text = ",".join(str(i) for i in first[:half]) + ",\n" + ",".join(str(i) for i in first[half:]) if len(first) > 1 else text
+        text = (
+            ",".join(str(i) for i in first[:half]) + ",\n" + ",".join(str(i) for i in first[half:])
+            if len(first) > 1
+            else text
+        )
     return text if len(content.logical) == 1 else f"{text}\n+{len(content.logical) - 1}"
 
 
@@ -111,7 +143,9 @@ def _box(place: Place) -> Rectangle:
 
 
 def _row_major_path(picture: Picture) -> list[list[tuple[float, float]]]:
-    """Segments between the middles of cells that follow one another in memory; of a box with many axes, those along a row."""
+    """Segments between the middles of cells that follow one another in memory; of a box with many axes, those along a
+    row.
+    """
     segments = []
     flat = sum(extent > 1 for extent in picture.shape) <= 2
     for a, b in pairwise(picture.places):
@@ -132,7 +166,16 @@ def _draw_labels(axes: Axes, picture: Picture, scale: float) -> None:
             name = f"p{level.axis}"
             # Names of the axes that run down stand below them: above, they would meet those of the others.
             x, y = (-0.35, across) if horizontal else (across, picture.height + 0.3)
-            axes.text(x, y, name, ha="right" if horizontal else "center", va="center", fontsize=size, color=_INK, weight="bold")
+            axes.text(
+                x,
+                y,
+                name,
+                ha="right" if horizontal else "center",
+                va="center",
+                fontsize=size,
+                color=_INK,
+                weight="bold",
+            )
 
 
 def _ticks(level: Level) -> list[tuple[float, str]]:

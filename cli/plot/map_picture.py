@@ -48,7 +48,9 @@ def concrete(shape: Sequence[Expr], sizes: Mapping[str, int]) -> tuple[int, ...]
         except (Trap, OverflowError) as problem:
             raise error(codes.SIZE, f"with these sizes extent {axis} of the shape has no value: {problem}") from problem
         if extents[-1] < 1:
-            raise error(codes.SIZE, f"with these sizes extent {axis} of the shape is {extents[-1]}: it must be at least 1")
+            raise error(
+                codes.SIZE, f"with these sizes extent {axis} of the shape is {extents[-1]}: it must be at least 1"
+            )
     return tuple(extents)
 
 
@@ -62,7 +64,8 @@ def with_sizes(index_map: IndexMap, sizes: Mapping[str, int]) -> IndexMap:
 def picture_of(report: MapReport, ending: str, cells: int = MAX_CELLS) -> bytes:
     """The picture of a checked map of concrete shape, as the bytes of an `svg` or `png` file.
 
-    Raises LayoutproofError for a map that is not injective on more than 262,144 points: its clashes would have to be searched.
+    Raises LayoutproofError for a map that is not injective on more than 262,144 points: its clashes would have to be
+    searched.
     """
     from layoutproof.cli.plot.layout_figure import draw_picture
 

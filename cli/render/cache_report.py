@@ -42,8 +42,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found. `current` counts the proofs of this version of the tool, `stale` the others, which are not checked; `reports` is
-    what was found of reports on schedules and comparisons; `installed` are the solvers that there are; `forgotten` those taken out.
+    """What `verify` found. `current` counts the proofs of this version of the tool, `stale` the others, which are not
+    checked; `reports` is what was found of reports on schedules and comparisons; `installed` are the solvers that there
+    are; `forgotten` those taken out.
     """
 
     path: Path
@@ -92,7 +93,9 @@ def render_info(path: Path, info: Info | None) -> str:
     lines = [f"proof cache {path} ({info.kind}), {_size(info.size)}"]
     for name, count in info.tables.items():
         stale = count.entries - count.current
-        lines.append(f"  {_counted(count.entries, name)}: {count.current:,} of this version of the tool, {stale:,} of others")
+        lines.append(
+            f"  {_counted(count.entries, name)}: {count.current:,} of this version of the tool, {stale:,} of others"
+        )
     if info.damaged:
         lines.append(f"  {info.damaged:,} set aside, because they were damaged or wrong")
     return "\n".join(lines) + "\n"
@@ -101,7 +104,13 @@ def render_info(path: Path, info: Info | None) -> str:
 def cleared_to_dict(cleared: Cleared) -> dict[str, Any]:
     """As JSON has it."""
     sizes = {"bytes_before": cleared.before, "bytes_after": cleared.after}
-    return {"place": str(cleared.path), "only_stale": cleared.stale, "only_reports": cleared.reports, "removed": cleared.removed, **sizes}
+    return {
+        "place": str(cleared.path),
+        "only_stale": cleared.stale,
+        "only_reports": cleared.reports,
+        "removed": cleared.removed,
+        **sizes,
+    }
 
 
 def render_cleared(cleared: Cleared) -> str:
@@ -121,7 +130,9 @@ def verified_to_dict(found: Verified) -> dict[str, Any]:
         "reports": found.reports.entries,
         "reports_checked": found.reports.checked,
         "reports_wrong": [{"key": each.key, "problem": each.problem} for each in found.reports.wrong if each.certain],
-        "reports_unconfirmed": [{"key": each.key, "problem": each.problem} for each in found.reports.wrong if not each.certain],
+        "reports_unconfirmed": [
+            {"key": each.key, "problem": each.problem} for each in found.reports.wrong if not each.certain
+        ],
         "checked": found.checked,
         "right": found.right,
         "wrong": [_named_to_dict(named) for named in found.wrong],
@@ -149,7 +160,12 @@ def _named_to_dict(named: Named) -> dict[str, Any]:
 
 def render_verified(found: Verified) -> str:
     """What is wrong first, then the counts, then what was not checked."""
-    return "\n".join([*_bad("wrong", found.wrong), *_bad("unconfirmed", found.unconfirmed), *_counts(found), *_rest(found)]) + "\n"
+    return (
+        "\n".join(
+            [*_bad("wrong", found.wrong), *_bad("unconfirmed", found.unconfirmed), *_counts(found), *_rest(found)]
+        )
+        + "\n"
+    )
 
 
 def _bad(word: str, names: Sequence[Named]) -> Iterator[str]:
@@ -166,7 +182,11 @@ def _bad(word: str, names: Sequence[Named]) -> Iterator[str]:
 def _counts(found: Verified) -> Iterator[str]:
     entries, engines = found.verification.entries, found.verification.engines
     asked = f" with {', '.join(f'{e.name} {e.version}' for e in engines)}" if engines else ""
-    bad = f", {len(found.wrong):,} wrong, {len(found.unconfirmed):,} unconfirmed" if found.wrong or found.unconfirmed else ""
+    bad = (
+        f", {len(found.wrong):,} wrong, {len(found.unconfirmed):,} unconfirmed"
+        if found.wrong or found.unconfirmed
+        else ""
+    )
     yield f"checked {found.checked:,} of {_counted(found.current, 'proof')} in {found.path}{asked}: {found.right:,} right{bad}"
     questions, confirmed = (sum(getattr(entry, name) for entry in entries) for name in ("questions", "confirmed"))
     if engines:

@@ -9,11 +9,25 @@ from rich.markup import escape
 
 from layoutproof.lowering.runtime.opencl.devices import Device
 
-_HEADINGS = ("", "device", "platform", "OpenCL", "images", "layers", "written and read", "fp16", "fp64", "subnormals", "correct division")
+_HEADINGS = (
+    "",
+    "device",
+    "platform",
+    "OpenCL",
+    "images",
+    "layers",
+    "written and read",
+    "fp16",
+    "fp64",
+    "subnormals",
+    "correct division",
+)
 
 
 def devices_to_list(found: Sequence[Device], chosen: Device) -> list[dict[str, Any]]:
-    """Each device as JSON has it. Sizes of images are in texels, memory in bytes; `subnormals` and `correct_division` are of float32."""
+    """Each device as JSON has it. Sizes of images are in texels, memory in bytes; `subnormals` and `correct_division`
+    are of float32.
+    """
     return [_to_dict(device, number == found.index(chosen)) for number, device in enumerate(found)]
 
 
@@ -26,7 +40,9 @@ def _to_dict(device: Device, is_chosen: bool) -> dict[str, Any]:
         "driver": device.driver,
         "default": is_chosen,
         "images": images is not None,
-        "largest_image": None if images is None else {"width": images.width, "height": images.height, "layers": images.layers},
+        "largest_image": None
+        if images is None
+        else {"width": images.width, "height": images.height, "layers": images.layers},
         "read_write_images": device.read_write_images,
         "fp16": device.fp16,
         "fp64": device.fp64,

@@ -1,4 +1,6 @@
-"""What a program that calls generated code has to know, as plain data for JSON: parameters, shapes, layouts, launches, assumptions."""
+"""What a program that calls generated code has to know, as plain data for JSON: parameters, shapes, layouts, launches,
+assumptions.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from layoutproof.lowering.runtime.call_assumptions import Assumption, Duty
 
 Layouts = Mapping[str, Layout]
 
-FUNCTION, HOST, CALLER = "checked by the function at every call", "to be checked by the host before a launch", "the caller's word"
+FUNCTION, HOST, CALLER = (
+    "checked by the function at every call",
+    "to be checked by the host before a launch",
+    "the caller's word",
+)
 """Who sees to an assumption, where no Python does."""
 
 
@@ -41,9 +47,11 @@ def c_interface(source: CSource, layouts: Layouts, assumptions: Iterable[Assumpt
 
 
 def opencl_interface(source: OpenCLSource, layouts: Layouts, assumptions: Iterable[Assumption]) -> dict[str, Any]:
-    """The OpenCL kernels in the order of their launches, with arguments and work sizes, and the memory to allocate around them.
+    """The OpenCL kernels in the order of their launches, with arguments and work sizes, and the memory to allocate
+    around them.
 
-    Sizes are numbers, or texts over the scalar parameters with `//` rounding down; a launch of which one size is 0 is left out.
+    Sizes are numbers, or texts over the scalar parameters with `//` rounding down; a launch of which one size is 0 is
+    left out.
     """
     return {
         "launches": [

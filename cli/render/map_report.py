@@ -19,7 +19,9 @@ _LABEL_WIDTH = 16
 
 
 def verdict_text(verdict: Verdict, markup: bool = False, *, calm: bool = False) -> str:
-    """`proved  by isl in 0.12 ms`, with the reason behind it where there is one. `calm`: no colour, since nothing hangs on it."""
+    """`proved  by isl in 0.12 ms`, with the reason behind it where there is one. `calm`: no colour, since nothing hangs
+    on it.
+    """
     word = f"{verdict.status.value:<8}"
     if markup and not calm:
         word = f"[{STYLES[verdict.status]}]{word}[/]"
@@ -40,8 +42,8 @@ def _escaped(text: str, markup: bool) -> str:
 
 
 def counterexample_text(verdict: Verdict) -> str | None:
-    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none, and where it is an
-    input of two programs: the reason tells of that.
+    """What the counterexample of an injectivity or bijectivity verdict shows, in words; None where there is none, and
+    where it is an input of two programs: the reason tells of that.
     """
     example = verdict.counterexample
     if example is None or "inputs" in example:
@@ -64,7 +66,9 @@ def _index(values: object) -> str:
 
 
 def render_map(report: MapReport, markup: bool = False) -> str:
-    """The report, one fact a line; with `markup`, verdicts carry rich's colours. Whether the map is onto is information: no colour."""
+    """The report, one fact a line; with `markup`, verdicts carry rich's colours. Whether the map is onto is
+    information: no colour.
+    """
     example, hole = counterexample_text(report.injective), counterexample_text(report.bijective)
     rows: list[tuple[str, str]] = [
         ("index map", _escaped(index_map_text(report.index_map), markup)),
@@ -77,7 +81,12 @@ def render_map(report: MapReport, markup: bool = False) -> str:
         ("flattened shape", _escaped(_extents(report.flattened_shape), markup)),
         ("padding where", _escaped(_predicate(report), markup)),
         ("padding cells", _escaped(_cells(report), markup)),
-        ("inverse", _escaped(index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason), markup)),
+        (
+            "inverse",
+            _escaped(
+                index_map_text(report.inverse) if report.inverse is not None else _none(report.inverse_reason), markup
+            ),
+        ),
     ]
     return "".join(f"{label:<{_LABEL_WIDTH}}{text}\n" for label, text in rows if text)
 
@@ -100,7 +109,9 @@ def _predicate(report: MapReport) -> str:
 
 
 def _no_zero(predicate: Expr, shape: Sequence[Expr]) -> str:
-    """What keeps the divisors of a predicate from 0: where an extent is 0, nothing is stored, and nothing is asked of a cell."""
+    """What keeps the divisors of a predicate from 0: where an extent is 0, nothing is stored, and nothing is asked of a
+    cell.
+    """
     divisors = [node.rhs for node in walk(predicate) if isinstance(node, Binary) and node.op in DIVISIONS]
     sizes = {variable for extent in shape for variable in free_variables(extent)}
     conditions = dict.fromkeys(f"{v.name} >= 1" for divisor in divisors for v in free_variables(divisor) if v in sizes)
@@ -117,7 +128,13 @@ def _unknown(reason: str | None) -> str:
 
 def _cells(report: MapReport) -> str:
     cells, fraction = report.padding.cells, report.padding.fraction
-    text = "not known in closed form" if cells is None else str(cells) if isinstance(cells, int) else expr_text(cells, "plain")
+    text = (
+        "not known in closed form"
+        if cells is None
+        else str(cells)
+        if isinstance(cells, int)
+        else expr_text(cells, "plain")
+    )
     return text + (f" ({_percent(fraction)} of the box)" if fraction else "")
 
 

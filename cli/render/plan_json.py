@@ -44,13 +44,18 @@ def plan_to_dict(report: PlanReport) -> dict[str, Any]:
             "optimal": plan.optimal,
             "least": plan.least,
         },
-        "limits": [{"at_most": limit.text, "kept": all(limit is not each.limit for each in report.broken)} for limit in report.limits],
+        "limits": [
+            {"at_most": limit.text, "kept": all(limit is not each.limit for each in report.broken)}
+            for limit in report.limits
+        ],
         "remaining": [each.to_dict() for each in report.remaining],
         "kept": [{"value": each.value, "bytes": each.bytes} for each in report.kept],
         "padding": list(plan.contracts),
         "left_out": dict(plan.cut),
         "interface": _interface_to_dict(report),
-        "operators": [{"operator": name, "layout": layout, "calls": number} for name, layout, number in report.operators],
+        "operators": [
+            {"operator": name, "layout": layout, "calls": number} for name, layout, number in report.operators
+        ],
         "layouts": dict(_layouts(report)),
         "values": [verdict.to_dict() for verdict in report.verdicts],
         "refused": None if report.refused is None else [verdict.to_dict() for verdict in report.refused.verdicts],
@@ -77,13 +82,18 @@ def left_to_dict(left: Left) -> dict[str, int]:
 
 
 def _layouts(report: PlanReport) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By calls (the first value that they make), the operator and the layouts that its arrays got; folding into calls comes after that."""
+    """By calls (the first value that they make), the operator and the layouts that its arrays got; folding into calls
+    comes after that.
+    """
     plan = report.plan
     inner = plan.problem.inner
     for call, asked, number in zip(calls_of(plan.graph), plan.problem.calls[inner], plan.choice[inner], strict=True):
         signature, own = signature_of(call.function), asked.own[number]
         arrays = zip((*signature.operands, *signature.results), (*own.operands, *own.results), strict=True)
-        yield call.results[0].name, {"operator": operator_name(call), "arrays": {buffer.name: layout for buffer, layout in arrays}}
+        yield (
+            call.results[0].name,
+            {"operator": operator_name(call), "arrays": {buffer.name: layout for buffer, layout in arrays}},
+        )
 
 
 def _interface_to_dict(report: PlanReport) -> dict[str, Any]:
@@ -100,7 +110,11 @@ def _interface_to_dict(report: PlanReport) -> dict[str, Any]:
 def hoisted_to_dict(hoisted: Hoisted) -> dict[str, Any]:
     """A function that was taken apart."""
     parts = [{"array": each.outer, "side": "before" if each.is_before else "after"} for each in hoisted.lifted]
-    return {"function": hoisted.function.name, "lifted": parts, "obligations": [verdict.to_dict() for verdict in hoisted.verdicts]}
+    return {
+        "function": hoisted.function.name,
+        "lifted": parts,
+        "obligations": [verdict.to_dict() for verdict in hoisted.verdicts],
+    }
 
 
 def fold_to_dict(fold: Fold) -> dict[str, Any]:
@@ -129,5 +143,10 @@ def _trial_to_dict(trial: GraphTrial) -> dict[str, Any]:
         "planned_seconds": trial.planned_seconds,
         "onnxruntime": None
         if peer is None
-        else {"version": peer.version, "difference": peer.difference.hex(), "close": peer.close, "seconds": peer.seconds},
+        else {
+            "version": peer.version,
+            "difference": peer.difference.hex(),
+            "close": peer.close,
+            "seconds": peer.seconds,
+        },
     }

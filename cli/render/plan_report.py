@@ -39,7 +39,8 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 def render_plan(report: PlanReport, markup: bool = False, times: bool = False) -> str:
-    """The plan, one fact a line: what is counted, what is left and why, who has which layout, what is proved, what was run.
+    """The plan, one fact a line: what is counted, what is left and why, who has which layout, what is proved, what was
+    run.
 
     `times` adds how long each stage took.
     """
@@ -101,7 +102,9 @@ def _facts(report: PlanReport) -> Iterator[str]:
     if rows:
         by_index = any(layout.startswith("[") for _, layout in rows)
         yield f"  layouts of results{', with i0, i1, ... for the indices of an array' if by_index else ''}"
-    wide, wider = (max(map(len, texts), default=0) for texts in ([name for name, _ in rows], [layout for _, layout in rows]))
+    wide, wider = (
+        max(map(len, texts), default=0) for texts in ([name for name, _ in rows], [layout for _, layout in rows])
+    )
     for (name, layout), number in rows.items():
         yield f"    {name:<{wide}}  {layout:<{wider}}  {counted(number, 'call', 'calls')}"
 
@@ -146,10 +149,16 @@ def _counts(report: PlanReport) -> Iterator[str]:
     if not report.greedy:
         rows.append(("by a greedy walk", plan.greedy, ""))
     possible = "possible" if not plan.cut else "among the variants that were looked at"
-    how = f", and nothing cheaper is {possible}" if plan.optimal else f", the best that was found; {_least(report)} has to be"
+    how = (
+        f", and nothing cheaper is {possible}"
+        if plan.optimal
+        else f", the best that was found; {_least(report)} has to be"
+    )
     how = f", by a greedy walk{how if plan.optimal else ''}" if report.greedy else how
     rows.append(("planned", plan.choice, how))
-    width = max(len(name) for name in (*(name for name, _, _ in rows), *([_ABSORBED] if report.absorbed is not None else [])))
+    width = max(
+        len(name) for name in (*(name for name, _, _ in rows), *([_ABSORBED] if report.absorbed is not None else []))
+    )
     yield "  layout rewrites"
     for name, choice, note in rows:
         cost = "" if report.costs is None else f", {_cost(report.costs, cost_of(plan.problem, choice))}"
@@ -219,7 +228,10 @@ def _interface(report: PlanReport) -> Iterator[str]:
     """Inputs and outputs that the planned graph has otherwise."""
     found = report.plan.interface
     outputs = found.outputs if found.outputs is not None else ()
-    for what, name, index_map in (*(("comes", *item) for item in found.inputs.items()), *(("goes out", *item) for item in outputs)):
+    for what, name, index_map in (
+        *(("comes", *item) for item in found.inputs.items()),
+        *(("goes out", *item) for item in outputs),
+    ):
         layout = layout_of(index_map)
         if not is_plain(layout):
             yield f"  {name} {what} as {report.layout_name(layout)}"
@@ -230,7 +242,11 @@ def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict],
     """How many claims of each kind are proved, and each that is not."""
     hoists = [verdict for hoisted in hoisting.made for verdict in hoisted.verdicts]
     folds = [verdict for fold in folding.made for verdict in fold.verdicts]
-    for what, verdicts in (("functions taken apart", hoists), ("folds", folds), ("values of the planned graph", list(values))):
+    for what, verdicts in (
+        ("functions taken apart", hoists),
+        ("folds", folds),
+        ("values of the planned graph", list(values)),
+    ):
         if verdicts:
             yield f"  {counted(len(verdicts), 'claim', 'claims')} of {what}: {_statuses(verdicts)}"
     every = (*hoists, *folds, *values)
@@ -246,7 +262,11 @@ def proof_lines(hoisting: Hoisting, folding: Folding, values: Sequence[Verdict],
 
 def _statuses(verdicts: list[Verdict]) -> str:
     found = Counter(verdict.status for verdict in verdicts)
-    return "all proved" if set(found) == {Status.PROVED} else ", ".join(f"{number} {status.value}" for status, number in found.items())
+    return (
+        "all proved"
+        if set(found) == {Status.PROVED}
+        else ", ".join(f"{number} {status.value}" for status, number in found.items())
+    )
 
 
 def _run(trial: GraphTrial, markup: bool) -> Iterator[str]:
@@ -287,7 +307,10 @@ def check_to_dict(report: CheckReport) -> dict[str, Any]:
         "folds": [fold_to_dict(fold) for fold in report.folding.made],
         "folds_refused": [fold_to_dict(fold) for fold in report.folding.refused],
         "rewrites": None if report.left is None else left_to_dict(report.left),
-        "limits": [{"at_most": limit.text, "kept": all(limit is not each.limit for each in report.broken)} for limit in report.limits],
+        "limits": [
+            {"at_most": limit.text, "kept": all(limit is not each.limit for each in report.broken)}
+            for limit in report.limits
+        ],
         "values": [verdict.to_dict() for verdict in report.verdicts],
         "run": None if report.outputs is None else [output_to_dict(each) for each in report.outputs],
         "written": [str(path) for path in report.written],

@@ -51,8 +51,13 @@ def _engine_to_dict(engine: EngineReport) -> dict[str, Any]:
 
 
 def render_recheck(report: Report, markup: bool = False) -> str:
-    """Disagreements first and loud, then files with what is wrong, what rests on one engine, and the engines as a table."""
-    return "\n".join([*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)]) + "\n"
+    """Disagreements first and loud, then files with what is wrong, what rests on one engine, and the engines as a
+    table.
+    """
+    return (
+        "\n".join([*_alarm(report, markup), *_files(report, markup), *_exceptions(report, markup), *_engines(report)])
+        + "\n"
+    )
 
 
 def _alarm(report: Report, markup: bool) -> Iterator[str]:

@@ -20,9 +20,11 @@ from layoutproof.verify.verdict.verdict import ClaimKind, Status, Verdict, worst
 
 
 def run_to_dict(report: RunReport) -> dict[str, Any]:
-    """The run as JSON has it: `check`'s keys, the lowering passes, and the comparison under `run`, null where a step was refused.
+    """The run as JSON has it: `check`'s keys, the lowering passes, and the comparison under `run`, null where a step
+    was refused.
 
-    A refused step stands where it would have been kept, with the obligations that were not proved. Floats are hexadecimal texts.
+    A refused step stands where it would have been kept, with the obligations that were not proved. Floats are
+    hexadecimal texts.
     """
     steps, lowering = ([step.to_dict() for step in part] for part in (report.steps, report.lowering))
     if report.refused is not None:
@@ -77,7 +79,7 @@ def _trial_to_dict(trial: Trial) -> dict[str, Any]:
         "padding": [
             {
                 "buffer": padding.buffer,
-                "owed": padding.owed,
+                "owed": padding.required,
                 "untouchable": padding.untouchable,
                 "wrong": padding.wrong,
                 "first": _first_to_list(padding.first),
@@ -174,7 +176,9 @@ def summary_lines(verdicts: Sequence[Verdict], markup: bool) -> Iterator[str]:
         if verdict.status is Status.PROVED:
             groups.setdefault(_KINDS.get(verdict.claim.kind, verdict.claim.text), []).append(verdict)
     for kind, group in groups.items():
-        engines = ", ".join(f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items())
+        engines = ", ".join(
+            f"{name} {n}" if len(group) > 1 else name for name, n in Counter(v.engine for v in group).items()
+        )
         text = f"{f'{len(group)} ' if len(group) > 1 else ''}{kind} ({engines})"
         yield f"      {escape(text) if markup else text}"
     yield from _not_proved(verdicts, markup)
@@ -188,7 +192,10 @@ def build_lines(built: BuildReport, markup: bool) -> Iterator[str]:
         how = f"for {built.device}"
     else:
         how = f"with {Path(built.command.split(' ', 1)[0]).name}{' (from the cache)' if built.reused else ''}"
-    for text in (f"built {how}, {built.index_bits}-bit indices; self-check {built.self_check}", *(f"note: {note}" for note in built.notes)):
+    for text in (
+        f"built {how}, {built.index_bits}-bit indices; self-check {built.self_check}",
+        *(f"note: {note}" for note in built.notes),
+    ):
         yield f"  {escape(text) if markup else text}"
 
 
@@ -202,7 +209,7 @@ def trial_lines(trial: Trial, markup: bool) -> Iterator[str]:
     for output in trial.outputs:
         yield _compared_line(output.outside == 0, _output_text(output, trial), markup)
     for padding in trial.padding:
-        if padding.owed or padding.untouchable:
+        if padding.required or padding.untouchable:
             yield _compared_line(padding.wrong == 0, _padding_text(padding), markup)
     if not trial.outputs:
         yield "  nothing to compare: the function stores to none of its parameters"
@@ -244,13 +251,13 @@ def _output_text(output: OutputTrial, trial: Trial) -> str:
 
 
 def _padding_text(padding: PaddingTrial) -> str:
-    parts = [f"{padding.owed:,} padding cells hold what they owe"] if padding.owed else []
+    parts = [f"{padding.required:,} padding cells hold what they owe"] if padding.required else []
     parts += [f"{padding.untouchable:,} padding cells were left alone"] if padding.untouchable else []
     if padding.first is None:
         return f"{padding.buffer}: {', '.join(parts)}"
     index, found, wanted = padding.first
     return (
-        f"{padding.buffer}: {padding.wrong:,} of {padding.owed + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
+        f"{padding.buffer}: {padding.wrong:,} of {padding.required + padding.untouchable:,} padding cells are wrong, first {list(index)}: "
         f"{number_text(found)} instead of {number_text(wanted)}"
     )
 
@@ -278,7 +285,9 @@ def _written_lines(result: BuildResult) -> Iterator[str]:
         yield "not compiled, and not compared with the reference interpreter (--no-check)"
     yield f"wrote {result.files[0]} and {result.files[1]}"
     if result.target == "c":
-        arguments = ", ".join(f"{p['c_type']}{'' if p['c_type'].endswith('*') else ' '}{p['c_name']}" for p in interface["parameters"])
+        arguments = ", ".join(
+            f"{p['c_type']}{'' if p['c_type'].endswith('*') else ' '}{p['c_name']}" for p in interface["parameters"]
+        )
         yield f"  int {interface['entry']}({arguments})"
         openmp = " -fopenmp" if interface["openmp"] else ""
         yield f"compile with: cc -O3 {' '.join(interface['flags'])}{openmp} -c {result.files[0]}; link with -lm{openmp}"

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from layoutproof.cli.trial.random_inputs import Chosen, choose_cells, logical_shapes, made_up_arrays, physical_shapes, scalar_values
+from layoutproof.cli.trial.random_inputs import (
+    Chosen,
+    choose_cells,
+    logical_shapes,
+    physical_shapes,
+    random_arrays,
+    scalar_values,
+)
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.interp import count_instances, run, run_slice
 from layoutproof.ir.interp.memory import DEFINED
@@ -30,21 +37,25 @@ from layoutproof.verify.faults.satisfying_data import assumption_program, repair
 
 @dataclass(frozen=True, slots=True)
 class PaddingTrial:
-    """The padding of one output after a run: cells that owe a value, cells nobody may touch, how many are wrong, the first of them
-    (physical index, what it holds, what it should)."""
+    """The padding of one output after a run: cells that owe a value, cells nobody may touch, how many are wrong, the
+    first of them (physical index, what it holds, what it should).
+    """
 
     buffer: str
-    owed: int
+    required: int
     untouchable: int
     wrong: int
     first: tuple[tuple[int, ...], Any, Any] | None
 
 
-def compare_padding(func: PrimFunc, kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> tuple[PaddingTrial, ...]:
-    """Run `kernel`, built from the scheduled `func`, on physical arrays, and look at the padding of its outputs afterwards.
+def compare_padding(
+    func: PrimFunc, kernel: Kernel, arrays: Mapping[str, Array], sizes: Mapping[str, int]
+) -> tuple[PaddingTrial, ...]:
+    """Run `kernel`, built from the scheduled `func`, on physical arrays, and look at the padding of its outputs
+    afterwards.
 
-    `arrays` are logical, by parameter. The padding of an output holds something wrong beforehand, so that a value that is there
-    afterwards was written.
+    `arrays` are logical, by parameter. The padding of an output holds something wrong beforehand, so that a value that
+    is there afterwards was written.
     """
     layouts = runtime_layouts(func)
     cells = padding_cells(func, sizes)
@@ -54,7 +65,9 @@ def compare_padding(func: PrimFunc, kernel: Kernel, arrays: Mapping[str, Array],
         return ()
     packers = {name: Packer(layouts[name], parameters[name].dtype) for name in parameters if name in layouts}
     shapes = physical_shapes(func, sizes)
-    physical = {n: packers[n].pack(a, sizes).reshape(shapes[n]) if n in packers else a.copy() for n, a in arrays.items()}
+    physical = {
+        n: packers[n].pack(a, sizes).reshape(shapes[n]) if n in packers else a.copy() for n, a in arrays.items()
+    }
     before: dict[str, Array] = {}
     kinds: dict[str, Array] = {}
     for name in outputs:
@@ -87,15 +100,15 @@ def _spoilt(flat: Array, dtype: DType) -> Array:
 
 
 def _compare_of_padding(name: str, kinds: Array, found: Array, before: Array, promised: Array) -> PaddingTrial:
-    owed, untouchable = kinds == Cell.PAD_VALUE, kinds == Cell.PAD_FORBIDDEN
+    required, untouchable = kinds == Cell.PAD_VALUE, kinds == Cell.PAD_FORBIDDEN
     flat = found.reshape(-1)
     wanted = np.where(untouchable, before.reshape(-1), promised.reshape(-1))
-    wrong = np.flatnonzero((owed | untouchable) & (ulps_apart(flat, wanted) != 0))
+    wrong = np.flatnonzero((required | untouchable) & (ulps_apart(flat, wanted) != 0))
     first = None
     if wrong.size:
         place = int(wrong[0])
         first = tuple(int(i) for i in np.unravel_index(place, found.shape)), flat[place], wanted[place]
-    return PaddingTrial(name, int(owed.sum()), int(untouchable.sum()), int(wrong.size), first)
+    return PaddingTrial(name, int(required.sum()), int(untouchable.sum()), int(wrong.size), first)
 
 
 FULL_RUN_INSTANCES = 2_000_000
@@ -105,12 +118,12 @@ Pair = tuple[Array, Array, Sequence[tuple[int, ...]] | None]
 
 @dataclass(frozen=True, slots=True)
 class OutputTrial:
-    """One output compared: how many cells, how many differ, the worst distance (units in the last place), the first difference
-    (logical index, what the kernel gave, what the interpreter gave).
+    """One output compared: how many cells, how many differ, the worst distance (units in the last place), the first
+    difference (logical index, what the kernel gave, what the interpreter gave).
 
-    `beside_padding` is None where all cells were compared; else how many of those next to padding were, and how many there are.
-    `arbitrary` scalars hold anything, as the program has it: they cannot differ. `outside` of those that differ lie where none may:
-    all of them, unless the kernel may compute otherwise.
+    `beside_padding` is None where all cells were compared; else how many of those next to padding were, and how many
+    there are. `arbitrary` scalars hold anything, as the program has it: they cannot differ. `outside` of those that
+    differ lie where none may: all of them, unless the kernel may compute otherwise.
     """
 
     buffer: str
@@ -128,7 +141,8 @@ class OutputTrial:
 class Trial:
     """One run of a kernel beside the interpreter; times in seconds.
 
-    `enclosed` says whether results were compared with an enclosure, since some differ and may; `open` why there was none then.
+    `enclosed` says whether results were compared with an enclosure, since some differ and may; `open` why there was
+    none then.
     """
 
     outputs: tuple[OutputTrial, ...]
@@ -143,7 +157,9 @@ class Trial:
     @property
     def equal(self) -> bool:
         """Whether every compared cell agrees within what is allowed, and padding holds what it should."""
-        return all(output.outside == 0 for output in self.outputs) and all(padding.wrong == 0 for padding in self.padding)
+        return all(output.outside == 0 for output in self.outputs) and all(
+            padding.wrong == 0 for padding in self.padding
+        )
 
 
 def written(func: PrimFunc) -> tuple[str, ...]:
@@ -152,17 +168,20 @@ def written(func: PrimFunc) -> tuple[str, ...]:
     return tuple(buffer.name for buffer in func.buffers if buffer.data in stored)
 
 
-def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: Mapping[str, int], seed: int = 0) -> Trial:
-    """Run `kernel`, built from `scheduled`, and the interpreter on `func`, the program before any transform; compare what they write.
+def compare_kernel(
+    func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: Mapping[str, int], seed: int = 0
+) -> Trial:
+    """Run `kernel`, built from `scheduled`, and the interpreter on `func`, the program before any transform; compare
+    what they write.
 
-    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Data is made to meet what `func`
-    assumes of it. Raises LayoutproofError for sizes that do not fit and for too much data, Fault where the interpreter meets one, an
-    assumption that the data does not meet among them.
+    Outputs are compared in logical layout, and their padding with what `scheduled` promises of it. Data is made to meet
+    what `func` assumes of it. Raises LayoutproofError for sizes that do not fit and for too much data, Fault where the
+    interpreter meets one, an assumption that the data does not meet among them.
     """
     layouts = runtime_layouts(func)
     shapes = logical_shapes(func, layouts, sizes)
     scalars = scalar_values(func, sizes)
-    reference = _Reference(func, made_up_arrays(func, shapes, seed), layouts, sizes, scalars)
+    reference = _Reference(func, random_arrays(func, shapes, seed), layouts, sizes, scalars)
     arrays = reference.arrays
     found = {name: array.copy() for name, array in arrays.items()}
     numbers = {**sizes, **scalars}
@@ -193,7 +212,11 @@ def compare_kernel(func: PrimFunc, scheduled: PrimFunc, kernel: Kernel, sizes: M
 
 
 def _judged(
-    trial: Trial, kernel: Kernel, arrays: Mapping[str, Array], numbers: Mapping[str, int | bool], pairs: Mapping[str, Pair]
+    trial: Trial,
+    kernel: Kernel,
+    arrays: Mapping[str, Array],
+    numbers: Mapping[str, int | bool],
+    pairs: Mapping[str, Pair],
 ) -> Trial:
     """The trial with cells that differ compared with the enclosure of the program, where it has one."""
     chosen = {name: cells for name, (_, _, cells) in pairs.items() if cells is not None}
@@ -212,7 +235,8 @@ def _judged(
 
 
 class _Reference:
-    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid already).
+    """The interpreter on a function whose arrays are given in logical layout (a function that was read may be re-laid
+    already).
 
     `arrays` are those, changed where the function assumes something of them.
     """
@@ -229,12 +253,17 @@ class _Reference:
         types = {buffer.name: buffer.dtype for buffer in func.buffers}
         self.packers = {name: Packer(layout, types[name]) for name, layout in layouts.items() if layout.steps}
         self.shapes = physical_shapes(func, sizes)
-        physical = {n: self.packers[n].pack(a, sizes).reshape(self.shapes[n]) if n in self.packers else a for n, a in arrays.items()}
+        physical = {
+            n: self.packers[n].pack(a, sizes).reshape(self.shapes[n]) if n in self.packers else a
+            for n, a in arrays.items()
+        }
         self.arguments: dict[str, Any] = {**physical, **sizes, **scalars}
         self.arrays = {**arrays, **self._meet_assumptions(physical)}
 
     def _meet_assumptions(self, physical: Mapping[str, Array]) -> dict[str, Array]:
-        """Make the arguments meet what is assumed of them; the arrays in logical layout. Raises Fault where they do not meet it then."""
+        """Make the arguments meet what is assumed of them; the arrays in logical layout. Raises Fault where they do not
+        meet it then.
+        """
         repairs, assumptions = repair_program(self.func), assumption_program(self.func)
         if repairs is None:
             return {}
@@ -245,7 +274,9 @@ class _Reference:
         if assumptions is not None:
             run(assumptions, self.arguments)
         changed = {name: self.arguments[name] for name in physical}
-        return {name: self.packers[name].unpack(a, self.sizes) if name in self.packers else a for name, a in changed.items()}
+        return {
+            name: self.packers[name].unpack(a, self.sizes) if name in self.packers else a for name, a in changed.items()
+        }
 
     def instances(self) -> int:
         """How many statement instances a full run has."""
@@ -286,7 +317,12 @@ def _pick(array: Array, cells: Sequence[tuple[int, ...]]) -> Array:
 
 
 def _compare(
-    name: str, shape: tuple[int, ...], chosen: Chosen | None, found: Array, wanted: Array, cells: Sequence[tuple[int, ...]] | None
+    name: str,
+    shape: tuple[int, ...],
+    chosen: Chosen | None,
+    found: Array,
+    wanted: Array,
+    cells: Sequence[tuple[int, ...]] | None,
 ) -> OutputTrial:
     distance = ulps_apart(found.reshape(-1), wanted.reshape(-1))
     compared = len(cells) if cells is not None else prod(shape)
@@ -299,4 +335,6 @@ def _compare(
         first = (index, found.reshape(-1)[place], wanted.reshape(-1)[place])
     worst = int(distance.max()) if distance.size else 0
     beside = (chosen.beside_padding, chosen.all_beside_padding) if chosen is not None else None
-    return OutputTrial(name, prod(shape), compared, int(differing.size), worst, first, beside, outside=int(differing.size))
+    return OutputTrial(
+        name, prod(shape), compared, int(differing.size), worst, first, beside, outside=int(differing.size)
+    )

@@ -28,11 +28,13 @@ MOST_BYTES = 1 << 30
 Array = NDArray[Any]
 
 
-def logical_shapes(func: PrimFunc, layouts: Mapping[str, Layout], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+def logical_shapes(
+    func: PrimFunc, layouts: Mapping[str, Layout], sizes: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
     """The logical shape of every buffer parameter, by name, as numbers.
 
-    Raises LayoutproofError for an extent without a size, for a negative one, for a size that nothing asks for, and for a layout
-    that does not end in as many cells as the parameter has.
+    Raises LayoutproofError for an extent without a size, for a negative one, for a size that nothing asks for, and for
+    a layout that does not end in as many cells as the parameter has.
     """
     known = {v.name for b in func.buffers for e in b.shape for v in free_variables(e)} | {p.name for p in func.params}
     for name in sizes:
@@ -41,7 +43,10 @@ def logical_shapes(func: PrimFunc, layouts: Mapping[str, Layout], sizes: Mapping
     shapes = {b.name: layouts[b.name].logical_shape if b.name in layouts else b.shape for b in func.buffers}
     for buffer in func.buffers:
         steps = layouts[buffer.name].steps if buffer.name in layouts else ()
-        box, shape = (_numbers(func, buffer.name, s, sizes) for s in (steps[-1].physical_shape if steps else buffer.shape, buffer.shape))
+        box, shape = (
+            _numbers(func, buffer.name, s, sizes)
+            for s in (steps[-1].physical_shape if steps else buffer.shape, buffer.shape)
+        )
         if prod(box) != prod(shape):
             message = f"the layout of {buffer.name} ends in {list(box)}, which has not as many cells as its shape {list(shape)}"
             raise error(codes.LAYOUT, f"{func.name}: {message}", func.span)
@@ -58,11 +63,16 @@ def physical_shapes(func: PrimFunc, sizes: Mapping[str, int]) -> dict[str, tuple
 
 
 def check_amount(func: PrimFunc, sizes: Mapping[str, int]) -> None:
-    """Raise LayoutproofError where the parameters, as they lie in memory, take more than a gigabyte: such a run would fill the machine."""
+    """Raise LayoutproofError where the parameters, as they lie in memory, take more than a gigabyte: such a run would
+    fill the machine.
+    """
     shapes = physical_shapes(func, sizes)
     total = sum(prod(shapes[b.name]) * numpy_dtype(b.dtype.element).itemsize for b in func.buffers)
     if total > MOST_BYTES:
-        raise error(codes.TOO_LARGE, f"{func.name}: its parameters take {total / (1 << 30):,.1f} GiB; runs go up to {MOST_BYTES >> 30} GiB")
+        raise error(
+            codes.TOO_LARGE,
+            f"{func.name}: its parameters take {total / (1 << 30):,.1f} GiB; runs go up to {MOST_BYTES >> 30} GiB",
+        )
 
 
 def _names(func: PrimFunc) -> str:
@@ -75,11 +85,15 @@ def _numbers(func: PrimFunc, name: str, shape: Sequence[Expr], sizes: Mapping[st
     for extent in shape:
         missing = [v.name for v in free_variables(extent) if v.name not in sizes]
         if missing:
-            raise error(codes.SIZE, f"{func.name}: the shape of {name} is symbolic; say --size {missing[0]}=N", extent.span)
+            raise error(
+                codes.SIZE, f"{func.name}: the shape of {name} is symbolic; say --size {missing[0]}=N", extent.span
+            )
         try:
             extents.append(int(evaluate(extent, sizes)))
         except (Trap, OverflowError) as problem:
-            raise error(codes.SIZE, f"{func.name}: with these sizes the shape of {name} has no value: {problem}", extent.span) from problem
+            raise error(
+                codes.SIZE, f"{func.name}: with these sizes the shape of {name} has no value: {problem}", extent.span
+            ) from problem
     if any(extent < 0 for extent in extents):
         raise error(codes.SIZE, f"{func.name}: with these sizes the shape of {name} is {extents}")
     return tuple(extents)
@@ -95,18 +109,20 @@ def scalar_values(func: PrimFunc, sizes: Mapping[str, int]) -> dict[str, int | b
     for param in scalars:
         if param.name not in sizes:
             raise error(
-                codes.SIZE, f"{func.name}: {param.name} is a parameter of type {param.dtype}; say --size {param.name}=N", param.span
+                codes.SIZE,
+                f"{func.name}: {param.name} is a parameter of type {param.dtype}; say --size {param.name}=N",
+                param.span,
             )
     return {p.name: bool(sizes[p.name]) if p.dtype.is_bool else sizes[p.name] for p in scalars}
 
 
-def made_up_arrays(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:
+def random_arrays(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Array]:
     """Data for every buffer parameter: ordinary numbers, with zeros of both signs and subnormals among the floats."""
     generator = np.random.default_rng(seed)
-    return {buffer.name: made_up_array(shapes[buffer.name], buffer.dtype, generator) for buffer in func.buffers}
+    return {buffer.name: random_array(shapes[buffer.name], buffer.dtype, generator) for buffer in func.buffers}
 
 
-def made_up_array(shape: tuple[int, ...], dtype: DType, generator: np.random.Generator) -> Array:
+def random_array(shape: tuple[int, ...], dtype: DType, generator: np.random.Generator) -> Array:
     """One array of such data. `shape` is in elements of the type, vectors where it has lanes."""
     element = numpy_dtype(dtype.element)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
@@ -138,7 +154,9 @@ class Chosen:
 
 
 def choose_cells(shape: tuple[int, ...], kernel: Kernel, name: str, sizes: Mapping[str, int], seed: int) -> Chosen:
-    """1,000 random cells, the first and the last, and those beside padding in the physical layout: all of them, or 1,000 evenly spread."""
+    """1,000 random cells, the first and the last, and those beside padding in the physical layout: all of them, or
+    1,000 evenly spread.
+    """
     if prod(shape) == 0:
         return Chosen((), 0, 0)
     generator = np.random.default_rng(seed + 1)
@@ -151,7 +169,9 @@ def choose_cells(shape: tuple[int, ...], kernel: Kernel, name: str, sizes: Mappi
 
 
 def padding_edge(kernel: Kernel, name: str, shape: Sequence[int], sizes: Mapping[str, int]) -> Array:
-    """The logical indices, one a row, of a buffer's cells that have a padding cell next to them along some physical axis."""
+    """The logical indices, one a row, of a buffer's cells that have a padding cell next to them along some physical
+    axis.
+    """
     info = kernel.buffers[name]
     if info.index_map is None:
         return np.zeros((0, len(shape)), dtype=np.int64)

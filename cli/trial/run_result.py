@@ -23,8 +23,12 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def licensed_steps(steps: Sequence[Step]) -> int:
-    """How many steps there are up to the last that needs a float licence: what the program computes after it is kept bit for bit."""
-    return max((number for number, step in enumerate(steps, start=1) if any(v.strictness for v in step.verdicts)), default=0)
+    """How many steps there are up to the last that needs a float licence: what the program computes after it is kept
+    bit for bit.
+    """
+    return max(
+        (number for number, step in enumerate(steps, start=1) if any(v.strictness for v in step.verdicts)), default=0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +51,21 @@ class Refusal:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, like a step."""
-        return {"primitive": self.primitive, "arguments": dict(self.arguments), "obligations": [v.to_dict() for v in self.verdicts]}
+        return {
+            "primitive": self.primitive,
+            "arguments": dict(self.arguments),
+            "obligations": [v.to_dict() for v in self.verdicts],
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """The program's name, the steps kept, the lowering passes, and what came of the kernel; or the step that was refused.
+    """The program's name, the steps kept, the lowering passes, and what came of the kernel; or the step that was
+    refused.
 
-    `built` and `trial` are None where a step was refused: nothing was run then. `fault` is what the interpreter stopped at. The kernel
-    is compared with the program after its first `licensed` steps: those need float licences, under which results may differ.
+    `built` and `trial` are None where a step was refused: nothing was run then. `fault` is what the interpreter stopped
+    at. The kernel is compared with the program after its first `licensed` steps: those need float licences, under which
+    results may differ.
     """
 
     program: str
@@ -75,7 +85,8 @@ class RunReport:
 
     @property
     def status(self) -> Status:
-        """The worst verdict of the steps and of lowering; refuted where kernel and interpreter differ or the program is at fault.
+        """The worst verdict of the steps and of lowering; refuted where kernel and interpreter differ or the program is
+        at fault.
 
         Made-up data that break an assumption of the program say nothing of it: unknown.
         """
@@ -90,7 +101,8 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What `build` did: the proofs and, unless it was switched off, the comparison; what was written, and what a caller has to know.
+    """What `build` did: the proofs and, unless it was switched off, the comparison; what was written, and what a caller
+    has to know.
 
     `files` and `interface` are None where a step was refused: nothing was written then.
     """
@@ -102,11 +114,16 @@ class BuildResult:
 
 
 def chosen_device(target: str, device: str | None, profile: str | None) -> Device | None:
-    """The device of the OpenCL target, known before anything is proved. Raises LayoutproofError, for options of another target too."""
+    """The device of the OpenCL target, known before anything is proved. Raises LayoutproofError, for options of another
+    target too.
+    """
     if target != "opencl":
         given = "--device" if device is not None else "--device-profile" if profile is not None else None
         if given is not None:
-            raise error(codes.OTHER_TARGET, f"{given} is for --target opencl; --target {target} has no other device than the processor")
+            raise error(
+                codes.OTHER_TARGET,
+                f"{given} is for --target opencl; --target {target} has no other device than the processor",
+            )
         return None
     if profile is not None:
         parse_profile(profile)
@@ -114,7 +131,9 @@ def chosen_device(target: str, device: str | None, profile: str | None) -> Devic
 
 
 def build_or_refuse(schedule: Schedule, target: str, device: Device | None, profile: str | None) -> Kernel | Refusal:
-    """The kernel; or the refusal, where what the target needs of textures is not proved. Raises LayoutproofError for all else."""
+    """The kernel; or the refusal, where what the target needs of textures is not proved. Raises LayoutproofError for
+    all else.
+    """
     try:
         return schedule.build(target, device=device, profile=profile)
     except IllegalTransform as problem:
@@ -124,7 +143,9 @@ def build_or_refuse(schedule: Schedule, target: str, device: Device | None, prof
 
 
 def apply_and_lower(schedule: Schedule, passes: Sequence[Pass], advance: Advance) -> Refusal | None:
-    """Apply the passes and lower; the first step that is not proved, or None. Raises LayoutproofError for one that does not apply."""
+    """Apply the passes and lower; the first step that is not proved, or None. Raises LayoutproofError for one that does
+    not apply.
+    """
     for number, transform in enumerate(passes, start=1):
         advance(f"step {number} of {len(passes)}")
         try:

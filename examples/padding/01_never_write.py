@@ -1,6 +1,7 @@
 """Padding that is never written: nobody may touch it, so the producer's loops keep a guard.
 
-The roadmap's first way, and what happens without a pad value. Run it from anywhere: `python examples/padding/01_never_write.py`.
+The roadmap's first way, and what happens without a pad value. Run it from anywhere: `python
+examples/padding/01_never_write.py`.
 """
 
 from __future__ import annotations

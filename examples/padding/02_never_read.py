@@ -1,6 +1,7 @@
 """Padding that is never read: the consumer's loops keep a guard, whatever the padding holds.
 
-The roadmap's second way, and what happens without a pad value. Run it from anywhere: `python examples/padding/02_never_read.py`.
+The roadmap's second way, and what happens without a pad value. Run it from anywhere: `python
+examples/padding/02_never_read.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""An internal copy that has padding: the signature stays as it is, and the copy's padding holds what the reduction needs.
+"""An internal copy that has padding: the signature stays as it is, and the copy's padding holds what the reduction
+needs.
 
-The roadmap's third way. Nothing is assumed of a caller: what the padding holds is seen from the stores. Run it from anywhere:
-`python examples/padding/03_internal_copy.py`.
+The roadmap's third way. Nothing is assumed of a caller: what the padding holds is seen from the stores. Run it from
+anywhere: `python examples/padding/03_internal_copy.py`.
 """
 
 from __future__ import annotations

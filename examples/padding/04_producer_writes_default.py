@@ -1,7 +1,7 @@
 """A producer that writes what its consumer needs: the same layout and the same pad value on both sides of a call.
 
-The roadmap's fourth way. The producer owes zeros in the padding, the consumer takes them for granted; each is proved alone. Run it from
-anywhere: `python examples/padding/04_producer_writes_default.py`.
+The roadmap's fourth way. The producer owes zeros in the padding, the consumer takes them for granted; each is proved
+alone. Run it from anywhere: `python examples/padding/04_producer_writes_default.py`.
 """
 
 from __future__ import annotations

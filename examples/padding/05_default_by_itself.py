@@ -1,8 +1,9 @@
-"""A default that arises by itself: a window that lies in zeros alone gives zero, so nobody need write the padding's zeros.
+"""A default that arises by itself: a window that lies in zeros alone gives zero, so nobody need write the padding's
+zeros.
 
-The roadmap's fifth way. The convolution reaches two cells over either end of its input; stored two cells into rows of 8, what it reaches
-is padding. Its output has the padding that the next convolution wants. Run it from anywhere:
-`python examples/padding/05_default_by_itself.py`.
+The roadmap's fifth way. The convolution reaches two cells over either end of its input; stored two cells into rows of
+8, what it reaches is padding. Its output has the padding that the next convolution wants. Run it from anywhere: `python
+examples/padding/05_default_by_itself.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def first() -> lp.Schedule:
     print(step_text(schedule.transform_layout("conv", "A", ROWS, pad_value=0.0)))
     print(step_text(schedule.transform_layout("conv", "B", ROWS, pad_value=0.0)))
 
-    # Walking in the input's order reverses the terms of each sum, which takes the licence to do so; the init becomes a stage of its own.
+    # Walking in the input's order reverses the terms of each sum, which takes the licence to do so; the init becomes a
+    # stage of its own.
     print(step_text(schedule.sequential_buffer_access("conv", "A")))
     print(step_text(schedule.sequential_buffer_access("conv_init", "B")))
 
@@ -47,8 +49,8 @@ def first() -> lp.Schedule:
     print(step_text(schedule.remove_branching_through_overcompute("conv_init")))
     print(step_text(schedule.remove_no_op()))
 
-    # Every weight is finite, so a window over padding adds zeros. The last row's would go into a row that is not there: with the row
-    # taken modulo 3 they add zeros to the first.
+    # Every weight is finite, so a window over padding adds zeros. The last row's would go into a row that is not there:
+    # with the row taken modulo 3 they add zeros to the first.
     try:
         schedule.remove_branching_through_overcompute("conv", guards=[0, 1, 2, 3])
     except lp.IllegalTransform as problem:

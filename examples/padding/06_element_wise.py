@@ -1,7 +1,7 @@
 """Element-wise through the padding: anything may be in it before, anything may be in it after.
 
-The roadmap's sixth way. `undef` as a pad value is leave to read the input's padding and to write the output's. Run it from anywhere:
-`python examples/padding/06_element_wise.py`.
+The roadmap's sixth way. `undef` as a pad value is leave to read the input's padding and to write the output's. Run it
+from anywhere: `python examples/padding/06_element_wise.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several contracts on one buffer: each cell of padding obeys the transform that introduced it.
 
-The roadmap's seventh way. Rows that are there to fill up blocks of four hold anything; columns that fill up blocks of eight hold zeros.
-Run it from anywhere: `python examples/padding/07_several_contracts.py`.
+The roadmap's seventh way. Rows that are there to fill up blocks of four hold anything; columns that fill up blocks of
+eight hold zeros. Run it from anywhere: `python examples/padding/07_several_contracts.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def main() -> None:
     print(step_text(schedule.transform_layout("sum", "B", lambda i: [i // 4, i % 4], pad_value=lp.undef)))
     print(step_text(schedule.sequential_buffer_access("sum", "A")))
 
-    # Two guards, two reasons: sums of rows that are not there end in padding where anything may be, and zeros add nothing to the others.
+    # Two guards, two reasons: sums of rows that are not there end in padding where anything may be, and zeros add
+    # nothing to the others.
     print(step_text(schedule.remove_branching_through_overcompute("sum")))
 
     # The init stands before its reduction, where it is no branch in the innermost loop.

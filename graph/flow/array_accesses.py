@@ -25,7 +25,9 @@ UNBOUNDED: Extents = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An element of a buffer, its indices over the variables around it; `extents` are those of variables that start at zero."""
+    """An element of a buffer, its indices over the variables around it; `extents` are those of variables that start at
+    zero.
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -58,12 +60,18 @@ def statements_of(func: PrimFunc) -> tuple[Statement, ...]:
 
 
 def update_of(func: PrimFunc, block: Block) -> Statement | None:
-    """The first store of a block's body with all that it reads; its init, which may store the same, is passed over. None without."""
+    """The first store of a block's body with all that it reads; its init, which may store the same, is passed over.
+    None without.
+    """
     store = next(stores_in(block.body), None)
     if store is None:
         return None
     target = Access(store.buffer, store.indices)
-    begun = () if block.init is None else (each for each in stores_in(block.init) if Access(each.buffer, each.indices) == target)
+    begun = (
+        ()
+        if block.init is None
+        else (each for each in stores_in(block.init) if Access(each.buffer, each.indices) == target)
+    )
     return [statement for statement in statements_of(func) if statement.store == target][len(tuple(begun))]
 
 
@@ -82,20 +90,28 @@ def _below(stmt: Stmt, guards: tuple[Expr, ...], extents: Mapping[Var, int]) -> 
         extents = {**extents, **_sized(stmt.var, stmt.start, stmt.extent)}
     elif isinstance(stmt, Block):
         guards = (*guards, stmt.where)
-        extents = {**extents, **{v: n for i in stmt.iter_vars for v, n in _sized(i.var, i.domain.start, i.domain.extent).items()}}
+        extents = {
+            **extents,
+            **{v: n for i in stmt.iter_vars for v, n in _sized(i.var, i.domain.start, i.domain.extent).items()},
+        }
     for child in children(stmt):
         if isinstance(child, Stmt):
             yield from _below(child, guards, extents)
 
 
 def _sized(variable: Var, start: Expr, extent: Expr) -> dict[Var, int]:
-    return {variable: extent.value} if isinstance(extent, IntImm) and isinstance(start, IntImm) and start.value == 0 else {}
+    return (
+        {variable: extent.value}
+        if isinstance(extent, IntImm) and isinstance(start, IntImm) and start.value == 0
+        else {}
+    )
 
 
 def normal(expr: Expr, extents: Extents = UNBOUNDED) -> Affine:
     """Index arithmetic as a sum of terms; what a quotient or remainder by a number leaves whole stands outside of it.
 
-    `(v + 64) // 8` is `v // 8 + 8`, `(v + 64) % 8` and `v % 16 % 8` are `v % 8`, and `(h * 8 + d) // 8` is `h` where `d` is below 8.
+    `(v + 64) // 8` is `v // 8 + 8`, `(v + 64) % 8` and `v % 16 % 8` are `v % 8`, and `(h * 8 + d) // 8` is `h` where
+    `d` is below 8.
     """
     if isinstance(expr, Binary) and isinstance(expr.rhs, IntImm) and expr.rhs.value > 0:
         if expr.op is BinaryOp.FLOORDIV:
@@ -116,7 +132,12 @@ def _term(op: BinaryOp, dividend: Affine, divisor: IntImm, extents: Extents) -> 
         return quotient if op is BinaryOp.FLOORDIV else dividend - quotient.scaled(divisor.value)
     if op is BinaryOp.FLOORMOD and dividend.constant == 0 and list(dividend.terms.values()) == [1]:
         (term,) = dividend.terms
-        if isinstance(term, Binary) and term.op is op and isinstance(term.rhs, IntImm) and term.rhs.value % divisor.value == 0:
+        if (
+            isinstance(term, Binary)
+            and term.op is op
+            and isinstance(term.rhs, IntImm)
+            and term.rhs.value % divisor.value == 0
+        ):
             return _term(op, normal(term.lhs, extents).split(divisor.value)[1], divisor, extents)
     return Affine({binary(op, expression_of(dividend, divisor.dtype), const(divisor.value, divisor.dtype)): 1})
 
@@ -158,7 +179,9 @@ class Digit:
 
 
 def digits_of(known: Access, unknown: Access) -> Mapping[int, Digit]:
-    """By axes of one array, the digits that they are of axes of another, where all digits of such an axis are among them."""
+    """By axes of one array, the digits that they are of axes of another, where all digits of such an axis are among
+    them.
+    """
     found: dict[int, Digit] = {}
     for axis, (index, extent) in enumerate(zip(unknown.indices, unknown.buffer.shape, strict=True)):
         if isinstance(extent, IntImm):
@@ -176,7 +199,11 @@ def _parts(known: Access, index: Expr, axis: int) -> dict[int, Digit]:
     steps = {term: factor for term, factor in form.terms.items() if isinstance(term, Var)}
     if list(steps.values()) == [1]:
         (variable,) = steps
-        return {place: Digit(axis, *part) for place, other in enumerate(known.indices) if (part := _part(other, variable, known.extents))}
+        return {
+            place: Digit(axis, *part)
+            for place, other in enumerate(known.indices)
+            if (part := _part(other, variable, known.extents))
+        }
     places = {variable: [place for place, other in enumerate(known.indices) if other == variable] for variable in steps}
     if any(len(found) != 1 for found in places.values()):
         return {}
@@ -184,7 +211,9 @@ def _parts(known: Access, index: Expr, axis: int) -> dict[int, Digit]:
 
 
 def _part(index: Expr, variable: Var, extents: Extents) -> tuple[int, int] | None:
-    """The step and the extent of what an index is of a variable: `v // 8`, `v % 8`, `v // 8 % 4`; None for anything else."""
+    """The step and the extent of what an index is of a variable: `v // 8`, `v % 8`, `v // 8 % 4`; None for anything
+    else.
+    """
     form = normal(index, extents)
     if form.constant != 0 or list(form.terms.values()) != [1]:
         return None
@@ -195,7 +224,9 @@ def _part(index: Expr, variable: Var, extents: Extents) -> tuple[int, int] | Non
 
 
 def _operation(term: Expr, op: BinaryOp, otherwise: int) -> tuple[Expr, int]:
-    """What an operation is done on, and the number that it is done by; a term of another kind, and the number that stands for that."""
+    """What an operation is done on, and the number that it is done by; a term of another kind, and the number that
+    stands for that.
+    """
     if isinstance(term, Binary) and term.op is op and isinstance(term.rhs, IntImm):
         return term.lhs, term.rhs.value
     return term, otherwise

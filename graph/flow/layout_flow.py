@@ -32,7 +32,9 @@ class NoFlow(LayoutproofError):
 
     def __init__(self, func: PrimFunc, reason: str) -> None:
         self.reason = reason
-        super().__init__(Diagnostic(codes.NO_FLOW, f"the layout does not flow through {func.name}: {reason}", func.span))
+        super().__init__(
+            Diagnostic(codes.NO_FLOW, f"the layout does not flow through {func.name}: {reason}", func.span)
+        )
 
 
 Layouts = Mapping[str, IndexMap]
@@ -40,10 +42,12 @@ Layouts = Mapping[str, IndexMap]
 
 
 def flow(func: PrimFunc, given: Layouts) -> Layouts:
-    """The layouts of all arrays of a function, temporaries too, that follow from those of some; only those that change are named.
+    """The layouts of all arrays of a function, temporaries too, that follow from those of some; only those that change
+    are named.
 
-    Raises NoFlow where an access would not be a clean image, where two accesses ask for different layouts of one array, and where a
-    layout that was derived is not injective; LayoutproofError for a name or a map that does not fit the function.
+    Raises NoFlow where an access would not be a clean image, where two accesses ask for different layouts of one array,
+    and where a layout that was derived is not injective; LayoutproofError for a name or a map that does not fit the
+    function.
     """
     maps = {name: fitted(func, name, index_map) for name, index_map in given.items()}
     statements = statements_of(func)
@@ -79,7 +83,9 @@ def _open(statement: Statement, maps: Layouts) -> Iterator[Access]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An output of a map that goes along: `output` over variables, each of which stands for an axis of the other; names for these axes."""
+    """An output of a map that goes along: `output` over variables, each of which stands for an axis of the other; names
+    for these axes.
+    """
 
     output: Expr
     axes: Mapping[Var, int]
@@ -106,8 +112,14 @@ class _Pair:
                 yield part
 
     def axis_of(self, variable: Var | None) -> int | None:
-        """The one axis of the other that is indexed by a variable, a number aside; None where there is none, or more than one."""
-        axes = [axis for axis, index in enumerate(self.unknown.indices) if variable is not None and _variable(index) == variable]
+        """The one axis of the other that is indexed by a variable, a number aside; None where there is none, or more
+        than one.
+        """
+        axes = [
+            axis
+            for axis, index in enumerate(self.unknown.indices)
+            if variable is not None and _variable(index) == variable
+        ]
         return axes[0] if len(axes) == 1 else None
 
     def axes_in(self, output: Expr) -> list[int]:
@@ -115,12 +127,16 @@ class _Pair:
         return [axis for axis, variable in enumerate(self.index_map.inputs) if variable in free_variables(output)]
 
     def carried(self, output: Expr, taken: AbstractSet[int], digits: Mapping[int, Digit]) -> _Part | None:
-        """An output of the map for the other; None where the other has none of its axes. Axes in `taken` already have an output."""
+        """An output of the map for the other; None where the other has none of its axes. Axes in `taken` already have
+        an output.
+        """
         axes = self.axes_in(output)
         variables = [_variable(self.known.indices[axis]) for axis in axes]
         followed = [self.axis_of(variable) for variable in variables]
         if axes and None not in followed:
-            return self.part(output, axes, [v for v in variables if v is not None], [axis for axis in followed if axis is not None])
+            return self.part(
+                output, axes, [v for v in variables if v is not None], [axis for axis in followed if axis is not None]
+            )
         if axes and all(axis in digits for axis in axes):
             return self.in_digits(output, axes, digits)
         same = self.same_index(output)
@@ -157,7 +173,8 @@ class _Pair:
     def digits(self) -> Mapping[int, Digit]:
         """The axes of the known array that are digits of an axis of the other, which is split or joined.
 
-        The map has to have coarse ones first: else the elements of the other array would come in an order that no axis of it has.
+        The map has to have coarse ones first: else the elements of the other array would come in an order that no axis
+        of it has.
         """
         found = digits_of(self.known, self.unknown)
         places: dict[int, list[int]] = {}
@@ -166,11 +183,17 @@ class _Pair:
             for digit in (found[axis] for axis in self.axes_in(output) if axis in found):
                 places.setdefault(digit.axis, []).append(place)
                 steps.setdefault(digit.axis, []).append(digit.step)
-        apart = {axis for axis, held in places.items() if steps[axis] == sorted(steps[axis], reverse=True) and not self.is_one(held)}
+        apart = {
+            axis
+            for axis, held in places.items()
+            if steps[axis] == sorted(steps[axis], reverse=True) and not self.is_one(held)
+        }
         return {axis: digit for axis, digit in found.items() if digit.axis in apart}
 
     def is_one(self, places: Sequence[int]) -> bool:
-        """Whether some outputs of the map, all of an axis of the other, stand side by side as they are: together they are that axis."""
+        """Whether some outputs of the map, all of an axis of the other, stand side by side as they are: together they
+        are that axis.
+        """
         beside = places == list(range(places[0], places[-1] + 1))
         return beside and all(self.index_map.outputs[place] in self.index_map.inputs for place in places)
 
@@ -178,24 +201,34 @@ class _Pair:
         """An output over axes that are digits of the other's axes."""
         whole = {digits[axis].axis: Var(f"u{digits[axis].axis}") for axis in mine}
         shape = shape_of(self.unknown.buffer)
-        values: dict[Var, Expr] = {self.index_map.inputs[axis]: digits[axis].of(whole[digits[axis].axis]) for axis in mine}
+        values: dict[Var, Expr] = {
+            self.index_map.inputs[axis]: digits[axis].of(whole[digits[axis].axis]) for axis in mine
+        }
         extents = {variable: shape[axis] for axis, variable in whole.items()}
         moved = expression_of(normal(substitute(output, values), extents), output.dtype)
         return _Part(moved, {variable: axis for axis, variable in whole.items()}, {})
 
     def same_index(self, output: Expr) -> int | None:
-        """The one axis of the other whose index is what an output is of the known one's; None where there is none, or more than one."""
+        """The one axis of the other whose index is what an output is of the known one's; None where there is none, or
+        more than one.
+        """
         values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
         image = normal(substitute(output, values), self.known.extents)
-        found = [axis for axis, index in enumerate(self.unknown.indices) if normal(index, self.unknown.extents) == image]
+        found = [
+            axis for axis, index in enumerate(self.unknown.indices) if normal(index, self.unknown.extents) == image
+        ]
         return found[0] if len(found) == 1 and image.terms else None
 
     def fresh_term(self, output: Expr) -> Expr | None:
-        """The one part of a variable that the mapped index has and the index had not, `c//4` of `(g*8 + c)//4`; else None."""
+        """The one part of a variable that the mapped index has and the index had not, `c//4` of `(g*8 + c)//4`; else
+        None.
+        """
         values: dict[Var, Expr] = dict(zip(self.index_map.inputs, self.known.indices, strict=True))
         image = substitute(output, values)
         # With a group that is just one block, `c//4` is 0 where `c` is below 4, and still says where it goes.
-        bounded, unbounded = (_new_terms(self.known, normal(image, extents)) for extents in (self.known.extents, UNBOUNDED))
+        bounded, unbounded = (
+            _new_terms(self.known, normal(image, extents)) for extents in (self.known.extents, UNBOUNDED)
+        )
         terms = bounded if bounded else unbounded
         if len(terms) != 1 or len(free_variables(terms[0])) != 1:
             return None
@@ -236,7 +269,8 @@ class _Derived:
 
 
 def _derived(func: PrimFunc, statement: Statement, unknown: Access, maps: Layouts) -> IndexMap:
-    """The map of an array from all accesses beside it that have one: the first says where its axes go, the others what it leaves open.
+    """The map of an array from all accesses beside it that have one: the first says where its axes go, the others what
+    it leaves open.
 
     Raises NoFlow.
     """
@@ -306,7 +340,8 @@ def _check_clean(func: PrimFunc, statement: Statement, maps: Layouts) -> None:
                 if about and about not in known:
                     layout = index_map_text(maps[first.buffer.name])
                     raise NoFlow(
-                        func, f"{access} would not be a clean image: {first} takes `{variable.name}` apart by `{layout}`, another way"
+                        func,
+                        f"{access} would not be a clean image: {first} takes `{variable.name}` apart by `{layout}`, another way",
                     )
 
 
@@ -318,7 +353,9 @@ def _images(access: Access, maps: Layouts) -> list[Affine]:
 
 def _operations(access: Access) -> frozenset[Expr]:
     """The quotients, remainders and other operations that the indices of an access have."""
-    return frozenset(term for index in access.indices for term in normal(index, access.extents).terms if not isinstance(term, Var))
+    return frozenset(
+        term for index in access.indices for term in normal(index, access.extents).terms if not isinstance(term, Var)
+    )
 
 
 def _new_terms(access: Access, image: Affine) -> list[Expr]:
@@ -330,7 +367,9 @@ def _new_terms(access: Access, image: Affine) -> list[Expr]:
 def _about(access: Access, image: Affine, variable: Var) -> Mapping[Expr, int]:
     """What an image says of a variable, operations aside that the indices had before."""
     before = _operations(access)
-    return {term: factor for term, factor in image.terms.items() if variable in free_variables(term) and term not in before}
+    return {
+        term: factor for term, factor in image.terms.items() if variable in free_variables(term) and term not in before
+    }
 
 
 def check_injective(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> None:
@@ -340,28 +379,39 @@ def check_injective(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> None
     except LayoutproofError as problem:
         # A map that was derived may give places below zero, as along an axis that is turned around.
         why = problem.diagnostics[0].message
-        raise NoFlow(func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is no layout: {why}") from problem
+        raise NoFlow(
+            func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is no layout: {why}"
+        ) from problem
     if report.injective.status is not Status.PROVED:
-        raise NoFlow(func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is not proved to be injective")
+        raise NoFlow(
+            func, f"`{index_map_text(index_map)}`, which {buffer.name} would get, is not proved to be injective"
+        )
 
 
 NAME = "operator"
-"""What every function is called while it is proved: equal operators of different names then share their proofs and kernels."""
+"""What every function is called while it is proved: equal operators of different names then share their proofs and
+kernels.
+"""
 
 
 def relaid(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText] | None = None) -> Schedule:
-    """The schedule that stores arrays by maps; its program is the function in these layouts. `pads` are contracts of padding, by name.
+    """The schedule that stores arrays by maps; its program is the function in these layouts. `pads` are contracts of
+    padding, by name.
 
     What its first step applies stands in an attribute of its original, which says nothing of what the function does.
     Raises IllegalTransform where a step is not proved.
     """
     known: Mapping[str, PadText] = pads if pads is not None else {}
-    together = {find_buffer(func, name).data.name: [index_map_text(m)] for name, m in layouts.items() if known.get(name) is None}
+    together = {
+        find_buffer(func, name).data.name: [index_map_text(m)] for name, m in layouts.items() if known.get(name) is None
+    }
     named = replace(func, name=NAME)
     if not together:
         schedule = Schedule(named, allowed=frozenset())
     else:
-        schedule = Schedule(replace(named, attrs=named.attrs.with_value(LAYOUT_TRANSFORMATIONS, together)), allowed=frozenset())
+        schedule = Schedule(
+            replace(named, attrs=named.attrs.with_value(LAYOUT_TRANSFORMATIONS, together)), allowed=frozenset()
+        )
         schedule.apply(ApplyBufferTransforms())
     for name, index_map in layouts.items():
         if known.get(name) is not None:

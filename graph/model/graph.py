@@ -50,9 +50,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value known at compile time. `data` has the value's shape and type, and must not be changed. Compared by its bits.
+    """A value known at compile time. `data` has the value's shape and type, and must not be changed. Compared by its
+    bits.
 
-    Where only the digest of the elements is known, that is `sha256`, and `data` holds zeros: nothing can be run with it.
+    Where only the digest of the elements is known, that is `sha256`, and `data` holds zeros: nothing can be run with
+    it.
     """
 
     value: Value
@@ -78,7 +80,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`function` on `operands` (names, for the parameters that it only reads, in order) makes `results` (for those that it writes)."""
+    """`function` on `operands` (names, for the parameters that it only reads, in order) makes `results` (for those that
+    it writes).
+    """
 
     results: tuple[Value, ...]
     function: PrimFunc
@@ -116,7 +120,9 @@ class LayoutTransform(_Moving):
 
 @dataclass(frozen=True, slots=True)
 class Pad(_Moving):
-    """The operand with `widths[axis] = (before, after)` more cells on each axis, which hold `value`: a constant, or undef."""
+    """The operand with `widths[axis] = (before, after)` more cells on each axis, which hold `value`: a constant, or
+    undef.
+    """
 
     result: Value
     operand: str
@@ -127,7 +133,9 @@ class Pad(_Moving):
 
 @dataclass(frozen=True, slots=True)
 class Crop(_Moving):
-    """The box of `sizes` cells from `starts`. `cropped_value`, where given, is a claim of what the cells held that are cut off."""
+    """The box of `sizes` cells from `starts`. `cropped_value`, where given, is a claim of what the cells held that are
+    cut off.
+    """
 
     result: Value
     operand: str
@@ -145,7 +153,8 @@ Step = Call | LayoutTransform | Pad | Crop
 class Graph:
     """Inputs and constants, steps in an order in which they can run, and the names of the outputs.
 
-    `outputs` may name a value more than once, and inputs and constants too. A graph may be malformed until `require_graph` says otherwise.
+    `outputs` may name a value more than once, and inputs and constants too. A graph may be malformed until
+    `require_graph` says otherwise.
     """
 
     name: str
@@ -219,7 +228,9 @@ def scalar(value: bool | int | float | Expr | None, dtype: DType) -> Expr:
     if value is None:
         return Undef(dtype)
     try:
-        return const(float(value) if dtype.is_float else bool(value) if dtype.is_bool and value in (0, 1) else value, dtype)
+        return const(
+            float(value) if dtype.is_float else bool(value) if dtype.is_bool and value in (0, 1) else value, dtype
+        )
     except (TypeError, ValueError, OverflowError) as problem:
         raise error(codes.PAD_SCALAR, f"{value!r} is no number of type {dtype}: {problem}") from problem
 
@@ -236,7 +247,9 @@ def number_in(value: int | float, dtype: DType) -> int | float | None:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function that are only read (`operands`) and those that are written (`results`), each in their order."""
+    """The parameters of a function that are only read (`operands`) and those that are written (`results`), each in
+    their order.
+    """
 
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
@@ -299,7 +312,13 @@ def _unfit(func: PrimFunc) -> list[Diagnostic]:
     # What goes through a view is not seen by those who ask who reads and writes a parameter.
     arrays = {buffer.data: buffer for buffer in func.buffers}
     for node in walk(func.body):
-        source = node.buffer if isinstance(node, DeclBuffer) else node.source.buffer if isinstance(node, MatchBuffer) else None
+        source = (
+            node.buffer
+            if isinstance(node, DeclBuffer)
+            else node.source.buffer
+            if isinstance(node, MatchBuffer)
+            else None
+        )
         if source is not None and source.data in arrays:
             found.append(_form(func, f"has a view of the parameter {arrays[source.data].name}", source))
     return found
@@ -307,4 +326,6 @@ def _unfit(func: PrimFunc) -> list[Diagnostic]:
 
 def _form(func: PrimFunc, what: str, buffer: Buffer | None = None) -> Diagnostic:
     place = buffer.span if buffer is not None and buffer.span is not None else func.span
-    return Diagnostic(codes.FUNCTION_FORM, f"the function {func.name} {what}", place, help="a graph calls functions over whole arrays")
+    return Diagnostic(
+        codes.FUNCTION_FORM, f"the function {func.name} {what}", place, help="a graph calls functions over whole arrays"
+    )

@@ -1,4 +1,6 @@
-"""Running a whole graph on arrays, step by step; the functions by the reference interpreter, or by whatever is given for it."""
+"""Running a whole graph on arrays, step by step; the functions by the reference interpreter, or by whatever is given
+for it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from layoutproof.graph import codes
-from layoutproof.graph.model.graph import Array, Call, Crop, Graph, LayoutTransform, Pad, Shape, Step, number_of, signature_of
+from layoutproof.graph.model.graph import (
+    Array,
+    Call,
+    Crop,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Shape,
+    Step,
+    number_of,
+    signature_of,
+)
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import numpy_dtype
@@ -29,7 +42,9 @@ def transformed(array: Array, index_map: IndexMap) -> Array:
 
 
 def interpret(func: PrimFunc, operands: Sequence[Array]) -> tuple[Array, ...]:
-    """A function by the reference interpreter; its results start uninitialised. Raises Fault for a fault of the function."""
+    """A function by the reference interpreter; its results start uninitialised. Raises Fault for a fault of the
+    function.
+    """
     signature = signature_of(func)
     given = {buffer.name: array for buffer, array in zip(signature.operands, operands, strict=True)}
     result = run(func, given)
@@ -96,7 +111,9 @@ def _given(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     names = [value.name for value in graph.inputs]
     unknown = [name for name in inputs if name not in names]
     if unknown:
-        raise error(codes.RUN_INPUT, f"{graph.name} has no input called {unknown[0]}", help=f"there are {', '.join(names)}")
+        raise error(
+            codes.RUN_INPUT, f"{graph.name} has no input called {unknown[0]}", help=f"there are {', '.join(names)}"
+        )
     values: dict[str, Array] = {}
     for value in graph.inputs:
         if value.name not in inputs:
@@ -107,7 +124,9 @@ def _given(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         values[value.name] = array
     unread = [constant for constant in graph.constants if constant.sha256 is not None]
     if unread:
-        raise error(codes.CONSTANT_DATA, f"the elements of the constant {unread[0].value} are not known, only their SHA-256")
+        raise error(
+            codes.CONSTANT_DATA, f"the elements of the constant {unread[0].value} are not known, only their SHA-256"
+        )
     return values | {constant.value.name: constant.data for constant in graph.constants}
 
 
@@ -119,7 +138,9 @@ def _made(step: Step, operands: Sequence[Array], runner: Runner, mover: Mover, f
             return (mover(operands[0], step.index_map),)
         case Pad():
             number = number_of(step.value)
-            return (padded(operands[0], step.widths, number if number is not None else filling.value(step.result.dtype)),)
+            return (
+                padded(operands[0], step.widths, number if number is not None else filling.value(step.result.dtype)),
+            )
         case Crop():
             # Of an array without axes a box is a number.
             return (np.array(operands[0][box(step.starts, step.sizes)]),)

@@ -17,7 +17,8 @@ from layoutproof.verify.checker import StepRecord
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The element at `x` of the old value called `value` stands at `index_map(x)`; every other cell holds `pad`, a constant.
+    """The element at `x` of the old value called `value` stands at `index_map(x)`; every other cell holds `pad`, a
+    constant.
 
     Where `pad` is None nothing is said of other cells.
     """
@@ -29,7 +30,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """How a new graph is called: inputs by the maps by which they are given, the others as they were; of their padding nothing is said.
+    """How a new graph is called: inputs by the maps by which they are given, the others as they were; of their padding
+    nothing is said.
 
     `outputs` are what it gives, in order: old outputs, each stored by a map. None: the old ones, as they were.
     """
@@ -39,20 +41,31 @@ class Interface:
 
     def given(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The arrays of the old graph as the new one takes them; padding holds zeros."""
-        return {name: self.inputs[name].map_array(array) if name in self.inputs else array for name, array in arrays.items()}
+        return {
+            name: self.inputs[name].map_array(array) if name in self.inputs else array for name, array in arrays.items()
+        }
 
     def taken(self, old: Graph, arrays: tuple[Array, ...]) -> list[tuple[str, Array]]:
         """What the new graph gives as the old values that it is, in order."""
         values = old.by_name()
-        outputs = self.outputs if self.outputs is not None else tuple((n, IndexMap.identity(len(values[n].shape))) for n in old.outputs)
-        return [(name, index_map.unmap_array(array, values[name].shape)) for (name, index_map), array in zip(outputs, arrays, strict=True)]
+        outputs = (
+            self.outputs
+            if self.outputs is not None
+            else tuple((n, IndexMap.identity(len(values[n].shape))) for n in old.outputs)
+        )
+        return [
+            (name, index_map.unmap_array(array, values[name].shape))
+            for (name, index_map), array in zip(outputs, arrays, strict=True)
+        ]
 
 
 AS_IT_WAS = Interface()
 
 
 class Steps(Protocol):
-    """How a function came about: steps from `original` to `func`, each from the program that the one before leads to. A schedule is one."""
+    """How a function came about: steps from `original` to `func`, each from the program that the one before leads to. A
+    schedule is one.
+    """
 
     @property
     def original(self) -> PrimFunc:
@@ -82,7 +95,8 @@ class Chain:
 
 @dataclass(frozen=True)
 class GraphRewrite:
-    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them from old ones.
+    """`old` becomes `new`. `places` is said of every new value; `schedules`, by the names of new functions, make them
+    from old ones.
 
     It is a claim: `prove_graph_rewrite` says whether it holds.
     """
@@ -94,7 +108,9 @@ class GraphRewrite:
 
 
 def roots_of(graph: Graph) -> Mapping[str, Place]:
-    """For each value of a well-formed graph the one that it comes from by layout transforms alone, and where that one's elements are."""
+    """For each value of a well-formed graph the one that it comes from by layout transforms alone, and where that one's
+    elements are.
+    """
     found: dict[str, Place] = {}
     for value in graph.values():
         found[value.name] = Place(value.name, IndexMap.identity(len(value.shape)))

@@ -23,7 +23,9 @@ Asked = dict[MapFact, None]
 
 
 def report_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> MapReport:
-    """What is proved of a map on a shape. Raises LayoutproofError for a map that does not take such indices or leaves the box."""
+    """What is proved of a map on a shape. Raises LayoutproofError for a map that does not take such indices or leaves
+    the box.
+    """
     text = stated(index_map)
     if asked is not None:
         asked[text, None, shape] = None
@@ -31,8 +33,8 @@ def report_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> 
 
 
 def stated(index_map: IndexMap) -> str:
-    """The text of a map, which is what is asked about. Raises LayoutproofError for one that speaks of more than its indices: a text does
-    not tell two variables of one name apart.
+    """The text of a map, which is what is asked about. Raises LayoutproofError for one that speaks of more than its
+    indices: a text does not tell two variables of one name apart.
     """
     text = index_map_text(index_map)
     if not {v for output in index_map.outputs for v in free_variables(output)} <= set(index_map.inputs):
@@ -47,7 +49,9 @@ def _report(text: str, shape: Shape) -> MapReport:
 
 def box_of(index_map: IndexMap, shape: Shape, asked: Asked | None = None) -> Shape:
     """The physical box of a map on a shape. Raises LayoutproofError as `report_of` does."""
-    extents = [extent.value for extent in report_of(index_map, shape, asked).physical_shape if isinstance(extent, IntImm)]
+    extents = [
+        extent.value for extent in report_of(index_map, shape, asked).physical_shape if isinstance(extent, IntImm)
+    ]
     assert len(extents) == index_map.rank  # of numbers every extent is a number
     return tuple(extents)
 
@@ -59,7 +63,9 @@ def is_bijective(index_map: IndexMap, shape: Shape) -> bool:
 
 
 def prove_same(first: IndexMap, second: IndexMap, shape: Shape, asked: Asked | None = None) -> Verdict:
-    """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as `prove_equal_maps` does."""
+    """Whether two maps take each index of the shape to one place; maps of different ranks do not. Raises as
+    `prove_equal_maps` does.
+    """
     texts = stated(first), stated(second)
     if asked is not None:
         asked[*texts, shape] = None
@@ -80,7 +86,9 @@ def _same(first: str, second: str, shape: Shape) -> Verdict:
 
 
 def is_stored_alike(first: IndexMap, second: IndexMap, shape: Shape) -> bool:
-    """Whether two maps are proved to take each index to one place, of one box: of an axis of extent 1, `c % 2` and `c % 4` are not."""
+    """Whether two maps are proved to take each index to one place, of one box: of an axis of extent 1, `c % 2` and `c %
+    4` are not.
+    """
     return box_of(first, shape) == box_of(second, shape) and prove_same(first, second, shape).status is Status.PROVED
 
 

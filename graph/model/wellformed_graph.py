@@ -1,5 +1,5 @@
-"""The well-formedness of a graph: names, operands, shapes, the layout operators' own conditions, and results that depend
-on operands alone, since they are given fresh memory.
+"""The well-formedness of a graph: names, operands, shapes, the layout operators' own conditions, and results that
+depend on operands alone, since they are given fresh memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ from keyword import iskeyword
 from typing import Any
 
 from layoutproof.graph import codes
-from layoutproof.graph.model.graph import Call, Crop, Graph, LayoutTransform, Pad, Step, Value, is_scalar, shape_of, signature_of
+from layoutproof.graph.model.graph import (
+    Call,
+    Crop,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Step,
+    Value,
+    is_scalar,
+    shape_of,
+    signature_of,
+)
 from layoutproof.graph.model.layout_maps import box_of, is_bijective
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, counted
@@ -41,8 +52,9 @@ def is_fresh(func: PrimFunc) -> bool:
 def prove_fresh(func: PrimFunc) -> Verdict:
     """Whether no result is read before it is written. Raises LayoutproofError for a function that a graph cannot call.
 
-    Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of its own in place of
-    the results: also a reduction, whose init may come late, or be kept off by a guard. What is proved is said of calls without a fault.
+    Where nothing in the text reads a result, nothing needs to be asked. Else the function is asked about with memory of
+    its own in place of the results: also a reduction, whose init may come late, or be kept off by a guard. What is
+    proved is said of calls without a fault.
     """
     claim = Claim(ClaimKind.OTHER, f"{func.name} reads no result before it is written")
     results = signature_of(func).results
@@ -66,7 +78,10 @@ def _may_read(func: PrimFunc, results: tuple[Buffer, ...]) -> bool:
 
 def _with_own_memory(func: PrimFunc, results: tuple[Buffer, ...]) -> PrimFunc:
     """The function, its results in allocations that nobody sees; what becomes of them does not matter here."""
-    inner = {buffer: replace(buffer, name=f"{buffer.name}_made", data=Var(f"{buffer.name}_made_data", HANDLE)) for buffer in results}
+    inner = {
+        buffer: replace(buffer, name=f"{buffer.name}_made", data=Var(f"{buffer.name}_made_data", HANDLE))
+        for buffer in results
+    }
     body: Stmt = replace_buffers(func.body, dict(inner))
     made = tuple(inner.values())
     if isinstance(body, Block) and body.is_root:
@@ -78,7 +93,9 @@ Known = Mapping[str, Value]
 
 
 def check_graph(graph: Graph) -> tuple[Diagnostic, ...]:
-    """Every rule that the graph breaks; empty for a well-formed one. A step whose operands are missing is not looked at further."""
+    """Every rule that the graph breaks; empty for a well-formed one. A step whose operands are missing is not looked at
+    further.
+    """
     return tuple(dict.fromkeys(_check(graph)))
 
 
@@ -113,14 +130,18 @@ def _check(graph: Graph) -> Iterator[Diagnostic]:
         if not missing:
             yield from _CHECKS[type(step)](step, known)
         if isinstance(step, Call) and names.setdefault(step.function.name, step.function) != step.function:
-            yield Diagnostic(codes.TWO_FUNCTIONS, f"two functions that differ are called {step.function.name}", step.span)
+            yield Diagnostic(
+                codes.TWO_FUNCTIONS, f"two functions that differ are called {step.function.name}", step.span
+            )
         for value in step.results:
             yield from _entered(known, value, step)
     if not graph.outputs:
         yield Diagnostic(codes.NO_OUTPUT, f"the graph {graph.name} has no output", graph.span)
     for name in graph.outputs:
         if name not in known:
-            yield Diagnostic(codes.NO_OUTPUT, f"the graph {graph.name} gives {name}, which it does not make", graph.span)
+            yield Diagnostic(
+                codes.NO_OUTPUT, f"the graph {graph.name} gives {name}, which it does not make", graph.span
+            )
 
 
 def _entered(known: dict[str, Value], value: Value, place: Any) -> Iterator[Diagnostic]:
@@ -148,19 +169,25 @@ def _check_call(step: Call, known: Known) -> Iterator[Diagnostic]:
         return
     if not is_fresh(step.function):
         message = f"the function {step.function.name} is not proved to write its results before it reads them"
-        yield Diagnostic(codes.FUNCTION_FORM, message, step.span, help="a call gives results fresh memory, which holds anything")
+        yield Diagnostic(
+            codes.FUNCTION_FORM, message, step.span, help="a call gives results fresh memory, which holds anything"
+        )
     for word, wanted, given in (
         ("operand", signature.operands, tuple(known[name] for name in step.operands)),
         ("result", signature.results, step.results),
     ):
         if len(wanted) != len(given):
             count = counted(len(wanted), word, f"{word}s")
-            yield Diagnostic(codes.OPERANDS, f"{step.function.name} has {count}, {_told(step)} has {len(given)}", step.span)
+            yield Diagnostic(
+                codes.OPERANDS, f"{step.function.name} has {count}, {_told(step)} has {len(given)}", step.span
+            )
             continue
         code = codes.OPERAND_TYPE if word == "operand" else codes.RESULT_TYPE
         for buffer, value in zip(wanted, given, strict=True):
             if (shape_of(buffer), buffer.dtype) != (value.shape, value.dtype):
-                yield Diagnostic(code, f"{_told(step)}: the {word} {buffer.name} is {_typed(buffer)}, given is {value}", step.span)
+                yield Diagnostic(
+                    code, f"{_told(step)}: the {word} {buffer.name} is {_typed(buffer)}, given is {value}", step.span
+                )
 
 
 def _typed(buffer: Buffer) -> str:
@@ -177,17 +204,26 @@ def _check_transform(step: LayoutTransform, known: Known) -> Iterator[Diagnostic
         return
     if not bijective:
         help = "what leaves padding is a pad, then a layout_transform"
-        yield Diagnostic(codes.TRANSFORM_MAP, f"{_told(step)}: `{text}` is not proved to be a bijection of {operand}", step.span, help=help)
+        yield Diagnostic(
+            codes.TRANSFORM_MAP,
+            f"{_told(step)}: `{text}` is not proved to be a bijection of {operand}",
+            step.span,
+            help=help,
+        )
     yield from _made(step, step.result, shape, operand)
 
 
 def _check_pad(step: Pad, known: Known) -> Iterator[Diagnostic]:
     operand = known[step.operand]
     if len(step.widths) != len(operand.shape) or any(width < 0 for pair in step.widths for width in pair):
-        yield Diagnostic(codes.PAD_WIDTHS, f"{_told(step)}: the widths {list(step.widths)} do not fit {operand}", step.span)
+        yield Diagnostic(
+            codes.PAD_WIDTHS, f"{_told(step)}: the widths {list(step.widths)} do not fit {operand}", step.span
+        )
         return
     if not is_scalar(step.value, operand.dtype):
-        yield Diagnostic(codes.PAD_SCALAR, f"{_told(step)}: {expr_text(step.value)} is no number of type {operand.dtype}", step.span)
+        yield Diagnostic(
+            codes.PAD_SCALAR, f"{_told(step)}: {expr_text(step.value)} is no number of type {operand.dtype}", step.span
+        )
     shape = tuple(extent + before + after for extent, (before, after) in zip(operand.shape, step.widths, strict=True))
     yield from _made(step, step.result, shape, operand)
 

@@ -1,1 +1,3 @@
-"""The operators as people write them: one plain function over logical arrays for each, for given extents and attributes."""
+"""The operators as people write them: one plain function over logical arrays for each, for given extents and
+attributes.
+"""

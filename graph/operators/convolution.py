@@ -1,4 +1,6 @@
-"""Convolutions of signals, images and volumes in NC.. by filters in OI.., with halo, strides, dilation and groups, and their transposes."""
+"""Convolutions of signals, images and volumes in NC.. by filters in OI.., with halo, strides, dilation and groups, and
+their transposes.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,17 @@ def conv2d(
     groups: int = 1,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """`Y[n, k, y, x]` is the sum over `c`, `r`, `s` of `X[n, c, y*stride + r*dilation - top, ...] * W[k, c, r, s]`; outside `X` is zero.
+    """`Y[n, k, y, x]` is the sum over `c`, `r`, `s` of `X[n, c, y*stride + r*dilation - top, ...] * W[k, c, r, s]`;
+    outside `X` is zero.
 
-    `data` is N, C, H, W and `weight` K, C/groups, R, S: with groups, filter `k` sees the channels of its group alone. A halo is filled
-    first, into an array of its own. Raises LayoutproofError for shapes that do not fit.
+    `data` is N, C, H, W and `weight` K, C/groups, R, S: with groups, filter `k` sees the channels of its group alone. A
+    halo is filled first, into an array of its own. Raises LayoutproofError for shapes that do not fit.
     """
-    require(len(data) == 4 and len(weight) == 4, "conv2d", f"images and filters have four axes, not {len(data)} and {len(weight)}")
+    require(
+        len(data) == 4 and len(weight) == 4,
+        "conv2d",
+        f"images and filters have four axes, not {len(data)} and {len(weight)}",
+    )
     return conv(data, weight, strides, halo, dilation, groups, dtype)
 
 
@@ -47,7 +54,8 @@ def conv(
     groups: int = 1,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """A convolution over one, two or three axes, as `conv2d` is one over two: `halo` is cells before on each axis, then cells after.
+    """A convolution over one, two or three axes, as `conv2d` is one over two: `halo` is cells before on each axis, then
+    cells after.
 
     Raises LayoutproofError for shapes that do not fit.
     """
@@ -90,11 +98,12 @@ def conv_transpose(
     extra: tuple[int, ...] | None = None,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """What a convolution over one, two or three axes does to the elements of its result, turned round: `X` is spread over `Y`.
+    """What a convolution over one, two or three axes does to the elements of its result, turned round: `X` is spread
+    over `Y`.
 
-    `weight` is C, K/groups, then the window. `Y` has `(extent - 1) * stride + (window - 1) * dilation + 1` elements on an axis, less what
-    `halo` takes away before and after, and `extra` more after. An element is the sum of those of `X` that reach it, and of nothing else.
-    Raises LayoutproofError for shapes that do not fit.
+    `weight` is C, K/groups, then the window. `Y` has `(extent - 1) * stride + (window - 1) * dilation + 1` elements on
+    an axis, less what `halo` takes away before and after, and `extra` more after. An element is the sum of those of `X`
+    that reach it, and of nothing else. Raises LayoutproofError for shapes that do not fit.
     """
     rank, name = _named("conv_transpose", data, weight, groups, groups == data[1] == prod(weight[:2]))
     (n, channels, *sizes), (taken, inner, *window) = data, weight
@@ -116,7 +125,10 @@ def conv_transpose(
     channel = "c" if groups == 1 else group if each == 1 else f"{group} * {each} + c"
     own = "k" if groups == 1 else "0" if inner == 1 else f"k % {inner}"
     places, insides = PLACES[-rank:], INSIDES[-rank:]
-    reached = [_reached(*given) for given in zip(places, insides, sizes, window, strides, halo[:rank], dilation, steps, strict=True)]
+    reached = [
+        _reached(*given)
+        for given in zip(places, insides, sizes, window, strides, halo[:rank], dilation, steps, strict=True)
+    ]
     element = f"X[n, {channel}, {', '.join(index for index, _ in reached)}]"
     product = f"{element} * W[{channel}, {own}, {', '.join(insides)}]"
     conditions = [condition for _, found in reached for condition in found]
@@ -132,9 +144,15 @@ def conv_transpose(
     return function(name, {"X": data, "W": weight, "Y": shape}, main, dtype=dtype)
 
 
-def _reached(place: str, inside: str, extent: int, size: int, stride: int, before: int, apart: int, steps: int) -> tuple[str, list[str]]:
+def _reached(
+    place: str, inside: str, extent: int, size: int, stride: int, before: int, apart: int, steps: int
+) -> tuple[str, list[str]]:
     """Which element reaches a place through one of the window, and under which conditions there is such a one."""
-    start = moved(f"{place} - {inside if apart == 1 else f'{inside} * {apart}'}", before) if size > 1 else moved(place, before)
+    start = (
+        moved(f"{place} - {inside if apart == 1 else f'{inside} * {apart}'}", before)
+        if size > 1
+        else moved(place, before)
+    )
     low, high = before - (size - 1) * apart, before + steps - 1
     conditions = [f"({start}) % {stride} == 0"] * (stride > 1) + [f"0 <= {start}"] * (low < 0)
     conditions += [f"{start} < {(extent - 1) * stride + 1}"] * (high > (extent - 1) * stride)
@@ -145,14 +163,18 @@ def _named(kind: str, data: Shape, weight: Shape, groups: int, depthwise: bool) 
     """Over how many axes a convolution is, and what it is called."""
     rank = len(data) - 2
     require(
-        1 <= rank <= len(PLACES) and len(weight) == len(data), kind, f"arrays of {len(data)} and {len(weight)} axes have no convolution"
+        1 <= rank <= len(PLACES) and len(weight) == len(data),
+        kind,
+        f"arrays of {len(data)} and {len(weight)} axes have no convolution",
     )
     return rank, f"{'' if groups == 1 else 'depthwise_' if depthwise else 'grouped_'}{kind}{rank}d"
 
 
 def _check_steps(name: str, rank: int, strides: Sequence[int], halo: Sequence[int], dilation: Sequence[int]) -> None:
     fits = len(strides) == len(dilation) == rank and len(halo) == 2 * rank and min(*strides, *dilation) >= 1
-    require(fits, name, f"strides {list(strides)}, halo {list(halo)} and dilation {list(dilation)} do not fit {rank} axes")
+    require(
+        fits, name, f"strides {list(strides)}, halo {list(halo)} and dilation {list(dilation)} do not fit {rank} axes"
+    )
 
 
 def _halo(data: Shape, halo: Sequence[int], dtype: str) -> Nest:
@@ -175,7 +197,9 @@ def window_steps(extent: int, window: int, stride: int, dilation: int = 1) -> in
 
 def scaled(place: str, stride: int, inside: str, dilation: int = 1) -> str:
     """`place * stride + inside * dilation`, as people write it."""
-    return f"{place if stride == 1 else f'{place} * {stride}'} + {inside if dilation == 1 else f'{inside} * {dilation}'}"
+    return (
+        f"{place if stride == 1 else f'{place} * {stride}'} + {inside if dilation == 1 else f'{inside} * {dilation}'}"
+    )
 
 
 def moved(place: str, distance: int) -> str:

@@ -1,5 +1,5 @@
-"""Chains of layout operators (pads, crops, transforms) as functions, so that claims about them are proved by the checker
-of rewrites.
+"""Chains of layout operators (pads, crops, transforms) as functions, so that claims about them are proved by the
+checker of rewrites.
 """
 
 from __future__ import annotations
@@ -36,12 +36,17 @@ def chain_function(
 ) -> PrimFunc:
     """The function from `X`, which is `root`, to `Y` that makes one copy for each operator; of none, one copy.
 
-    `claims` are operators from the root on whose crops' claims of what was cut off are assumed, as far as the root itself holds it.
-    `standing` says for some operators, by their numbers, what they pad with instead of undef, over `given` arrays.
+    `claims` are operators from the root on whose crops' claims of what was cut off are assumed, as far as the root
+    itself holds it. `standing` says for some operators, by their numbers, what they pad with instead of undef, over
+    `given` arrays.
     """
     arrays: dict[str, Shape] = {"X": root.shape, **given}
     temporaries: dict[str, Shape] = {}
-    nests = [_assumption(root.shape, step) for step in claims[:1] if isinstance(step, Crop) and step.cropped_value is not None]
+    nests = [
+        _assumption(root.shape, step)
+        for step in claims[:1]
+        if isinstance(step, Crop) and step.cropped_value is not None
+    ]
     source, shape = "X", root.shape
     for number, step in enumerate(chain):
         last = number == len(chain) - 1
@@ -83,7 +88,9 @@ def _store(step: Rewriting, source: str, shape: Shape, target: str, instead: str
         case Crop():
             return f"{into} = {access(source, [moved(name, start) for name, start in zip(axes, step.starts, strict=True)])}"
         case Pad():
-            element = access(source, [moved(name, -before) for name, (before, _) in zip(axes, step.widths, strict=True)])
+            element = access(
+                source, [moved(name, -before) for name, (before, _) in zip(axes, step.widths, strict=True)]
+            )
             inside = _inside(axes, [before for before, _ in step.widths], shape, step.result.shape)
             value = expr_text(step.value) if instead is None else instead
             return f"{into} = T.if_then_else({inside}, {element}, {value})" if inside else f"{into} = {element}"
@@ -108,8 +115,9 @@ def _assumption(shape: Shape, step: Crop) -> Nest:
 def prove_chains(root: Value, old: Sequence[Rewriting], new: Sequence[Rewriting], held: int = 0) -> tuple[Verdict, ...]:
     """The checker's verdicts on whether the new chain makes of the root what the old one makes, bit for bit.
 
-    Where the old chain begins with a crop that claims something, that is assumed of the root. Undefined padding may become anything, but
-    for that of the first `held` operators: what they make is used by others besides, who have to find the same there.
+    Where the old chain begins with a crop that claims something, that is assumed of the root. Undefined padding may
+    become anything, but for that of the first `held` operators: what they make is used by others besides, who have to
+    find the same there.
     """
     common = next((k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     fixed = [k for k in _undefined(old) if k < held]
@@ -120,12 +128,15 @@ def prove_chains(root: Value, old: Sequence[Rewriting], new: Sequence[Rewriting]
     free, own = [k for k in _undefined(old) if k not in before], [k for k in _undefined(new) if k not in after]
     if not free or worst(verdict.status for verdict in found) in (Status.PROVED, Status.REFUTED):
         return found
-    # No operator copies a cell twice. So where both pad with one value that nobody knows, and make the same, what is undefined in the new
-    # chain was so in the old one; and what is undefined only in the old one may as well have been a number that the new one pads with.
+    # No operator copies a cell twice. So where both pad with one value that nobody knows, and make the same, what is
+    # undefined in the new chain was so in the old one; and what is undefined only in the old one may as well have been
+    # a number that the new one pads with.
     numbers = dict.fromkeys(expr_text(step.value) for step in new if isinstance(step, Pad))
     for value in ["U[0]"] if own else numbers:
         ours = {**given, "U": (1,)} if own else given
-        tried = _compared(root, old, new, {**before, **dict.fromkeys(free, value)}, {**after, **dict.fromkeys(own, value)}, ours)
+        tried = _compared(
+            root, old, new, {**before, **dict.fromkeys(free, value)}, {**after, **dict.fromkeys(own, value)}, ours
+        )
         if worst(verdict.status for verdict in tried) is Status.PROVED:
             return tried
     return found
@@ -145,7 +156,8 @@ def _compared(
 ) -> tuple[Verdict, ...]:
     """The verdicts where undefined padding of operators of each chain is what is said."""
     return _proved(
-        chain_function(root, old, old, standing=before, given=given), chain_function(root, new, old, standing=after, given=given)
+        chain_function(root, old, old, standing=before, given=given),
+        chain_function(root, new, old, standing=after, given=given),
     )
 
 

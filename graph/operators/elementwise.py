@@ -10,7 +10,17 @@ from math import pi, sqrt
 from typing import Final
 
 from layoutproof.graph.model.graph import Shape
-from layoutproof.graph.operators.operator_text import Nest, access, function, highest, lowest, number, refused, require, variables
+from layoutproof.graph.operators.operator_text import (
+    Nest,
+    access,
+    function,
+    highest,
+    lowest,
+    number,
+    refused,
+    require,
+    variables,
+)
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.primfunc import PrimFunc
 
@@ -33,7 +43,10 @@ ACTIVATIONS: Final[Mapping[str, tuple[int, str]]] = {
     "softsign": (0, "{a} / (T.{dtype}(1) + T.abs({a}))"),
     "mish": (0, f"{{a}} * T.tanh({_SOFTPLUS})"),
     "gelu": (0, f"T.{{dtype}}(0.5) * {{a}} * (T.{{dtype}}(1) + T.erf({{a}} * T.{{dtype}}({sqrt(0.5)!r})))"),
-    "gelu_tanh": (0, f"T.{{dtype}}(0.5) * {{a}} * (T.{{dtype}}(1) + T.tanh(T.{{dtype}}({sqrt(2 / pi)!r}) * ({_CUBIC})))"),
+    "gelu_tanh": (
+        0,
+        f"T.{{dtype}}(0.5) * {{a}} * (T.{{dtype}}(1) + T.tanh(T.{{dtype}}({sqrt(2 / pi)!r}) * ({_CUBIC})))",
+    ),
     "swish": (1, "{a} * T.sigmoid({0} * {a})"),
     "thresholded_relu": (1, "T.Select({a} > {0}, {a}, T.{dtype}(0))"),
     "shrink": (2, "T.Select({a} < T.{dtype}(0) - {0}, {a} + {1}, T.Select({a} > {0}, {a} - {1}, T.{dtype}(0)))"),
@@ -91,8 +104,8 @@ BINARY: Final[Mapping[str, str]] = {
     "leaky_multiply": "T.Select({a} < T.{dtype}(0), {b} * {a}, {a})",
     "power": "T.pow({a}, {b})",
 }
-"""`leaky_multiply` is the product where the first operand is below zero, and that one elsewhere; `not_below` and `not_above` are the
-second one unless the first is larger, or smaller.
+"""`leaky_multiply` is the product where the first operand is below zero, and that one elsewhere; `not_below` and
+`not_above` are the second one unless the first is larger, or smaller.
 """
 _NONE: Final = "T.if_then_else({b} == T.{dtype}(0), T.{dtype}(0), "
 _LEAST: Final = "T.if_then_else({b} == T.{dtype}(-1), "
@@ -109,7 +122,9 @@ UNSIGNED: Final[Mapping[str, str]] = {
     "shift_left": "T.if_then_else({b} < T.{dtype}({bits}), {a} << {b}, T.{dtype}(0))",
     "shift_right": "T.if_then_else({b} < T.{dtype}({bits}), {a} >> {b}, T.{dtype}(0))",
 }
-"""What there is of integers without a sign. All of it has a result whatever the operands are: what is divided by zero is zero."""
+"""What there is of integers without a sign. All of it has a result whatever the operands are: what is divided by zero
+is zero.
+"""
 SIGNED: Final[Mapping[str, str]] = {
     **{kind: text for kind, text in UNSIGNED.items() if not kind.startswith("shift")},
     "leaky_multiply": BINARY["leaky_multiply"],
@@ -117,8 +132,8 @@ SIGNED: Final[Mapping[str, str]] = {
     "modulo": f"{_LEAST}T.{{dtype}}(0), {UNSIGNED['modulo']})",
     "remainder": f"{_LEAST}T.{{dtype}}(0), {UNSIGNED['remainder']})",
 }
-"""What there is of integers with a sign; `modulo` has the sign of the second operand, `remainder` that of the first. The least number
-divided by -1 is that number again.
+"""What there is of integers with a sign; `modulo` has the sign of the second operand, `remainder` that of the first.
+The least number divided by -1 is that number again.
 """
 COMPARISONS: Final[Mapping[str, str]] = {
     "equal": "{a} == {b}",
@@ -140,11 +155,15 @@ LOGICAL: Final[Mapping[str, str]] = {
 
 @cache
 def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()) -> PrimFunc:
-    """`Y[i] = kind(X[i])` for a kind of `UNARY`, or of `ACTIVATIONS`, or `clip`, with its numbers. Raises LayoutproofError for others."""
+    """`Y[i] = kind(X[i])` for a kind of `UNARY`, or of `ACTIVATIONS`, or `clip`, with its numbers. Raises
+    LayoutproofError for others.
+    """
     if kind in ACTIVATIONS or kind == CLIP:
         return pointwise(kind, {"X": shape}, activation(kind, numbers, dtype), dtype=dtype)
     if kind not in UNARY:
-        raise refused(kind, f"there is no such operator of one operand; there are {', '.join((*UNARY, *ACTIVATIONS, CLIP))}")
+        raise refused(
+            kind, f"there is no such operator of one operand; there are {', '.join((*UNARY, *ACTIVATIONS, CLIP))}"
+        )
     require(not numbers, kind, f"it takes no numbers, not {list(numbers)}")
     # What is taken from -0.0 changes the sign of 0.0 as well.
     minus = number(-0.0 if DType.parse(dtype).is_float else 0, dtype)
@@ -154,8 +173,8 @@ def unary(kind: str, shape: Shape, dtype: str = "float32", numbers: Numbers = ()
 
 @cache
 def binary(kind: str, first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y = kind(A, B)` for a kind of `BINARY`, or of those that make truth values; axes of extent 1, and axes that are missing in front,
-    are repeated.
+    """`Y = kind(A, B)` for a kind of `BINARY`, or of those that make truth values; axes of extent 1, and axes that are
+    missing in front, are repeated.
 
     Raises LayoutproofError for another kind, and for shapes that do not go together.
     """
@@ -165,13 +184,19 @@ def binary(kind: str, first: Shape, second: Shape, dtype: str = "float32") -> Pr
     if kind not in known:
         raise refused(kind, f"there is no such operator of two operands of type {dtype}; there are {', '.join(known)}")
     value = known[kind].format(a="{A}", b="{B}", dtype=dtype, bits=element.bits)
-    return pointwise(kind, {"A": first, "B": second}, value, dtype=dtype, result="bool" if kind in COMPARISONS else dtype)
+    return pointwise(
+        kind, {"A": first, "B": second}, value, dtype=dtype, result="bool" if kind in COMPARISONS else dtype
+    )
 
 
 @cache
 def choose(condition: Shape, first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y` is `A` where `C` holds, `B` elsewhere, with broadcasting. Raises LayoutproofError for shapes that do not go together."""
-    return pointwise("where", {"C": condition, "A": first, "B": second}, "T.Select({C}, {A}, {B})", dtype=dtype, dtypes={"C": "bool"})
+    """`Y` is `A` where `C` holds, `B` elsewhere, with broadcasting. Raises LayoutproofError for shapes that do not go
+    together.
+    """
+    return pointwise(
+        "where", {"C": condition, "A": first, "B": second}, "T.Select({C}, {A}, {B})", dtype=dtype, dtypes={"C": "bool"}
+    )
 
 
 @cache
@@ -188,12 +213,18 @@ def cast(shape: Shape, source: str, target: str) -> PrimFunc:
 
 @cache
 def predicate(kind: str, shape: Shape, dtype: str = "float32") -> PrimFunc:
-    """A truth value for each element: `is_nan`, `is_inf`, `is_positive_inf`, `is_negative_inf`; of truth values `logical_not`.
+    """A truth value for each element: `is_nan`, `is_inf`, `is_positive_inf`, `is_negative_inf`; of truth values
+    `logical_not`.
 
     Raises LayoutproofError for others.
     """
     infinite, below = (f'{{X}} == T.{dtype}("{sign}inf")' for sign in ("", "-"))
-    tests = {"is_nan": "{X} != {X}", "is_inf": f"{infinite} or {below}", "is_positive_inf": infinite, "is_negative_inf": below}
+    tests = {
+        "is_nan": "{X} != {X}",
+        "is_inf": f"{infinite} or {below}",
+        "is_positive_inf": infinite,
+        "is_negative_inf": below,
+    }
     if DType.parse(dtype).is_bool:
         tests = {"logical_not": "not {X}"}
     if kind not in tests:

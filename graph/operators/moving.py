@@ -19,11 +19,14 @@ from layoutproof.ir.primfunc import PrimFunc
 
 @cache
 def reshape(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
-    """The elements in row-major order under other axes; neighbouring axes that stay together are told apart by quotients and remainders.
+    """The elements in row-major order under other axes; neighbouring axes that stay together are told apart by
+    quotients and remainders.
 
     Raises LayoutproofError for another number of elements.
     """
-    require(prod(shape) == prod(new), "reshape", f"{list(shape)} has {prod(shape)} elements, {list(new)} has {prod(new)}")
+    require(
+        prod(shape) == prod(new), "reshape", f"{list(shape)} has {prod(shape)} elements, {list(new)} has {prod(new)}"
+    )
     axes = variables(new)
     indices: list[str] = []
     for before, after in common_groups(shape, new):
@@ -33,7 +36,9 @@ def reshape(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
 
 
 def common_groups(shape: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of axes of both shapes, the shortest, that have as many elements; axes of extent 1 stay alone where they can."""
+    """Runs of axes of both shapes, the shortest, that have as many elements; axes of extent 1 stay alone where they
+    can.
+    """
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(shape) or j < len(new):
@@ -80,7 +85,9 @@ def _digits(extents: Sequence[int], flat: tuple[str, int]) -> list[str]:
 
 @cache
 def transpose(shape: Shape, order: tuple[int, ...], dtype: str = "float32") -> PrimFunc:
-    """Axis `k` of the result is axis `order[k]` of the operand. Raises LayoutproofError for what is no order of the axes."""
+    """Axis `k` of the result is axis `order[k]` of the operand. Raises LayoutproofError for what is no order of the
+    axes.
+    """
     require(sorted(order) == list(range(len(shape))), "transpose", f"{list(order)} is no order of {len(shape)} axes")
     new = tuple(shape[axis] for axis in order)
     axes = variables(new)
@@ -96,7 +103,9 @@ def concat(shapes: tuple[Shape, ...], axis: int, dtype: str = "float32") -> Prim
     along = axis_of("concat", axis, len(shapes[0]))
     rests = {(*shape[:along], *shape[along + 1 :]) for shape in shapes}
     require(
-        len(rests) == 1 and len({len(s) for s in shapes}) == 1, "concat", f"shapes {[list(s) for s in shapes]} differ beside axis {along}"
+        len(rests) == 1 and len({len(s) for s in shapes}) == 1,
+        "concat",
+        f"shapes {[list(s) for s in shapes]} differ beside axis {along}",
     )
     result = (*shapes[0][:along], sum(shape[along] for shape in shapes), *shapes[0][along + 1 :])
     nests, start = list[Nest](), 0
@@ -113,7 +122,11 @@ def concat(shapes: tuple[Shape, ...], axis: int, dtype: str = "float32") -> Prim
 def split(shape: Shape, sizes: tuple[int, ...], axis: int, dtype: str = "float32") -> PrimFunc:
     """The parts of an array along an axis, each a result. Raises LayoutproofError for sizes that are not all of it."""
     along = axis_of("split", axis, len(shape))
-    require(sum(sizes) == shape[along] and min(sizes) >= 1, "split", f"sizes {list(sizes)} are not the {shape[along]} of axis {along}")
+    require(
+        sum(sizes) == shape[along] and min(sizes) >= 1,
+        "split",
+        f"sizes {list(sizes)} are not the {shape[along]} of axis {along}",
+    )
     arrays, nests, start = {"X": shape}, list[Nest](), 0
     for number, size in enumerate(sizes):
         part = (*shape[:along], size, *shape[along + 1 :])
@@ -127,7 +140,11 @@ def split(shape: Shape, sizes: tuple[int, ...], axis: int, dtype: str = "float32
 
 @cache
 def strided_slice(
-    shape: Shape, starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...] | None = None, dtype: str = "float32"
+    shape: Shape,
+    starts: tuple[int, ...],
+    sizes: tuple[int, ...],
+    steps: tuple[int, ...] | None = None,
+    dtype: str = "float32",
 ) -> PrimFunc:
     """`Y[i] = X[start + i * step]` on each axis. Raises LayoutproofError for a part that leaves the array."""
     apart = steps if steps is not None else (1,) * len(shape)
@@ -135,16 +152,25 @@ def strided_slice(
         size >= 1 and 0 <= start < extent and 0 <= start + (size - 1) * step < extent
         for start, size, step, extent in zip(starts, sizes, apart, shape, strict=True)
     )
-    require(inside, "strided_slice", f"{list(sizes)} elements from {list(starts)} by {list(apart)} do not lie in {list(shape)}")
+    require(
+        inside,
+        "strided_slice",
+        f"{list(sizes)} elements from {list(starts)} by {list(apart)} do not lie in {list(shape)}",
+    )
     axes = variables(sizes)
-    indices = [moved(name if step == 1 else f"{name} * {step}", start) for name, start, step in zip(axes, starts, apart, strict=True)]
+    indices = [
+        moved(name if step == 1 else f"{name} * {step}", start)
+        for name, start, step in zip(axes, starts, apart, strict=True)
+    ]
     store = f"{access('Y', list(axes))} = {access('X', indices)}"
     return function("strided_slice", {"X": shape, "Y": sizes}, Nest("strided_slice", axes, store), dtype=dtype)
 
 
 @cache
 def expand(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
-    """The elements repeated over axes of extent 1, and over more axes in front. Raises LayoutproofError for other shapes."""
+    """The elements repeated over axes of extent 1, and over more axes in front. Raises LayoutproofError for other
+    shapes.
+    """
     require(broadcast("expand", shape, new) == new, "expand", f"{list(shape)} is not repeated to {list(new)}")
     axes = variables(new)
     store = f"{access('Y', list(axes))} = {repeated('X', shape, new)}"
@@ -153,11 +179,20 @@ def expand(shape: Shape, new: Shape, dtype: str = "float32") -> PrimFunc:
 
 @cache
 def tile(shape: Shape, times: tuple[int, ...], dtype: str = "float32") -> PrimFunc:
-    """The array one after the other, so many times along each axis. Raises LayoutproofError for other than a number for each axis."""
-    require(len(times) == len(shape) and all(k >= 1 for k in times), "tile", f"{list(times)} are not times for each axis of {list(shape)}")
+    """The array one after the other, so many times along each axis. Raises LayoutproofError for other than a number for
+    each axis.
+    """
+    require(
+        len(times) == len(shape) and all(k >= 1 for k in times),
+        "tile",
+        f"{list(times)} are not times for each axis of {list(shape)}",
+    )
     new = tuple(extent * k for extent, k in zip(shape, times, strict=True))
     axes = variables(new)
-    indices = ["0" if extent == 1 else name if k == 1 else f"{name} % {extent}" for name, extent, k in zip(axes, shape, times, strict=True)]
+    indices = [
+        "0" if extent == 1 else name if k == 1 else f"{name} % {extent}"
+        for name, extent, k in zip(axes, shape, times, strict=True)
+    ]
     store = f"{access('Y', list(axes))} = {access('X', indices)}"
     return function("tile", {"X": shape, "Y": new}, Nest("tile", axes, store), dtype=dtype)
 
@@ -176,7 +211,9 @@ def pad(shape: Shape, before: Shape, after: Shape, value: int | float, dtype: st
         inside += [f"{name} < {first + extent}"] if last else []
     x = access("X", places)
     held = f"T.if_then_else({' and '.join(inside)}, {x}, {page.number(value, dtype)})" if inside else x
-    return function("pad", {"X": shape, "Y": new}, Nest("pad", axes, f"{access('Y', list(axes))} = {held}"), dtype=dtype)
+    return function(
+        "pad", {"X": shape, "Y": new}, Nest("pad", axes, f"{access('Y', list(axes))} = {held}"), dtype=dtype
+    )
 
 
 @cache
@@ -251,8 +288,8 @@ def select(shape: Shape, axis: int, place: int, dtype: str = "float32") -> PrimF
 def gather(shape: Shape, indices: Shape, axis: int, dtype: str = "float32", index_type: str = "int64") -> PrimFunc:
     """`Y[a, i, b] = X[a, I[i], b]`, with `a` the axes before the one that is indexed and `b` those after it.
 
-    Places below zero count from the end; others that are not there are taken as the nearest that is. Raises LayoutproofError for other
-    types of places.
+    Places below zero count from the end; others that are not there are taken as the nearest that is. Raises
+    LayoutproofError for other types of places.
     """
     along = axis_of("gather", axis, len(shape))
     _check_type("gather", index_type)
@@ -267,23 +304,32 @@ def gather(shape: Shape, indices: Shape, axis: int, dtype: str = "float32", inde
 
 
 @cache
-def gather_elements(shape: Shape, indices: Shape, axis: int, dtype: str = "float32", index_type: str = "int64") -> PrimFunc:
-    """`Y[a, i, b] = X[a, I[a, i, b], b]`. Raises LayoutproofError for shapes that differ elsewhere, and for other types of places."""
+def gather_elements(
+    shape: Shape, indices: Shape, axis: int, dtype: str = "float32", index_type: str = "int64"
+) -> PrimFunc:
+    """`Y[a, i, b] = X[a, I[a, i, b], b]`. Raises LayoutproofError for shapes that differ elsewhere, and for other types
+    of places.
+    """
     along = axis_of("gather_elements", axis, len(shape))
     _check_type("gather_elements", index_type)
-    fits = len(shape) == len(indices) and all(k == along or a >= b for k, (a, b) in enumerate(zip(shape, indices, strict=True)))
+    fits = len(shape) == len(indices) and all(
+        k == along or a >= b for k, (a, b) in enumerate(zip(shape, indices, strict=True))
+    )
     require(fits, "gather_elements", f"places of shape {list(indices)} do not fit {list(shape)}")
     axes = variables(indices)
     names = list(axes)
     index = _inside(access("I", names), shape[along], index_type)
     store = f"{access('Y', names)} = {access('X', [index if k == along else name for k, name in enumerate(names)])}"
     arrays = {"X": shape, "I": indices, "Y": indices}
-    return function("gather_elements", arrays, Nest("gather_elements", axes, store), dtype=dtype, dtypes={"I": index_type})
+    return function(
+        "gather_elements", arrays, Nest("gather_elements", axes, store), dtype=dtype, dtypes={"I": index_type}
+    )
 
 
 @cache
 def gather_nd(shape: Shape, indices: Shape, batch: int, dtype: str = "float32", index_type: str = "int64") -> PrimFunc:
-    """`Y[b, i, r] = X[b, I[b, i, 0], I[b, i, 1], ..., r]`, with `batch` axes `b`, and `r` the axes that no place is given for.
+    """`Y[b, i, r] = X[b, I[b, i, 0], I[b, i, 1], ..., r]`, with `batch` axes `b`, and `r` the axes that no place is
+    given for.
 
     Raises LayoutproofError for shapes that do not fit, and for other types of places.
     """
@@ -305,7 +351,8 @@ def gather_nd(shape: Shape, indices: Shape, batch: int, dtype: str = "float32", 
 def one_hot(indices: Shape, deep: int, axis: int, dtype: str = "float32", index_type: str = "int64") -> PrimFunc:
     """One of two values, `V[1]` where an axis of `deep` more places is at the place that `I` has, `V[0]` elsewhere.
 
-    Places below zero count from the end. Raises LayoutproofError for an axis that is not there, and for other types of places.
+    Places below zero count from the end. Raises LayoutproofError for an axis that is not there, and for other types of
+    places.
     """
     along = axis_of("one_hot", axis, len(indices) + 1)
     _check_type("one_hot", index_type)

@@ -1,4 +1,6 @@
-"""Normalisations: batch, instance, group, layer and root mean square, softmax and its logarithm, response normalisation."""
+"""Normalisations: batch, instance, group, layer and root mean square, softmax and its logarithm, response
+normalisation.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ from math import prod
 
 from layoutproof.graph.model.graph import Shape
 from layoutproof.graph.operators.elementwise import broadcast, repeated
-from layoutproof.graph.operators.operator_text import Nest, access, axis_of, function, lowest, number, require, variables
+from layoutproof.graph.operators.operator_text import (
+    Nest,
+    access,
+    axis_of,
+    function,
+    lowest,
+    number,
+    require,
+    variables,
+)
 from layoutproof.ir.primfunc import PrimFunc
 
 
@@ -52,20 +63,32 @@ def instance_norm(shape: Shape, epsilon: float = 1e-5, dtype: str = "float32") -
 
 @cache
 def group_mean(shape: Shape, groups: int, dtype: str = "float32") -> PrimFunc:
-    """Each channel's element becomes the mean of those of its group. Raises LayoutproofError for channels that are no whole groups."""
+    """Each channel's element becomes the mean of those of its group. Raises LayoutproofError for channels that are no
+    whole groups.
+    """
     fits = len(shape) >= 2 and groups >= 1 and shape[1] % groups == 0 and all(extent == 1 for extent in shape[2:])
     require(fits, "group_mean", f"an array of {list(shape)} has no {groups} groups of channels with one element")
     size, rest = shape[1] // groups, ["0"] * (len(shape) - 2)
     channel = access("X", ["n", "g" if size == 1 else f"g * {size} + i", *rest])
-    total = Nest("total", {"n": shape[0], "g": groups}, f"S[n, g] = S[n, g] + {channel}", {"i": size}, f"S[n, g] = T.{dtype}(0)")
+    total = Nest(
+        "total", {"n": shape[0], "g": groups}, f"S[n, g] = S[n, g] + {channel}", {"i": size}, f"S[n, g] = T.{dtype}(0)"
+    )
     group = "c" if size == 1 else f"c // {size}"
-    mean = Nest("mean", {"n": shape[0], "c": shape[1]}, f"{access('Y', ['n', 'c', *rest])} = S[n, {group}] / {number(size, dtype)}")
-    return function("group_mean", {"X": shape, "Y": shape}, total, mean, dtype=dtype, temporaries={"S": (shape[0], groups)})
+    mean = Nest(
+        "mean",
+        {"n": shape[0], "c": shape[1]},
+        f"{access('Y', ['n', 'c', *rest])} = S[n, {group}] / {number(size, dtype)}",
+    )
+    return function(
+        "group_mean", {"X": shape, "Y": shape}, total, mean, dtype=dtype, temporaries={"S": (shape[0], groups)}
+    )
 
 
 @cache
 def softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
-    """`exp(X - m) / sum(exp(X - m))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is not there."""
+    """`exp(X - m) / sum(exp(X - m))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is
+    not there.
+    """
     along = axis_of("softmax", axis, len(shape))
     axes = variables(shape)
     whole, rest = list(axes), [name for k, name in enumerate(axes) if k != along]
@@ -80,12 +103,15 @@ def softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
         Nest("total", kept, f"{total} = {total} + {e}", reduced, f"{total} = T.{dtype}(0)"),
         Nest("share", axes, f"{y} = {e} / {total}"),
     )
-    return function("softmax", {"X": shape, "Y": shape}, *nests, dtype=dtype, temporaries={"L": outer, "E": shape, "S": outer})
+    return function(
+        "softmax", {"X": shape, "Y": shape}, *nests, dtype=dtype, temporaries={"L": outer, "E": shape, "S": outer}
+    )
 
 
 @cache
 def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: float, dtype: str = "float32") -> PrimFunc:
-    """`X / (bias + alpha / size * q)**beta`, `q` the sum of squares over `size` channels around; those that are not there do not count.
+    """`X / (bias + alpha / size * q)**beta`, `q` the sum of squares over `size` channels around; those that are not
+    there do not count.
 
     Raises LayoutproofError for an array without channels.
     """
@@ -99,18 +125,31 @@ def response_norm(shape: Shape, size: int, alpha: float, beta: float, bias: floa
     total = Nest("squares", axes, f"{squares} = {squares} + {inside}", {"d": size}, f"{squares} = T.{dtype}(0)")
     scale = f"T.pow({number(bias, dtype)} + {number(alpha / size, dtype)} * {squares}, {number(beta, dtype)})"
     store = f"{access('Y', names)} = {access('X', names)} / {scale}"
-    return function("response_norm", {"X": shape, "Y": shape}, total, Nest("scale", axes, store), dtype=dtype, temporaries={"Q": shape})
+    return function(
+        "response_norm",
+        {"X": shape, "Y": shape},
+        total,
+        Nest("scale", axes, store),
+        dtype=dtype,
+        temporaries={"Q": shape},
+    )
 
 
 @cache
-def layer_norm(shape: Shape, axis: int, scale: Shape, bias: Shape | None, epsilon: float, dtype: str = "float32") -> PrimFunc:
+def layer_norm(
+    shape: Shape, axis: int, scale: Shape, bias: Shape | None, epsilon: float, dtype: str = "float32"
+) -> PrimFunc:
     """`Y = (X - m) / sqrt(v + epsilon) * W + B`, `m` and `v` the mean and the variance over all axes from `axis` on.
 
     Raises LayoutproofError for an axis that is not there, and for a scale or a bias that is not repeated to `shape`.
     """
     spatial, reduced, place = _split("layer_norm", shape, axis)
     for given in (scale, bias if bias is not None else ()):
-        require(broadcast("layer_norm", shape, given) == shape, "layer_norm", f"{list(given)} is not repeated to {list(shape)}")
+        require(
+            broadcast("layer_norm", shape, given) == shape,
+            "layer_norm",
+            f"{list(given)} is not repeated to {list(shape)}",
+        )
     axes = variables(shape)
     x, y = access("X", list(axes)), access("Y", list(axes))
     total, mean, squares = (access(array, place) for array in ("S", "M", "Q"))
@@ -119,7 +158,13 @@ def layer_norm(shape: Shape, axis: int, scale: Shape, bias: Shape | None, epsilo
     nests = (
         Nest("total", spatial, f"{total} = {total} + {x}", reduced, f"{total} = {number(0, dtype)}"),
         Nest("mean", spatial, f"{mean} = {total} / {count}"),
-        Nest("squares", spatial, f"{squares} = {squares} + ({x} - {mean}) * ({x} - {mean})", reduced, f"{squares} = {number(0, dtype)}"),
+        Nest(
+            "squares",
+            spatial,
+            f"{squares} = {squares} + ({x} - {mean}) * ({x} - {mean})",
+            reduced,
+            f"{squares} = {number(0, dtype)}",
+        ),
         Nest("layer_norm", axes, f"{y} = {value}" if bias is None else f"{y} = {value} + {repeated('B', bias, shape)}"),
     )
     arrays = {"X": shape, "W": scale, **({"B": bias} if bias is not None else {}), "Y": shape}
@@ -129,7 +174,9 @@ def layer_norm(shape: Shape, axis: int, scale: Shape, bias: Shape | None, epsilo
 
 @cache
 def rms_norm(shape: Shape, axis: int, scale: Shape, epsilon: float, dtype: str = "float32") -> PrimFunc:
-    """`Y = X / sqrt(q + epsilon) * W`, `q` the mean of the squares over all axes from `axis` on. Raises as `layer_norm` does."""
+    """`Y = X / sqrt(q + epsilon) * W`, `q` the mean of the squares over all axes from `axis` on. Raises as `layer_norm`
+    does.
+    """
     spatial, reduced, place = _split("rms_norm", shape, axis)
     require(broadcast("rms_norm", shape, scale) == shape, "rms_norm", f"{list(scale)} is not repeated to {list(shape)}")
     axes = variables(shape)
@@ -145,7 +192,9 @@ def rms_norm(shape: Shape, axis: int, scale: Shape, epsilon: float, dtype: str =
 
 @cache
 def log_softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFunc:
-    """`X - m - log(sum(exp(X - m)))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is not there."""
+    """`X - m - log(sum(exp(X - m)))` along an axis, `m` the largest there. Raises LayoutproofError for an axis that is
+    not there.
+    """
     along = axis_of("log_softmax", axis, len(shape))
     axes = variables(shape)
     place = [name for k, name in enumerate(axes) if k != along]
@@ -162,7 +211,8 @@ def log_softmax(shape: Shape, axis: int = -1, dtype: str = "float32") -> PrimFun
 
 @cache
 def lp_norm(shape: Shape, axis: int, order: int, dtype: str = "float32") -> PrimFunc:
-    """`X / n` along an axis, `n` the sum of absolute values (order 1) or the root of the sum of squares (2) there; 0 where `n` is 0.
+    """`X / n` along an axis, `n` the sum of absolute values (order 1) or the root of the sum of squares (2) there; 0
+    where `n` is 0.
 
     Raises LayoutproofError for an axis that is not there, and for another order.
     """
@@ -174,10 +224,18 @@ def lp_norm(shape: Shape, axis: int, order: int, dtype: str = "float32") -> Prim
     x, total, zero = access("X", list(axes)), access("S", place), number(0, dtype)
     norm = total if order == 1 else f"T.sqrt({total})"
     nests = (
-        Nest("total", spatial, f"{total} = {total} + {f'T.abs({x})' if order == 1 else f'{x} * {x}'}", reduced, f"{total} = {zero}"),
+        Nest(
+            "total",
+            spatial,
+            f"{total} = {total} + {f'T.abs({x})' if order == 1 else f'{x} * {x}'}",
+            reduced,
+            f"{total} = {zero}",
+        ),
         Nest("lp_norm", axes, f"{access('Y', list(axes))} = T.if_then_else({total} == {zero}, {zero}, {x} / {norm})"),
     )
-    return function("lp_norm", {"X": shape, "Y": shape}, *nests, dtype=dtype, temporaries={"S": tuple(spatial.values())})
+    return function(
+        "lp_norm", {"X": shape, "Y": shape}, *nests, dtype=dtype, temporaries={"S": tuple(spatial.values())}
+    )
 
 
 def _split(operator: str, shape: Shape, axis: int) -> tuple[dict[str, int], dict[str, int], list[str]]:

@@ -33,7 +33,9 @@ from layoutproof.ir.primfunc import PrimFunc
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A reduction: how an element is taken in, what it starts with, and what is done with the whole of `n` elements at last."""
+    """A reduction: how an element is taken in, what it starts with, and what is done with the whole of `n` elements at
+    last.
+    """
 
     update: str
     start: str
@@ -65,7 +67,8 @@ _STARTS: Final[Mapping[str, Callable[[str], str]]] = {
 
 @cache
 def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, dtype: str = "float32") -> PrimFunc:
-    """One element for each place of the axes that stay; as `keep`, the others stay too, with extent 1. Kinds: those of `REDUCTIONS`.
+    """One element for each place of the axes that stay; as `keep`, the others stay too, with extent 1. Kinds: those of
+    `REDUCTIONS`.
 
     Raises LayoutproofError for another kind, for axes that are not there, and for a type that the kind is not for.
     """
@@ -75,7 +78,11 @@ def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, d
     gone = {axis_of(kind, axis, len(shape)) for axis in axes}
     require(len(gone) == len(axes) > 0, kind, f"the axes {list(axes)} are not different axes")
     truth = kind in ("any", "all")
-    require(truth == (dtype == "bool") and (dtype in FLOATS or known.last is None), kind, f"it is not for elements of type {dtype}")
+    require(
+        truth == (dtype == "bool") and (dtype in FLOATS or known.last is None),
+        kind,
+        f"it is not for elements of type {dtype}",
+    )
     result = tuple(1 if axis in gone else extent for axis, extent in enumerate(shape) if keep or axis not in gone)
     whole = variables(shape)
     reduced = {f"v{axis}": shape[axis] for axis in sorted(gone)}
@@ -89,7 +96,9 @@ def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, d
         temporaries["L"] = result
     start = _STARTS[known.start](dtype)
     block = f"{kind}_of" if known.last is None else "total"
-    nests.append(Nest(block, spatial, f"{into} = {known.update.format(acc=into, x=x, top=top)}", reduced, f"{into} = {start}"))
+    nests.append(
+        Nest(block, spatial, f"{into} = {known.update.format(acc=into, x=x, top=top)}", reduced, f"{into} = {start}")
+    )
     if known.last is not None:
         count = number(prod(reduced.values()), dtype)
         nests.append(Nest(kind, spatial, f"{access('Y', place)} = {known.last.format(acc=into, n=count, top=top)}"))
@@ -99,7 +108,8 @@ def reduce(kind: str, shape: Shape, axes: tuple[int, ...], keep: bool = False, d
 
 @cache
 def cumulative(shape: Shape, axis: int, exclusive: bool, backwards: bool, dtype: str = "float32") -> PrimFunc:
-    """The sum of all elements up to each one along an axis, without that one as `exclusive`, from the end as `backwards`.
+    """The sum of all elements up to each one along an axis, without that one as `exclusive`, from the end as
+    `backwards`.
 
     Raises LayoutproofError for an axis that is not there.
     """
@@ -112,7 +122,10 @@ def cumulative(shape: Shape, axis: int, exclusive: bool, backwards: bool, dtype:
     y, zero = access("Y", list(axes)), number(0, dtype)
     store = f"{y} = {y} + T.if_then_else({counted}, {x}, {zero})"
     return function(
-        "cumulative", {"X": shape, "Y": shape}, Nest("cumulative", axes, store, {"q": shape[along]}, f"{y} = {zero}"), dtype=dtype
+        "cumulative",
+        {"X": shape, "Y": shape},
+        Nest("cumulative", axes, store, {"q": shape[along]}, f"{y} = {zero}"),
+        dtype=dtype,
     )
 
 
@@ -121,8 +134,9 @@ _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
 
 @cache
 def matmul(first: Shape, second: Shape, dtype: str = "float32") -> PrimFunc:
-    """`Y[..., i, j]` is the sum over `p` of `A[..., i, p] * B[..., p, j]`; axes in front are repeated as numpy has it, and an operand with
-    one axis is a row or a column that the result lacks. Raises LayoutproofError for shapes that do not fit.
+    """`Y[..., i, j]` is the sum over `p` of `A[..., i, p] * B[..., p, j]`; axes in front are repeated as numpy has it,
+    and an operand with one axis is a row or a column that the result lacks. Raises LayoutproofError for shapes that do
+    not fit.
     """
     require(len(first) >= 1 and len(second) >= 1, "matmul", f"{list(first)} and {list(second)} have no product")
     fits = first[-1] == second[-2 if len(second) > 1 else 0]
@@ -145,14 +159,20 @@ def dense(data: Shape, weight: Shape, dtype: str = "float32") -> PrimFunc:
     fits = len(data) == len(weight) == 2 and data[1] == weight[1]
     require(fits, "dense", f"rows of {list(data)} and {list(weight)} have no product")
     axes = {"i": data[0], "j": weight[0]}
-    return _product("dense", {"X": data, "W": weight, "Y": (data[0], weight[0])}, axes, "X[i, p] * W[j, p]", {"p": data[1]}, dtype)
+    return _product(
+        "dense", {"X": data, "W": weight, "Y": (data[0], weight[0])}, axes, "X[i, p] * W[j, p]", {"p": data[1]}, dtype
+    )
 
 
 @cache
 def gemm(first: Shape, second: Shape, turned: tuple[bool, bool], dtype: str = "float32") -> PrimFunc:
-    """The product of two matrices, each of them transposed where `turned` says so. Raises LayoutproofError for shapes that do not fit."""
+    """The product of two matrices, each of them transposed where `turned` says so. Raises LayoutproofError for shapes
+    that do not fit.
+    """
     require(len(first) == len(second) == 2, "gemm", f"{list(first)} and {list(second)} are no two matrices")
-    (rows, length), (other, columns) = (shape[::-1] if turn else shape for shape, turn in zip((first, second), turned, strict=True))
+    (rows, length), (other, columns) = (
+        shape[::-1] if turn else shape for shape, turn in zip((first, second), turned, strict=True)
+    )
     if length == other and not turned[0]:
         return dense(first, second, dtype) if turned[1] else matmul(first, second, dtype)
     require(length == other, "gemm", f"{list(first)} and {list(second)}, transposed: {list(turned)}, have no product")
@@ -163,7 +183,8 @@ def gemm(first: Shape, second: Shape, turned: tuple[bool, bool], dtype: str = "f
 
 @cache
 def einsum(equation: str, shapes: tuple[Shape, ...], dtype: str = "float32") -> PrimFunc:
-    """A sum of products as Einstein wrote it, `bij,bjk->bik`; `...` stands for axes in front that are repeated as numpy has it.
+    """A sum of products as Einstein wrote it, `bij,bjk->bik`; `...` stands for axes in front that are repeated as numpy
+    has it.
 
     Raises LayoutproofError for an equation that is none, or that the shapes do not fit.
     """
@@ -174,11 +195,15 @@ def einsum(equation: str, shapes: tuple[Shape, ...], dtype: str = "float32") -> 
         for letter, extent in zip(letters, shape, strict=True):
             known = extents.setdefault(letter, extent)
             extents[letter] = max(known, extent)
-            require(1 in (known, extent) or known == extent, "einsum", f"{letter} of {equation} is {known} and {extent}")
+            require(
+                1 in (known, extent) or known == extent, "einsum", f"{letter} of {equation} is {known} and {extent}"
+            )
     names = {letter: f"v{k}" for k, letter in enumerate(dict.fromkeys([*output, *extents]))}
     factors = []
     for operand, (letters, shape) in enumerate(zip(inputs, shapes, strict=True)):
-        places = [names[letter] if extent == extents[letter] else "0" for letter, extent in zip(letters, shape, strict=True)]
+        places = [
+            names[letter] if extent == extents[letter] else "0" for letter, extent in zip(letters, shape, strict=True)
+        ]
         factors.append(access(f"X{operand}", places))
     spatial = {names[letter]: extents[letter] for letter in output}
     reduced = {names[letter]: extent for letter, extent in extents.items() if letter not in output}
@@ -187,7 +212,9 @@ def einsum(equation: str, shapes: tuple[Shape, ...], dtype: str = "float32") -> 
 
 
 def _terms(equation: str, shapes: Sequence[Shape]) -> tuple[list[list[str]], list[str]]:
-    """A letter for each axis of each operand, and of the result; those that `...` stands for get characters of their own."""
+    """A letter for each axis of each operand, and of the result; those that `...` stands for get characters of their
+    own.
+    """
     plain = equation.replace(" ", "")
     left, arrow, right = plain.partition("->")
     inputs = left.split(",")
@@ -195,7 +222,9 @@ def _terms(equation: str, shapes: Sequence[Shape]) -> tuple[list[list[str]], lis
     require(fits, "einsum", f"{equation!r} is no equation for {len(shapes)} operands")
     ranks = [len(shape) - len(term.replace(".", "")) for term, shape in zip(inputs, shapes, strict=True)]
     most = max((rank for term, rank in zip(inputs, ranks, strict=True) if "." in term), default=0)
-    require(min(ranks) >= 0, "einsum", f"{equation!r} has more axes than its operands {[list(shape) for shape in shapes]}")
+    require(
+        min(ranks) >= 0, "einsum", f"{equation!r} has more axes than its operands {[list(shape) for shape in shapes]}"
+    )
     found = [_letters(term, rank, most) for term, rank in zip(inputs, ranks, strict=True)]
     if arrow:
         output = _letters(right, most, most)
@@ -203,7 +232,11 @@ def _terms(equation: str, shapes: Sequence[Shape]) -> tuple[list[list[str]], lis
         every = [letter for letters in found for letter in letters if letter in ascii_letters]
         output = [*(str(k) for k in range(most)), *sorted(letter for letter in set(every) if every.count(letter) == 1)]
     held = {letter for letters in found for letter in letters}
-    require(len(set(output)) == len(output) and set(output) <= held, "einsum", f"the result of {equation!r} has axes that there are not")
+    require(
+        len(set(output)) == len(output) and set(output) <= held,
+        "einsum",
+        f"the result of {equation!r} has axes that there are not",
+    )
     return found, output
 
 
@@ -226,18 +259,23 @@ def _product(
     into = access("Y", list(axes))
     if not reduced:
         return function(name, arrays, Nest(name, axes, f"{into} = {term}"), dtype=dtype)
-    return function(name, arrays, Nest(name, axes, f"{into} = {into} + {term}", reduced, f"{into} = T.{dtype}(0)"), dtype=dtype)
+    return function(
+        name, arrays, Nest(name, axes, f"{into} = {into} + {term}", reduced, f"{into} = T.{dtype}(0)"), dtype=dtype
+    )
 
 
 EXTREMES: Final = ("argmax", "argmin")
 
 
 @cache
-def arg_extreme(kind: str, shape: Shape, axis: int, keep: bool = False, last: bool = False, dtype: str = "float32") -> PrimFunc:
-    """The place along an axis, as an int64, of the largest element (`argmax`) or the smallest (`argmin`): the first, or as `last` the last.
+def arg_extreme(
+    kind: str, shape: Shape, axis: int, keep: bool = False, last: bool = False, dtype: str = "float32"
+) -> PrimFunc:
+    """The place along an axis, as an int64, of the largest element (`argmax`) or the smallest (`argmin`): the first, or
+    as `last` the last.
 
-    A NaN is taken before any number. As `keep` the axis stays, with extent 1. Raises LayoutproofError for another kind, and for an axis
-    that is not there.
+    A NaN is taken before any number. As `keep` the axis stays, with extent 1. Raises LayoutproofError for another kind,
+    and for an axis that is not there.
     """
     if kind not in EXTREMES:
         raise refused(kind, f"there is no such search; there are {', '.join(EXTREMES)}")
@@ -264,4 +302,6 @@ def arg_extreme(kind: str, shape: Shape, axis: int, keep: bool = False, last: bo
     )
     result = tuple(1 if k == along else extent for k, extent in enumerate(shape) if keep or k != along)
     outer = tuple(spatial.values())
-    return function(kind, {"X": shape, "Y": result}, *nests, dtype=dtype, temporaries={"E": outer}, dtypes={"Y": "int64"})
+    return function(
+        kind, {"X": shape, "Y": result}, *nests, dtype=dtype, temporaries={"E": outer}, dtypes={"Y": "int64"}
+    )

@@ -1,4 +1,6 @@
-"""Operators on the spatial axes of signals, images and volumes: pooling, resizing, and moves between channels and space."""
+"""Operators on the spatial axes of signals, images and volumes: pooling, resizing, and moves between channels and
+space.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,25 @@ from typing import Final
 
 from layoutproof.graph.model.graph import Shape
 from layoutproof.graph.operators.convolution import INSIDES, PLACES, Halo, Pair, by, moved, scaled, window_steps
-from layoutproof.graph.operators.operator_text import Nest, access, axis_of, function, lowest, number, require, variables
+from layoutproof.graph.operators.operator_text import (
+    Nest,
+    access,
+    axis_of,
+    function,
+    lowest,
+    number,
+    require,
+    variables,
+)
 from layoutproof.ir.primfunc import PrimFunc
 
 
-def max_pool2d(data: Shape, window: Pair, strides: Pair = (1, 1), halo: Halo = (0, 0, 0, 0), dtype: str = "float32") -> PrimFunc:
-    """The largest element of each window; what lies outside does not count. Raises LayoutproofError for shapes that do not fit."""
+def max_pool2d(
+    data: Shape, window: Pair, strides: Pair = (1, 1), halo: Halo = (0, 0, 0, 0), dtype: str = "float32"
+) -> PrimFunc:
+    """The largest element of each window; what lies outside does not count. Raises LayoutproofError for shapes that do
+    not fit.
+    """
     require(len(data) == 4, "max_pool2d", f"images have four axes, not {len(data)}")
     return max_pool(data, window, strides, halo, dtype=dtype)
 
@@ -45,17 +60,21 @@ def max_pool(
     steps: tuple[int, ...] | None = None,
     dtype: str = "float32",
 ) -> PrimFunc:
-    """The largest element of each window over one, two or three axes. `halo` is cells before on each axis, then cells after.
+    """The largest element of each window over one, two or three axes. `halo` is cells before on each axis, then cells
+    after.
 
-    `steps` is how many windows there are on each axis where that is not as many as fit: the last ones may reach past the halo.
-    Of a NaN and what comes behind it in a window the latter is taken. Raises LayoutproofError for shapes that do not fit.
+    `steps` is how many windows there are on each axis where that is not as many as fit: the last ones may reach past
+    the halo. Of a NaN and what comes behind it in a window the latter is taken. Raises LayoutproofError for shapes that
+    do not fit.
     """
     pool = _Pool("max_pool", data, window, strides, halo, dilation, steps)
     shape = pool.shape()
     result = f"Y[{', '.join(pool.places)}]"
     start = lowest(dtype)
     axes, reduced = dict(zip(pool.places, shape, strict=True)), dict(zip(pool.insides, window, strict=True))
-    nest = Nest(pool.name, axes, f"{result} = T.max({result}, {pool.element(shape, start)})", reduced, f"{result} = {start}")
+    nest = Nest(
+        pool.name, axes, f"{result} = T.max({result}, {pool.element(shape, start)})", reduced, f"{result} = {start}"
+    )
     return function(pool.name, {"X": data, "Y": shape}, nest, dtype=dtype)
 
 
@@ -79,13 +98,21 @@ def avg_pool(
     places = ", ".join(pool.places)
     axes, zero = dict(zip(pool.places, shape, strict=True)), f"T.{dtype}(0)"
     value = f"S[{places}] + {pool.element(shape, zero)}"
-    total = Nest("window_sum", axes, f"S[{places}] = {value}", dict(zip(pool.insides, window, strict=True)), f"S[{places}] = {zero}")
+    total = Nest(
+        "window_sum",
+        axes,
+        f"S[{places}] = {value}",
+        dict(zip(pool.insides, window, strict=True)),
+        f"S[{places}] = {zero}",
+    )
     mean = Nest("mean", axes, f"Y[{places}] = S[{places}] / {pool.count(shape, count_halo, dtype)}")
     return function(pool.name, {"X": data, "Y": shape}, total, mean, dtype=dtype, temporaries={"S": shape})
 
 
 def has_elements(extent: int, size: int, stride: int, apart: int, before: int, number: int) -> bool:
-    """Whether each of `number` windows has an element of an axis, gaps that are no larger than the axis taken for granted."""
+    """Whether each of `number` windows has an element of an axis, gaps that are no larger than the axis taken for
+    granted.
+    """
     gap = apart if size > 1 else 1
     return gap <= extent and before <= (size - 1) * gap and (number - 1) * stride - before < extent
 
@@ -136,10 +163,18 @@ class _Pool:
         whole = [before + extent + after for _, _, extent, _, _, _, before, after in self._axes()]
         fitting = [window_steps(*each) for each in zip(whole, self.window, self.strides, self.dilation, strict=True)]
         steps = self._given if self._given is not None else fitting
-        require(len(steps) == len(fitting) and min(steps) >= 1, self.name, f"windows of {by(self.window)} leave nothing of {by(whole)}")
+        require(
+            len(steps) == len(fitting) and min(steps) >= 1,
+            self.name,
+            f"windows of {by(self.window)} leave nothing of {by(whole)}",
+        )
         for (_, _, extent, size, stride, apart, before, _), count in zip(self._axes(), steps, strict=True):
             # Another window would be a mean of nothing, or the largest of nothing.
-            require(has_elements(extent, size, stride, apart, before, count), self.name, f"some windows have none of {extent} elements")
+            require(
+                has_elements(extent, size, stride, apart, before, count),
+                self.name,
+                f"some windows have none of {extent} elements",
+            )
         return (*self.data[:2], *steps)
 
     def element(self, shape: Shape, outside: str) -> str:
@@ -187,14 +222,17 @@ def resize_nearest(shape: Shape, new: Shape, lines: tuple[Line, ...], dtype: str
     """
     _check("resize_nearest", shape, new, lines)
     axes = variables(new)
-    indices = [_nearest(name, line, size, extent) for name, line, size, extent in zip(axes, lines, new, shape, strict=True)]
+    indices = [
+        _nearest(name, line, size, extent) for name, line, size, extent in zip(axes, lines, new, shape, strict=True)
+    ]
     store = f"{access('Y', list(axes))} = {access('X', indices)}"
     return function("resize_nearest", {"X": shape, "Y": new}, Nest("resize_nearest", axes, store), dtype=dtype)
 
 
 @cache
 def resize_linear(shape: Shape, axis: int, size: int, line: Line, dtype: str = "float32") -> PrimFunc:
-    """Along one axis, what lies on a straight line between the two neighbours of a place; what is outside is the element at the edge.
+    """Along one axis, what lies on a straight line between the two neighbours of a place; what is outside is the
+    element at the edge.
 
     Raises LayoutproofError for a line that does not fit.
     """
@@ -202,8 +240,11 @@ def resize_linear(shape: Shape, axis: int, size: int, line: Line, dtype: str = "
 
 
 @cache
-def resize_cubic(shape: Shape, axis: int, size: int, line: Line, sharpness: float = -0.75, dtype: str = "float32") -> PrimFunc:
-    """Along one axis, what lies on a cubic through the four neighbours of a place, as Keys has it; outside is the element at the edge.
+def resize_cubic(
+    shape: Shape, axis: int, size: int, line: Line, sharpness: float = -0.75, dtype: str = "float32"
+) -> PrimFunc:
+    """Along one axis, what lies on a cubic through the four neighbours of a place, as Keys has it; outside is the
+    element at the edge.
 
     Raises LayoutproofError for a line that does not fit.
     """
@@ -215,8 +256,12 @@ def resize_cubic(shape: Shape, axis: int, size: int, line: Line, sharpness: floa
     return _blended("resize_cubic", shape, axis, size, line, texts, -1, dtype)
 
 
-def _blended(name: str, shape: Shape, axis: int, size: int, line: Line, weights: Sequence[str], first: int, dtype: str) -> PrimFunc:
-    """Neighbours along an axis, the one at `first` from a place on, each times a weight over `{w}`, how far the place is past its own."""
+def _blended(
+    name: str, shape: Shape, axis: int, size: int, line: Line, weights: Sequence[str], first: int, dtype: str
+) -> PrimFunc:
+    """Neighbours along an axis, the one at `first` from a place on, each times a weight over `{w}`, how far the place
+    is past its own.
+    """
     along = axis_of(name, axis, len(shape))
     new = (*shape[:along], size, *shape[along + 1 :])
     _check(name, shape, new, [line if k == along else SAME for k in range(len(shape))])
@@ -268,18 +313,25 @@ def _check(name: str, shape: Shape, new: Shape, lines: Sequence[Line]) -> None:
 def depth_to_space(shape: Shape, block: int, channel_first: bool = False, dtype: str = "float32") -> PrimFunc:
     """Blocks of channels laid out as squares of places: N, C, H, W becomes N, C / block**2, H * block, W * block.
 
-    The parts of a channel's number are the row, the column, the channel that is left; or, as `channel_first`, that channel comes first.
-    Raises LayoutproofError for channels that are no whole blocks.
+    The parts of a channel's number are the row, the column, the channel that is left; or, as `channel_first`, that
+    channel comes first. Raises LayoutproofError for channels that are no whole blocks.
     """
     fits = len(shape) == 4 and block >= 1 and shape[1] % block**2 == 0
     require(fits, "depth_to_space", f"an array of {list(shape)} has no blocks of {block} by {block} channels")
     n, channels, rows, columns = shape
     new = (n, channels // block**2, rows * block, columns * block)
     row, column = (f"{place} % {block}" for place in ("y", "x"))
-    channel = f"c * {block**2} + {row} * {block} + {column}" if channel_first else f"({row} * {block} + {column}) * {new[1]} + c"
+    channel = (
+        f"c * {block**2} + {row} * {block} + {column}"
+        if channel_first
+        else f"({row} * {block} + {column}) * {new[1]} + c"
+    )
     store = f"Y[n, c, y, x] = X[n, {channel}, y // {block}, x // {block}]"
     return function(
-        "depth_to_space", {"X": shape, "Y": new}, Nest("depth_to_space", dict(zip("ncyx", new, strict=True)), store), dtype=dtype
+        "depth_to_space",
+        {"X": shape, "Y": new},
+        Nest("depth_to_space", dict(zip("ncyx", new, strict=True)), store),
+        dtype=dtype,
     )
 
 
@@ -287,7 +339,8 @@ def depth_to_space(shape: Shape, block: int, channel_first: bool = False, dtype:
 def space_to_depth(shape: Shape, block: int, channel_first: bool = False, dtype: str = "float32") -> PrimFunc:
     """Squares of places laid out as blocks of channels: N, C, H, W becomes N, C * block**2, H / block, W / block.
 
-    The parts of a channel's number are as `depth_to_space` has them. Raises LayoutproofError for images that are no whole squares.
+    The parts of a channel's number are as `depth_to_space` has them. Raises LayoutproofError for images that are no
+    whole squares.
     """
     fits = len(shape) == 4 and block >= 1 and shape[2] % block == shape[3] % block == 0
     require(fits, "space_to_depth", f"an array of {list(shape)} has no squares of {block} by {block} places")

@@ -15,7 +15,17 @@ from layoutproof.graph.builder import unused
 from layoutproof.graph.model.graph import Call, Constant, Crop, Graph, LayoutTransform, Pad, Step, Value, scalar
 from layoutproof.graph.model.graph_witness import GraphRewrite, Place, Steps
 from layoutproof.graph.model.layout_maps import inverse_of
-from layoutproof.graph.planning.array_layouts import Layout, bare, between, filled_shape, implies, map_of_layout, pad_of, physical, plain
+from layoutproof.graph.planning.array_layouts import (
+    Layout,
+    bare,
+    between,
+    filled_shape,
+    implies,
+    map_of_layout,
+    pad_of,
+    physical,
+    plain,
+)
 from layoutproof.graph.planning.contracted import schedule_of
 from layoutproof.graph.planning.planning_problem import Choice, PlannedCall, Problem, Variant, rewrites_of
 from layoutproof.graph.planning.variants import calls_of
@@ -94,7 +104,9 @@ class _Planned:
     def call(self, call: Call, asked: PlannedCall, number: int) -> None:
         """A call in a variant, with the rewrites that its operands need."""
         variant, own = asked.variants[number], asked.own[number]
-        operands = tuple(self.value(name, layout).name for name, layout in zip(asked.operands, variant.operands, strict=True))
+        operands = tuple(
+            self.value(name, layout).name for name, layout in zip(asked.operands, variant.operands, strict=True)
+        )
         results = []
         for old, layout in zip(call.results, variant.results, strict=True):
             results.append(Value(self.fresh(old.name), physical(old, layout), old.dtype))
@@ -136,17 +148,26 @@ class _Planned:
             if bare(source) != plain(len(old.shape)):
                 back = inverse_of(index_map, filled)
                 assert back is not None  # the map is a bijection of that box
-                current = self.step(LayoutTransform(self.made(old, filled), current.name, back), Place(old.name, identity, kept))
+                current = self.step(
+                    LayoutTransform(self.made(old, filled), current.name, back), Place(old.name, identity, kept)
+                )
             if filled != old.shape:
-                current = self.step(Crop(self.made(old, old.shape), current.name, (0,) * len(filled), old.shape), Place(old.name, identity))
+                current = self.step(
+                    Crop(self.made(old, old.shape), current.name, (0,) * len(filled), old.shape),
+                    Place(old.name, identity),
+                )
             if wanted != old.shape:
                 widths = tuple((0, after - before) for before, after in zip(old.shape, wanted, strict=True))
                 value = last if last is not None else Undef(old.dtype)
-                current = self.step(Pad(self.made(old, wanted), current.name, widths, value), Place(old.name, identity, last))
+                current = self.step(
+                    Pad(self.made(old, wanted), current.name, widths, value), Place(old.name, identity, last)
+                )
             moved = map_of_layout(target)
         if target != plain(len(old.shape)) or (filled == wanted and not refilled):
             made = self.made(old, physical(old, target))
-            current = self.step(LayoutTransform(made, current.name, moved), Place(old.name, map_of_layout(target), last))
+            current = self.step(
+                LayoutTransform(made, current.name, moved), Place(old.name, map_of_layout(target), last)
+            )
         self.enter(old, target, current)
         return current
 

@@ -19,9 +19,11 @@ from layoutproof.ir.visit import free_variables, walk
 
 
 def filled_shape(index_map: IndexMap, shape: Shape) -> Shape | None:
-    """The least box around a shape on which the map is a bijection onto the shape's physical box; None where none is found.
+    """The least box around a shape on which the map is a bijection onto the shape's physical box; None where none is
+    found.
 
-    Only boxes that start where the shape does are looked at: extents rounded up to multiples of the numbers that the map divides by.
+    Only boxes that start where the shape does are looked at: extents rounded up to multiples of the numbers that the
+    map divides by.
     """
     return _filled(index_map_text(index_map), shape)
 
@@ -52,15 +54,22 @@ def _rounded(index_map: IndexMap, axis: int, extent: int) -> list[int]:
     for output in index_map.outputs:
         for node in walk(output):
             divides = isinstance(node, Binary) and node.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
-            if divides and isinstance(node, Binary) and isinstance(node.rhs, IntImm) and variable in free_variables(node.lhs):
+            if (
+                divides
+                and isinstance(node, Binary)
+                and isinstance(node.rhs, IntImm)
+                and variable in free_variables(node.lhs)
+            ):
                 found.add(-(-extent // node.rhs.value) * node.rhs.value)
     return sorted(found)
 
 
 Layout = str
-"""The text of a map over `i0, i1, ...`, and of what its padding holds, where that is said: `lambda i0: [i0//4, i0%4] holding 0.0`.
+"""The text of a map over `i0, i1, ...`, and of what its padding holds, where that is said: `lambda i0: [i0//4, i0%4]
+holding 0.0`.
 
-Equal texts are equal layouts, and of unequal ones nothing is assumed. Where nothing is said, padding holds anything and nobody reads it.
+Equal texts are equal layouts, and of unequal ones nothing is assumed. Where nothing is said, padding holds anything and
+nobody reads it.
 """
 
 PadNumber = int | float
@@ -118,7 +127,9 @@ def is_plain(layout: Layout) -> bool:
 
 
 def settled(layout: Layout, shape: Shape) -> Layout:
-    """The plain layout, where this one is proved to be it on a shape; else itself. Padding that is not there holds nothing."""
+    """The plain layout, where this one is proved to be it on a shape; else itself. Padding that is not there holds
+    nothing.
+    """
     if box_of(map_of_layout(layout), shape) == shape and is_identity(map_of_layout(layout), shape):
         return plain(len(shape))
     return bare(layout) if is_bijective(map_of_layout(layout), shape) else layout
@@ -126,7 +137,9 @@ def settled(layout: Layout, shape: Shape) -> Layout:
 
 @lru_cache(maxsize=4096)
 def is_movable(layout: Layout, shape: Shape) -> bool:
-    """Whether rewrites to a layout and back are known: it is a bijection of a box, that of the shape or a larger one, which a pad fills."""
+    """Whether rewrites to a layout and back are known: it is a bijection of a box, that of the shape or a larger one,
+    which a pad fills.
+    """
     return layout == plain(len(shape)) or filled_shape(map_of_layout(layout), shape) is not None
 
 

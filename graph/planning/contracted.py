@@ -34,12 +34,15 @@ from layoutproof.lowering.schedule.schedule import Schedule
 
 
 def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText]) -> Schedule:
-    """The function in these layouts, its results' padding computed instead of filled; `pads` has all contracts, by array.
+    """The function in these layouts, its results' padding computed instead of filled; `pads` has all contracts, by
+    array.
 
     Raises NoFlow where the padding of a result would hold something else than its contract says, or that is not proved.
     """
     # Nobody else sees a temporary: its padding may hold what is computed there.
-    inner: dict[str, PadText] = {name: "T.undef()" for name in layouts if name not in {buffer.name for buffer in func.buffers}}
+    inner: dict[str, PadText] = {
+        name: "T.undef()" for name in layouts if name not in {buffer.name for buffer in func.buffers}
+    }
     schedule = relaid(func, layouts, {**inner, **pads})
     names = [block.name for block in blocks_of(func)]
     try:
@@ -54,7 +57,9 @@ def through_padding(func: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText
                 schedule.remove_no_op()
         schedule.remove_no_op()
     except IllegalTransform as problem:
-        raise NoFlow(func, f"its padding cannot be computed like everything else: {problem.diagnostics[0].message}") from problem
+        raise NoFlow(
+            func, f"its padding cannot be computed like everything else: {problem.diagnostics[0].message}"
+        ) from problem
     filled = {f"buffer_{buffer.name}_padding": buffer.name for buffer in signature_of(func).results}
     for node in walk(schedule.func.body):
         if isinstance(node, Block) and node.name in filled:
@@ -73,8 +78,12 @@ MOST_ROWS = 4096
 _ZEROS = {(True, False): 0.0, (False, False): 0, (False, True): False}
 
 
-def possible(func: PrimFunc, result: str, wanted: PadNumber, choices: Sequence[Sequence[PadNumber | None]]) -> Iterator[Numbers]:
-    """The assignments of numbers to the operands' padding from which a result, by name, may get a number, likely ones first."""
+def possible(
+    func: PrimFunc, result: str, wanted: PadNumber, choices: Sequence[Sequence[PadNumber | None]]
+) -> Iterator[Numbers]:
+    """The assignments of numbers to the operands' padding from which a result, by name, may get a number, likely ones
+    first.
+    """
     signature = signature_of(func)
     value = _stored(func, signature, result)
     if value is None or prod(map(len, choices)) > MOST_ROWS:
@@ -84,7 +93,9 @@ def possible(func: PrimFunc, result: str, wanted: PadNumber, choices: Sequence[S
     fits = np.ones(len(every), np.bool_)
     for probe in (2, nan):
         # An element is any number; two of them rule most out.
-        fits &= _made(signature, result, value, wanted, [[probe if each is None else each for each in row] for row in every])
+        fits &= _made(
+            signature, result, value, wanted, [[probe if each is None else each for each in row] for row in every]
+        )
     yield from (row for row, fit in zip(every, fits, strict=True) if fit)
 
 
@@ -109,7 +120,9 @@ def _stored(func: PrimFunc, signature: Signature, result: str) -> Expr | None:
     if len(stores) != 1 or stores[0].buffer.name != result or stores[0].buffer not in signature.results:
         return None
     for node in walk(func.body):
-        if isinstance(node, IfThenElse | Let) or (isinstance(node, Block) and (node.init is not None or node.where != TRUE)):
+        if isinstance(node, IfThenElse | Let) or (
+            isinstance(node, Block) and (node.init is not None or node.where != TRUE)
+        ):
             return None
     value = stores[0].value
     loads = list(_outermost(value))
@@ -133,7 +146,9 @@ def _without_loads(node: Expr) -> Expr:
     return map_children(node, lambda child: _without_loads(child) if isinstance(child, Expr) else child)
 
 
-def _made(signature: Signature, result: str, value: Expr, wanted: PadNumber, rows: Sequence[Sequence[PadNumber]]) -> Mask:
+def _made(
+    signature: Signature, result: str, value: Expr, wanted: PadNumber, rows: Sequence[Sequence[PadNumber]]
+) -> Mask:
     """For each row of numbers, one for each operand, whether the stored value comes out as wanted."""
     row = Var("row")
     size = const(len(rows))
@@ -149,7 +164,10 @@ def _made(signature: Signature, result: str, value: Expr, wanted: PadNumber, row
     handles = tuple(Var(f"{buffer.name}_handle", buffer.data.dtype) for buffer in used)
     store = BufferStore(flat[target], (row,), at_row(value))
     func = PrimFunc(
-        "padding", handles, tuple(zip(handles, (flat[b] for b in used), strict=True)), For(row, const(0), size, ForKind.SERIAL, store)
+        "padding",
+        handles,
+        tuple(zip(handles, (flat[b] for b in used), strict=True)),
+        For(row, const(0), size, ForKind.SERIAL, store),
     )
     given = {b.name: _column(b, [r[k] for r in rows]) for k, b in enumerate(signature.operands) if b in used}
     try:
@@ -166,7 +184,9 @@ def _column(buffer: Buffer, numbers: Sequence[PadNumber]) -> Array:
 
 
 MOST_TRIES = 9
-"""The number of proofs that are tried for one result: assignments of numbers to operands' padding that may make what it is to hold."""
+"""The number of proofs that are tried for one result: assignments of numbers to operands' padding that may make what it
+is to hold.
+"""
 
 
 def contracted(
@@ -177,10 +197,11 @@ def contracted(
     stopped: Callable[[str], None],
     left_out: Callable[[int], None] = lambda number: None,
 ) -> Iterator[Variant]:
-    """The variants in which the padding of a result, by name, holds a number: those that compute it, then the one that fills it.
+    """The variants in which the padding of a result, by name, holds a number: those that compute it, then the one that
+    fills it.
 
-    `pads` are the numbers that operands' padding may hold. Each variant that computes padding is proved here; `stopped` hears why none
-    does, and how many assignments of numbers were not tried, which `left_out` hears too.
+    `pads` are the numbers that operands' padding may hold. Each variant that computes padding is proved here; `stopped`
+    hears why none does, and how many assignments of numbers were not tried, which `left_out` hears too.
     """
     if variant.function is not None:
         stopped("the function that is given for it says nothing of padding")
@@ -190,7 +211,9 @@ def contracted(
         settled(holding(layout, wanted[1]), shape_of(buffer)) if buffer.name == wanted[0] else layout
         for buffer, layout in zip(signature.results, variant.results, strict=True)
     )
-    choices = [_choices(buffer, layout, pads) for buffer, layout in zip(signature.operands, variant.operands, strict=True)]
+    choices = [
+        _choices(buffer, layout, pads) for buffer, layout in zip(signature.operands, variant.operands, strict=True)
+    ]
     yield from _computed(func, replace(variant, results=results, through=True), wanted, choices, stopped, left_out)
     filled = replace(variant, results=results)
     try:
@@ -202,11 +225,14 @@ def contracted(
 
 
 def computing(func: PrimFunc, variant: Variant) -> tuple[Variant, str | None]:
-    """The variant that computes the padding which this one fills, where that is proved; else this one, and why it is not.
+    """The variant that computes the padding which this one fills, where that is proved; else this one, and why it is
+    not.
 
     There is nothing to compute it from where no operand's padding holds anything.
     """
-    if variant.function is not None or any(all(pad_of(each) is None for each in side) for side in (variant.operands, variant.results)):
+    if variant.function is not None or any(
+        all(pad_of(each) is None for each in side) for side in (variant.operands, variant.results)
+    ):
         return variant, None
     found = replace(variant, through=True)
     try:
@@ -226,7 +252,9 @@ def _computed(
     stopped: Callable[[str], None],
     left_out: Callable[[int], None],
 ) -> Iterator[Variant]:
-    """The variants that compute a result's padding, each proved; `stopped` hears why there is none, or that not all were tried."""
+    """The variants that compute a result's padding, each proved; `stopped` hears why there is none, or that not all
+    were tried.
+    """
     numbers = [[pad_of(layout) for layout in layouts] for layouts in choices]
     if all(each is None for some in numbers for each in some):
         return
@@ -250,8 +278,14 @@ def _computed(
         stopped("; ".join([*reasons[:1], several]))
     elif not found:
         names = [buffer.name for buffer in signature_of(func).operands]
-        given = ", ".join(f"{name} holds {some[0]}" for name, some in zip(names, numbers, strict=True) if some[0] is not None)
-        stopped(reasons[0] if reasons else f"where the padding of {given}, that of {wanted[0]} does not come out as {wanted[1]}")
+        given = ", ".join(
+            f"{name} holds {some[0]}" for name, some in zip(names, numbers, strict=True) if some[0] is not None
+        )
+        stopped(
+            reasons[0]
+            if reasons
+            else f"where the padding of {given}, that of {wanted[0]} does not come out as {wanted[1]}"
+        )
 
 
 def _choices(buffer: Buffer, layout: Layout, pads: Sequence[PadNumber]) -> list[Layout]:
@@ -267,10 +301,11 @@ _SCHEDULES: dict[tuple[PrimFunc, Variant], Schedule | Chain | NoFlow | IllegalTr
 
 
 def schedule_of(func: PrimFunc, variant: Variant) -> Schedule | Chain:
-    """The proved schedule that gives a function the layouts of a variant; of functions that differ in their name alone, one.
+    """The proved schedule that gives a function the layouts of a variant; of functions that differ in their name alone,
+    one.
 
-    Where a user gave a function, the step to it. Raises IllegalTransform where it is not proved, NoFlow where padding that is to be
-    computed does not hold what it should, and where what a user gave is not proved.
+    Where a user gave a function, the step to it. Raises IllegalTransform where it is not proved, NoFlow where padding
+    that is to be computed does not hold what it should, and where what a user gave is not proved.
     """
     signature = signature_of(func)
     key = (replace(func, name=NAME), variant)
@@ -291,7 +326,9 @@ def _scheduled(func: PrimFunc, signature: Signature, variant: Variant) -> Schedu
     layouts |= {name: map_of_layout(layout) for name, layout in variant.temporaries}
     # Layouts have numbers, arrays of truth values have truth values.
     pads: Mapping[str, PadNumber] = {
-        buffer.name: bool(pad) if buffer.dtype.is_bool else pad for buffer, layout in given if (pad := pad_of(layout)) is not None
+        buffer.name: bool(pad) if buffer.dtype.is_bool else pad
+        for buffer, layout in given
+        if (pad := pad_of(layout)) is not None
     }
     if variant.function is not None:
         return chain_to(func, variant.function, layouts, pads)

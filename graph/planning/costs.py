@@ -26,7 +26,9 @@ from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.verify.certificate.sealed_files import write_whole_files
 
 CostOf = Callable[[Value, Layout, Layout], int]
-"""The cost of rewriting a value from one layout to another: a number that is not below zero, of any unit, but one for all."""
+"""The cost of rewriting a value from one layout to another: a number that is not below zero, of any unit, but one for
+all.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ def bytes_moved(value: Value, source: Layout, target: Layout) -> int:
 
 
 def from_table(table: Mapping[Move, int]) -> CostOf:
-    """The costs that a table has. What comes of it raises LayoutproofError for a rewrite that is not in the table, or costs less than 0."""
+    """The costs that a table has. What comes of it raises LayoutproofError for a rewrite that is not in the table, or
+    costs less than 0.
+    """
 
     def cost(value: Value, source: Layout, target: Layout) -> int:
         move = Move(value.shape, value.dtype, source, target)
@@ -56,7 +60,9 @@ def from_table(table: Mapping[Move, int]) -> CostOf:
         if found is None or found < 0:
             what = "has no cost" if found is None else "costs less than nothing"
             help = "`moves_of` names every rewrite that a plan may need, `measured` times them; on the command line --measure does"
-            raise error(codes.COST_TABLE, f"the rewrite of {value.name}, {move}, {what} in the table of costs", help=help)
+            raise error(
+                codes.COST_TABLE, f"the rewrite of {value.name}, {move}, {what} in the table of costs", help=help
+            )
         return found
 
     return cost
@@ -69,7 +75,9 @@ def moves_of(costs: Iterable[tuple[str, Layout, Layout]], values: Mapping[str, V
 
 
 def measured(move: Move, steps: Graph, mover: Mover, *, repeats: int = 5) -> int:
-    """The least time of some runs of a rewrite, in nanoseconds. `steps` is the graph of its layout operators, with one input."""
+    """The least time of some runs of a rewrite, in nanoseconds. `steps` is the graph of its layout operators, with one
+    input.
+    """
     (value,) = steps.inputs
     arrays = {value.name: np.zeros(value.shape, numpy_dtype(move.dtype))}
     best = None
@@ -88,19 +96,25 @@ _FIELDS = ("dtype", "shape", "from", "to", "cost")
 
 
 def save_costs(table: Mapping[Move, int], path: str | Path, *, unit: str = "ns") -> None:
-    """Write a table, whole or not at all, as CSV or JSON, as the path ends. Raises LayoutproofError where it cannot be written."""
+    """Write a table, whole or not at all, as CSV or JSON, as the path ends. Raises LayoutproofError where it cannot be
+    written.
+    """
     write_whole_files({Path(path): costs_text(table, Path(path), unit=unit).encode()}, codes.COST_TABLE)
 
 
 def costs_text(table: Mapping[Move, int], path: Path, *, unit: str = "ns") -> str:
-    """What a file of a table holds, sorted: the same table gives the same text. Raises LayoutproofError for an ending that is neither."""
+    """What a file of a table holds, sorted: the same table gives the same text. Raises LayoutproofError for an ending
+    that is neither.
+    """
     rows = [(str(m.dtype), m.shape, m.source, m.target, cost) for m, cost in table.items()]
     rows.sort()
     if _is_csv(path):
         into = io.StringIO()
         writer = csv.writer(into, lineterminator="\n")
         writer.writerow(_FIELDS)
-        writer.writerows([dtype, "x".join(map(str, shape)), source, target, cost] for dtype, shape, source, target, cost in rows)
+        writer.writerows(
+            [dtype, "x".join(map(str, shape)), source, target, cost] for dtype, shape, source, target, cost in rows
+        )
         return into.getvalue()
     entries = [json.dumps(dict(zip(_FIELDS, (dtype, list(shape), *rest), strict=True))) for dtype, shape, *rest in rows]
     head = f'"format": "{FORMAT}",\n "version": {VERSION},\n "unit": {json.dumps(unit)},\n "rewrites": ['
@@ -108,7 +122,9 @@ def costs_text(table: Mapping[Move, int], path: Path, *, unit: str = "ns") -> st
 
 
 def load_costs(path: str | Path) -> dict[Move, int]:
-    """The table of a file. Raises LayoutproofError, naming the line or the entry and what it should be, for one that is none."""
+    """The table of a file. Raises LayoutproofError, naming the line or the entry and what it should be, for one that is
+    none.
+    """
     name, is_csv = str(path), _is_csv(Path(path))
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -148,7 +164,10 @@ def _lines(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             if not row:
                 continue
             if len(row) != len(_FIELDS):
-                raise error(codes.COST_TABLE, f"{place}: expected {len(_FIELDS)} fields, {','.join(_FIELDS)}; there are {len(row)}")
+                raise error(
+                    codes.COST_TABLE,
+                    f"{place}: expected {len(_FIELDS)} fields, {','.join(_FIELDS)}; there are {len(row)}",
+                )
             entry: dict[str, Any] = dict(zip(_FIELDS, (word.strip() for word in row), strict=True))
             entry["shape"] = [_integer(word) for word in entry["shape"].split("x")] if entry["shape"] else []
             yield place, {**entry, "cost": _integer(entry["cost"])}
@@ -165,7 +184,9 @@ def _entries(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         found = json.loads(text)
     except json.JSONDecodeError as problem:
-        raise error(codes.COST_TABLE, f"{name}, line {problem.lineno}, column {problem.colno}: no JSON: {problem.msg}") from problem
+        raise error(
+            codes.COST_TABLE, f"{name}, line {problem.lineno}, column {problem.colno}: no JSON: {problem.msg}"
+        ) from problem
     except (RecursionError, ValueError) as problem:
         raise error(codes.COST_TABLE, f"{name}: this is no table of costs") from problem
     if not isinstance(found, dict) or found.get("format") != FORMAT:
@@ -182,7 +203,8 @@ def _entries(name: str, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         wrong = next((field for field in (*_FIELDS, *entry) if (field in entry) is not (field in _FIELDS)), None)
         if wrong is not None:
             raise error(
-                codes.COST_TABLE, f"{place}: {'no' if wrong in _FIELDS else 'an unknown'} field {wrong!r}; it has {', '.join(_FIELDS)}"
+                codes.COST_TABLE,
+                f"{place}: {'no' if wrong in _FIELDS else 'an unknown'} field {wrong!r}; it has {', '.join(_FIELDS)}",
             )
         yield place, entry
 
@@ -194,8 +216,12 @@ def _move(place: str, entry: Mapping[str, Any]) -> Move:
     try:
         dtype = DType.parse(entry["dtype"] if isinstance(entry["dtype"], str) else "")
     except ValueError as problem:
-        raise error(codes.COST_TABLE, f"{place}: dtype: expected one such as float32, there is {entry['dtype']!r}") from problem
-    return Move(tuple(shape), dtype, *(_layout(f"{place}: {field}", entry[field], tuple(shape)) for field in ("from", "to")))
+        raise error(
+            codes.COST_TABLE, f"{place}: dtype: expected one such as float32, there is {entry['dtype']!r}"
+        ) from problem
+    return Move(
+        tuple(shape), dtype, *(_layout(f"{place}: {field}", entry[field], tuple(shape)) for field in ("from", "to"))
+    )
 
 
 def _layout(place: str, text: Any, shape: Shape) -> Layout:
@@ -204,17 +230,26 @@ def _layout(place: str, text: Any, shape: Shape) -> Layout:
     try:
         index_map, pad = map_of_layout(bare(text)), pad_of(text)
     except (LayoutproofError, ValueError) as problem:
-        why = problem.diagnostics[0].message if isinstance(problem, LayoutproofError) else "what its padding holds is no number"
+        why = (
+            problem.diagnostics[0].message
+            if isinstance(problem, LayoutproofError)
+            else "what its padding holds is no number"
+        )
         raise error(codes.COST_TABLE, f"{place}: {text!r} is no layout: {why}") from problem
     if len(index_map.inputs) != len(shape):
-        raise error(codes.COST_TABLE, f"{place}: {text!r} takes {len(index_map.inputs)} indices, the shape has {len(shape)} axes")
+        raise error(
+            codes.COST_TABLE,
+            f"{place}: {text!r} takes {len(index_map.inputs)} indices, the shape has {len(shape)} axes",
+        )
     return layout_of(index_map, pad)
 
 
 def _cost(place: str, entry: Mapping[str, Any]) -> int:
     cost = entry["cost"]
     if not _is_integer(cost) or cost < 0:
-        raise error(codes.COST_TABLE, f"{place}: cost: expected a whole number that is not below zero, there is {cost!r}")
+        raise error(
+            codes.COST_TABLE, f"{place}: cost: expected a whole number that is not below zero, there is {cost!r}"
+        )
     return int(cost)
 
 
@@ -223,7 +258,8 @@ def _is_integer(value: object) -> bool:
 
 
 class MeasuredCosts:
-    """Costs for `plan`: those of a table, and what is not in it is measured with generated kernels, in nanoseconds, and kept in `table`.
+    """Costs for `plan`: those of a table, and what is not in it is measured with generated kernels, in nanoseconds, and
+    kept in `table`.
 
     Without `measures` nothing is measured; what the table lacks is then refused.
     """
@@ -236,7 +272,9 @@ class MeasuredCosts:
         self._kernels = Kernels()
 
     def __call__(self, value: Value, source: Layout, target: Layout) -> int:
-        """The cost of a rewrite. Raises LayoutproofError where nothing says what it costs, or no kernel for it can be built."""
+        """The cost of a rewrite. Raises LayoutproofError where nothing says what it costs, or no kernel for it can be
+        built.
+        """
         move = Move(value.shape, value.dtype, source, target)
         if self.measures and move not in self.table:
             self.table[move] = measured(move, rewriting(value, source, target), self._kernels.move)

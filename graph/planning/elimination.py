@@ -34,7 +34,9 @@ class Table:
 
 @dataclass(slots=True)
 class _Bucket:
-    """What is summed when a variable is eliminated: the tables that speak of it, and what became of variables before it."""
+    """What is summed when a variable is eliminated: the tables that speak of it, and what became of variables before
+    it.
+    """
 
     variable: int
     scope: tuple[int, ...]
@@ -52,7 +54,9 @@ class Solved:
 
 
 def order_of_elimination(sizes: Mapping[int, int], scopes: Iterable[Sequence[int]]) -> list[int] | None:
-    """The variables in an order in which each sum of tables is small; None where one, or all of them, would have too many cells."""
+    """The variables in an order in which each sum of tables is small; None where one, or all of them, would have too
+    many cells.
+    """
     around: dict[int, set[int]] = {variable: set() for variable in sizes}
     for scope in scopes:
         for variable in scope:
@@ -82,11 +86,13 @@ def order_of_elimination(sizes: Mapping[int, int], scopes: Iterable[Sequence[int
     return found
 
 
-def least_sum(sizes: Mapping[int, int], tables: Sequence[Table], cannot: int, *, through: bool = False) -> Solved | None:
+def least_sum(
+    sizes: Mapping[int, int], tables: Sequence[Table], cannot: int, *, through: bool = False
+) -> Solved | None:
     """The choice of a state for each variable for which the tables' sum is least, the first of those that are alike.
 
-    None where the tables hang together too closely. No number is below 0, and what reaches `cannot` is impossible; twice that has to fit
-    the type of the cells.
+    None where the tables hang together too closely. No number is below 0, and what reaches `cannot` is impossible;
+    twice that has to fit the type of the cells.
     """
     order = order_of_elimination(sizes, (table.scope for table in tables))
     if order is None:
@@ -98,7 +104,9 @@ def least_sum(sizes: Mapping[int, int], tables: Sequence[Table], cannot: int, *,
 
 @dataclass(slots=True)
 class _Elimination:
-    """An elimination on its way: for each variable, in order, the sum in which it is eliminated, and the table that is left of it."""
+    """An elimination on its way: for each variable, in order, the sum in which it is eliminated, and the table that is
+    left of it.
+    """
 
     sizes: Mapping[int, int]
     tables: Sequence[Table]
@@ -140,7 +148,9 @@ class _Elimination:
         return found
 
     def descend(self) -> list[Array]:
-        """For each table the least sum of all for each of its cells: what comes from below, and what comes back from above."""
+        """For each table the least sum of all for each of its cells: what comes from below, and what comes back from
+        above.
+        """
         downward: dict[int, Table] = {}
         whole: dict[int, Array] = {}
         for number in reversed(range(len(self.buckets))):
@@ -148,7 +158,9 @@ class _Elimination:
             if self.upward[number].scope:
                 above = downward[number]
             else:
-                above = Table((), np.asarray(self.least - int(self.upward[number].cells), self.upward[number].cells.dtype))
+                above = Table(
+                    (), np.asarray(self.least - int(self.upward[number].cells), self.upward[number].cells.dtype)
+                )
             parts = [*bucket.tables, above]
             for child in bucket.below:
                 others = [*parts, *(self.upward[other] for other in bucket.below if other != child)]
@@ -156,7 +168,9 @@ class _Elimination:
                 downward[child] = Table(kept, _least_over(kept, bucket.scope, self.summed(bucket.scope, others)))
             whole[number] = self.summed(bucket.scope, [*parts, *(self.upward[child] for child in bucket.below)])
         return [
-            np.asarray(self.least) if number < 0 else _least_over(table.scope, self.buckets[number].scope, whole[number])
+            np.asarray(self.least)
+            if number < 0
+            else _least_over(table.scope, self.buckets[number].scope, whole[number])
             for table, number in zip(self.tables, self.home, strict=True)
         ]
 
@@ -194,7 +208,9 @@ class TooWide(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The table of a value's rewrites: for each cell, in order, the layout that the value is made in and those that it is needed in."""
+    """The table of a value's rewrites: for each cell, in order, the layout that the value is made in and those that it
+    is needed in.
+    """
 
     table: int
     cells: tuple[tuple[Layout, Needs], ...]

@@ -1,4 +1,6 @@
-"""Why the rewrites of a plan are left: who makes and who takes what is rewritten, and what the cheapest plan without the rewrite costs."""
+"""Why the rewrites of a plan are left: who makes and who takes what is rewritten, and what the cheapest plan without
+the rewrite costs.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ MOST_SEEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """A rewrite that is left: the value, from which layout to which, the bytes that it reads and writes, why it could not go, its cost.
+    """A rewrite that is left: the value, from which layout to which, the bytes that it reads and writes, why it could
+    not go, its cost.
 
-    `more` is how much more than this plan the cheapest one costs that does without it: less than 0 where this plan is not the cheapest.
-    None where there is no such plan, which `needed` says, or where that was not found out.
+    `more` is how much more than this plan the cheapest one costs that does without it: less than 0 where this plan is
+    not the cheapest. None where there is no such plan, which `needed` says, or where that was not found out.
     """
 
     value: str
@@ -58,7 +61,9 @@ class Explained:
     makers: dict[str, PlannedCall] = field(init=False, default_factory=lambda: dict[str, PlannedCall]())
     takers: dict[tuple[str, Layout], dict[str, PlannedCall]] = field(init=False)
     users: dict[str, list[PlannedCall]] = field(init=False, default_factory=lambda: dict[str, list[PlannedCall]]())
-    calls: dict[str, tuple[PlannedCall, int]] = field(init=False, default_factory=lambda: dict[str, tuple[PlannedCall, int]]())
+    calls: dict[str, tuple[PlannedCall, int]] = field(
+        init=False, default_factory=lambda: dict[str, tuple[PlannedCall, int]]()
+    )
     inputs: frozenset[str] = field(init=False)
     cut: frozenset[str] = field(init=False)
     cost: int = field(init=False)
@@ -117,13 +122,17 @@ class Explained:
             price = "" if more is None else ", for more" if more > 0 else ", for as much" if more == 0 else ", for less"
             yield f"{', '.join(could)} could do otherwise{price}"
         taking = {taker.results[0] for taker in takers}
-        behind = list(dict.fromkeys(self.behind([(call, name, source if call in taking else target) for call in could])))
+        behind = list(
+            dict.fromkeys(self.behind([(call, name, source if call in taking else target) for call in could]))
+        )
         yield from behind[:MOST_BEHIND]
         if len(behind) > MOST_BEHIND:
             yield f"and {len(behind) - MOST_BEHIND} more"
 
     def behind(self, start: list[tuple[str, str, Layout]]) -> Iterator[str]:
-        """What stands in the way of calls that could have another layout: what their other arrays would then meet, and so on."""
+        """What stands in the way of calls that could have another layout: what their other arrays would then meet, and
+        so on.
+        """
         work, seen = start, set[tuple[str, str, Layout]]()
         while work and len(seen) < MOST_SEEN:
             item = work.pop(0)

@@ -26,7 +26,9 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The layouts in which inputs come, by name, and in which outputs go, in order; None where the planner chooses. Others are plain."""
+    """The layouts in which inputs come, by name, and in which outputs go, in order; None where the planner chooses.
+    Others are plain.
+    """
 
     inputs: Mapping[str, Layout | None] = field(default_factory=lambda: dict[str, Layout | None]())
     outputs: tuple[tuple[str, Layout | None], ...] = ()
@@ -43,9 +45,11 @@ def plain_ends(graph: Graph) -> Ends:
 
 
 def problem_of(candidates: Candidates, ends: Ends | None = None, cost: CostOf = bytes_moved) -> Problem:
-    """The question of a graph of calls: what its ends say, else inputs come plain and outputs go plain; rewrites cost what `cost` says.
+    """The question of a graph of calls: what its ends say, else inputs come plain and outputs go plain; rewrites cost
+    what `cost` says.
 
-    Padding that a function fills costs its bytes where rewrites cost theirs, and nothing beside other costs, which say nothing of it.
+    Padding that a function fills costs its bytes where rewrites cost theirs, and nothing beside other costs, which say
+    nothing of it.
     """
     graph, values = candidates.graph, candidates.values
     known = ends if ends is not None else plain_ends(graph)
@@ -65,12 +69,17 @@ def problem_of(candidates: Candidates, ends: Ends | None = None, cost: CostOf = 
             leaving.append(_end((outputs[-1][0],), (), [Variant((each,), ()) for each in _choices(candidates, name)]))
     every = (*entering, *calls, *leaving)
     free = frozenset(constant.value.name for constant in graph.constants)
-    made, needed = _met(every, fixed.items(), made=True), _met(every, ((n, o) for n, o in outputs if o is not None), made=False)
+    made, needed = (
+        _met(every, fixed.items(), made=True),
+        _met(every, ((n, o) for n, o in outputs if o is not None), made=False),
+    )
     costs = {
         (name, source, target): cost(values[name], source, target)
         for name in needed
         if name not in free and any(not implies(source, target) for source in made[name] for target in needed[name])
-        for source, target in permutations(dict.fromkeys([*made[name], *needed[name], plain(len(values[name].shape))]), 2)
+        for source, target in permutations(
+            dict.fromkeys([*made[name], *needed[name], plain(len(values[name].shape))]), 2
+        )
         if not implies(source, target)
     }
     return Problem(every, fixed, free, tuple(outputs), costs, len(entering), len(leaving))
@@ -87,7 +96,9 @@ def _choices(candidates: Candidates, name: str) -> list[Layout]:
     return list(dict.fromkeys([first, *(each for each in found if candidates.inner(name, each) is not None)]))
 
 
-def _met(calls: Iterable[PlannedCall], more: Iterable[tuple[str, Layout]], *, made: bool) -> dict[str, dict[Layout, None]]:
+def _met(
+    calls: Iterable[PlannedCall], more: Iterable[tuple[str, Layout]], *, made: bool
+) -> dict[str, dict[Layout, None]]:
     """The layouts that values are made in, or needed in."""
     found: dict[str, dict[Layout, None]] = {}
     for name, layout in more:
@@ -111,19 +122,29 @@ Asked = MapLike | Free
 
 
 def ends_of(graph: Graph, inputs: Mapping[str, Asked], outputs: Sequence[tuple[str, Asked | None]] | None) -> Ends:
-    """What is asked of a graph's ends, checked. Raises LayoutproofError for names that are none, and for maps that lose elements."""
+    """What is asked of a graph's ends, checked. Raises LayoutproofError for names that are none, and for maps that lose
+    elements.
+    """
     values = graph.by_name()
     names = [value.name for value in graph.inputs]
     for name in inputs:
         if name not in names:
-            raise error(codes.LAYOUT_NAMES, f"{graph.name} has no input called {name!r}", help=f"there are {', '.join(names)}")
+            raise error(
+                codes.LAYOUT_NAMES, f"{graph.name} has no input called {name!r}", help=f"there are {', '.join(names)}"
+            )
     asked: Sequence[tuple[str, Asked | None]] = [(name, None) for name in graph.outputs] if outputs is None else outputs
     for name, _ in asked:
         if name not in graph.outputs:
-            raise error(codes.LAYOUT_NAMES, f"{graph.name} has no output called {name!r}", help=f"there are {', '.join(graph.outputs)}")
+            raise error(
+                codes.LAYOUT_NAMES,
+                f"{graph.name} has no output called {name!r}",
+                help=f"there are {', '.join(graph.outputs)}",
+            )
     missing = [name for name in graph.outputs if name not in dict(asked)]
     if missing:
-        raise error(codes.LAYOUT_NAMES, f"the output {missing[0]} of {graph.name} is not among those that are to go out")
+        raise error(
+            codes.LAYOUT_NAMES, f"the output {missing[0]} of {graph.name} is not among those that are to go out"
+        )
     return Ends(
         {name: _layout(values[name], each) for name, each in inputs.items()},
         tuple((name, _layout(values[name], each)) for name, each in asked),
@@ -142,13 +163,17 @@ def _layout(value: Value, asked: Asked | None) -> Layout | None:
 
 
 def padding_of_ends(rewrite: GraphRewrite, interface: Interface) -> tuple[str, ...]:
-    """What the padding of ends may hold that come or go in a layout with padding: of inputs nobody reads it, of outputs it is proved."""
+    """What the padding of ends may hold that come or go in a layout with padding: of inputs nobody reads it, of outputs
+    it is proved.
+    """
     old, new = rewrite.old.by_name(), rewrite.new.by_name()
     found = dict[str, None]()
     for name in interface.inputs:
         if prod(new[name].shape) != prod(old[name].shape):
             found[f"the padding of {name} may hold anything"] = None
-    for (name, _), made in zip(interface.outputs if interface.outputs is not None else (), rewrite.new.outputs, strict=False):
+    for (name, _), made in zip(
+        interface.outputs if interface.outputs is not None else (), rewrite.new.outputs, strict=False
+    ):
         if prod(new[made].shape) != prod(old[name].shape):
             pad = rewrite.places[made].pad
             found[f"the padding of {name} holds {'anything' if pad is None else number_of(pad)}"] = None
@@ -167,7 +192,9 @@ def interface_of(problem: Problem, choice: Choice, candidates: Candidates, names
         own = candidates.inner(name, layout)
         assert own is not None  # it is one that was asked for, or can be said of the value
         found.append((name, own))
-    kept = [name for name, _ in found] == list(graph.outputs) and all(own == plain(len(values[name].shape)) for name, own in found)
+    kept = [name for name, _ in found] == list(graph.outputs) and all(
+        own == plain(len(values[name].shape)) for name, own in found
+    )
     if not inputs and kept:
         return AS_IT_WAS
     return Interface(inputs, tuple((name, map_of_layout(own)) for name, own in found))

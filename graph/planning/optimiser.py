@@ -11,14 +11,24 @@ from itertools import count
 from layoutproof.graph import codes
 from layoutproof.graph.planning.array_layouts import Layout, implies, map_of_layout
 from layoutproof.graph.planning.elimination import Network, TooWide, weight_of
-from layoutproof.graph.planning.planning_problem import Choice, Move, PlannedCall, Problem, cheapest_moves, cost_of, may_chain
+from layoutproof.graph.planning.planning_problem import (
+    Choice,
+    Move,
+    PlannedCall,
+    Problem,
+    cheapest_moves,
+    cost_of,
+    may_chain,
+)
 from layoutproof.ir.diagnostic import error
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.smt.optimise import cheapest_assignment
 
 
 def greedy(problem: Problem) -> Choice:
-    """For each call, in order, the variant that takes the operand that it follows as it comes; of several, that which costs least then."""
+    """For each call, in order, the variant that takes the operand that it follows as it comes; of several, that which
+    costs least then.
+    """
     made: dict[str, Layout] = dict(problem.fixed)
     choice: list[int] = []
     for call in problem.calls:
@@ -29,7 +39,9 @@ def greedy(problem: Problem) -> Choice:
 
 def _followed(problem: Problem, call: PlannedCall, made: dict[str, Layout]) -> int:
     for name in _leaders(problem, call, made):
-        fitting = [k for k in range(len(call.variants)) if all(implies(made[name], layout) for layout in call.needs(k, name))]
+        fitting = [
+            k for k in range(len(call.variants)) if all(implies(made[name], layout) for layout in call.needs(k, name))
+        ]
         if fitting:
             return min(fitting, key=lambda k: (_cost(problem, call, k, made), k))
     return 0
@@ -83,7 +95,11 @@ class _Around:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.makers = {name: (number, place) for number, call in enumerate(problem.calls) for place, name in enumerate(call.results)}
+        self.makers = {
+            name: (number, place)
+            for number, call in enumerate(problem.calls)
+            for place, name in enumerate(call.results)
+        }
         self.users: dict[str, dict[int, None]] = {}
         for number, call in enumerate(problem.calls):
             for name in call.operands:
@@ -99,15 +115,23 @@ class _Around:
         if costs is None:
             return 0
         maker = self.makers.get(name)
-        made = self.problem.fixed[name] if maker is None else self.problem.calls[maker[0]].variants[choice[maker[0]]].results[maker[1]]
-        needed = self.always.get(name, frozenset()).union(*(self.problem.calls[n].needs(choice[n], name) for n in self.users.get(name, ())))
+        made = (
+            self.problem.fixed[name]
+            if maker is None
+            else self.problem.calls[maker[0]].variants[choice[maker[0]]].results[maker[1]]
+        )
+        needed = self.always.get(name, frozenset()).union(
+            *(self.problem.calls[n].needs(choice[n], name) for n in self.users.get(name, ()))
+        )
         return sum(costs[move] for move in cheapest_moves(costs, made, sorted(needed)))
 
 
 RLIMIT = 400_000_000
 """Units of z3's work after which the search ends with what it has."""
 
-IMPOSSIBLE = "no choice of layouts was found: of a value that is made in one layout and needed in another no rewrite is known"
+IMPOSSIBLE = (
+    "no choice of layouts was found: of a value that is made in one layout and needed in another no rewrite is known"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +157,9 @@ def cheapest(problem: Problem, *, rlimit: int = RLIMIT) -> Cheapest:
 
 
 def asked(problem: Problem, *, rlimit: int = RLIMIT) -> Cheapest:
-    """What z3's optimiser finds, or a walk through the graph with what can be mended of it, where that is cheaper. Raises as `cheapest`."""
+    """What z3's optimiser finds, or a walk through the graph with what can be mended of it, where that is cheaper.
+    Raises as `cheapest`.
+    """
     encoded = _Encoded(problem)
     encoded.encode()
     found = cheapest_assignment(encoded.chosen, encoded.clauses, encoded.costs, rlimit=scaled(rlimit))
@@ -194,7 +220,9 @@ class _Encoded:
                 if not implies(source, target):
                     for maker in makers or [0]:
                         for user in users or [0]:
-                            self.clauses.append([rewritten[source, target], *(-literal for literal in (maker, user) if literal)])
+                            self.clauses.append(
+                                [rewritten[source, target], *(-literal for literal in (maker, user) if literal)]
+                            )
 
     def chains(self, rewritten: Mapping[Move, int], made: Literals, needed: Literals) -> None:
         """A rewrite may start from what another one made: the value is there after so many rewrites, or after one less."""

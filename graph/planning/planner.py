@@ -37,9 +37,13 @@ from layoutproof.verify.verdict.verdict import Verdict
 
 
 def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterator[tuple[Call, Variant, str]]:
-    """The calls whose chosen variant is not proved, each function and variant once, with the reason; of frozen calls nothing is asked."""
+    """The calls whose chosen variant is not proved, each function and variant once, with the reason; of frozen calls
+    nothing is asked.
+    """
     seen: set[tuple[int, Variant]] = set()
-    for call, asked, number in zip(calls_of(candidates.graph), problem.calls[problem.inner], choice[problem.inner], strict=True):
+    for call, asked, number in zip(
+        calls_of(candidates.graph), problem.calls[problem.inner], choice[problem.inner], strict=True
+    ):
         variant = asked.own[number]
         key = (id(call.function), variant)
         if number == 0 or call.results[0].name in candidates.frozen or key in seen:
@@ -54,16 +58,19 @@ def unproved(candidates: Candidates, problem: Problem, choice: Choice) -> Iterat
 
 
 Frozen = Mapping[str, Mapping[str, MapLike | tuple[MapLike, PadNumber]]]
-"""By an operator's name (that of its function, without a number behind it), a map for some of its arrays; the others follow.
+"""By an operator's name (that of its function, without a number behind it), a map for some of its arrays; the others
+follow.
 
-A map with a number is a contract: padding of an operand has to hold the number, padding of a result will. Without one nobody may read it.
+A map with a number is a contract: padding of an operand has to hold the number, padding of a result will. Without one
+nobody may read it.
 """
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What was planned for a graph. It is proved that no choice among the candidates costs less than `least`; `cut` says how many more
-    variants a call would have had; `refused` are calls that could not be given the layouts that were asked for, with the reason.
+    """What was planned for a graph. It is proved that no choice among the candidates costs less than `least`; `cut`
+    says how many more variants a call would have had; `refused` are calls that could not be given the layouts that were
+    asked for, with the reason.
     """
 
     graph: Graph
@@ -76,7 +83,9 @@ class Plan:
 
     @cached_property
     def cost(self) -> int:
-        """What the rewrites cost, and the padding that is filled: the bytes that are moved where no table says otherwise."""
+        """What the rewrites cost, and the padding that is filled: the bytes that are moved where no table says
+        otherwise.
+        """
         return cost_of(self.problem, self.choice)
 
     @property
@@ -96,7 +105,9 @@ class Plan:
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """What the padding of planned values holds, for each call whose result holds something, and why it is filled where it is."""
+        """What the padding of planned values holds, for each call whose result holds something, and why it is filled
+        where it is.
+        """
         found = []
         for call, number in zip(self.problem.calls, self.choice, strict=True):
             variant = call.variants[number]
@@ -105,13 +116,16 @@ class Plan:
                     how = "computes" if variant.through else "fills"
                     stop = self.candidates.stops.get((name, name, layout))
                     found.append(
-                        f"{name} {how} its padding: {pad_of(layout)!r}" + (f", since {stop}" if stop and not variant.through else "")
+                        f"{name} {how} its padding: {pad_of(layout)!r}"
+                        + (f", since {stop}" if stop and not variant.through else "")
                     )
         return tuple(found)
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """What functions of the graph itself take for granted of their operands, which neither a plan nor its proof looks at."""
+        """What functions of the graph itself take for granted of their operands, which neither a plan nor its proof
+        looks at.
+        """
         found = {
             f"{call.results[0].name} takes for granted: {expr_text(node.condition, 'plain')}": None
             for call in calls_of(self.graph)
@@ -160,13 +174,14 @@ def plan(
     outputs: Sequence[tuple[str, Asked | None]] | None = None,
     cost: CostOf = bytes_moved,
 ) -> Plan:
-    """The plan of least cost for a graph. Functions that are marked as frozen keep their layouts; pads and crops are planned as calls.
+    """The plan of least cost for a graph. Functions that are marked as frozen keep their layouts; pads and crops are
+    planned as calls.
 
-    `callbacks` are asked, by operators' names, how layouts go through these operators. `calls` gives maps to single calls, each by the name
-    of its first result; they come before those of the call's operator. `inputs` come in other layouts than they do: in a given one, or in
-    one that the planner chooses (`FREE`); what their padding holds nobody reads. `outputs` are what goes out instead of the graph's
-    outputs, each of them at least once, in a given layout, one that is chosen, or as it is (None): a value may go out in two layouts.
-    `cost` is what a rewrite costs.
+    `callbacks` are asked, by operators' names, how layouts go through these operators. `calls` gives maps to single
+    calls, each by the name of its first result; they come before those of the call's operator. `inputs` come in other
+    layouts than they do: in a given one, or in one that the planner chooses (`FREE`); what their padding holds nobody
+    reads. `outputs` are what goes out instead of the graph's outputs, each of them at least once, in a given layout,
+    one that is chosen, or as it is (None): a value may go out in two layouts. `cost` is what a rewrite costs.
 
     Raises LayoutproofError for names that no operator, array or value has, and for maps that do not fit.
     """
@@ -188,7 +203,9 @@ def plan(
 
 
 def _held(graph: Graph, frozen: Frozen, single: Frozen) -> tuple[dict[str, Variant], dict[str, str], dict[str, str]]:
-    """The variants of calls whose layouts are given, why some could not be given theirs, and why some fill their padding."""
+    """The variants of calls whose layouts are given, why some could not be given theirs, and why some fill their
+    padding.
+    """
     held: dict[str, Variant] = {}
     refused, filled = dict[str, str](), dict[str, str]()
     for call in calls_of(graph):
@@ -216,14 +233,20 @@ def _check_names(what: str, asked: Iterable[str], known: Collection[str]) -> Non
 
 
 def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, PadNumber]]) -> Variant:
-    """The variant that an annotation asks for: layouts that follow from its maps, with what it says of padding. Raises NoFlow."""
+    """The variant that an annotation asks for: layouts that follow from its maps, with what it says of padding. Raises
+    NoFlow.
+    """
     signature = signature_of(call.function)
     buffers = {buffer.name: buffer for buffer in (*signature.operands, *signature.results)}
     maps: dict[str, IndexMap] = {}
     pads: dict[str, PadNumber] = {}
     for name, asked in given.items():
         if name not in buffers:
-            raise error(codes.LAYOUT_NAMES, f"{call.function.name} has no array {name!r}", help=f"there are {', '.join(buffers)}")
+            raise error(
+                codes.LAYOUT_NAMES,
+                f"{call.function.name} has no array {name!r}",
+                help=f"there are {', '.join(buffers)}",
+            )
         index_map, pad = asked if isinstance(asked, tuple) else (asked, None)
         if pad is not None:
             dtype = buffers[name].dtype
@@ -238,4 +261,6 @@ def _frozen_variant(call: Call, given: Mapping[str, MapLike | tuple[MapLike, Pad
         pairs = zip(held, layouts, strict=True)
         return tuple(settled(holding(layout, pads.get(buffer.name)), shape_of(buffer)) for buffer, layout in pairs)
 
-    return replace(found, operands=said(signature.operands, found.operands), results=said(signature.results, found.results))
+    return replace(
+        found, operands=said(signature.operands, found.operands), results=said(signature.results, found.results)
+    )

@@ -66,10 +66,11 @@ Move = tuple[Layout, Layout]
 
 
 def cheapest_moves(costs: Mapping[Move, int], source: Layout, needed: Collection[Layout]) -> tuple[Move, ...]:
-    """The rewrites after which a value that is made in one layout is there in all that are needed, each after what it starts from.
+    """The rewrites after which a value that is made in one layout is there in all that are needed, each after what it
+    starts from.
 
-    Of least cost, and of those the fewest. `costs` has every rewrite that there is, none of them below 0. Raises KeyError where there are
-    none that lead to what is needed.
+    Of least cost, and of those the fewest. `costs` has every rewrite that there is, none of them below 0. Raises
+    KeyError where there are none that lead to what is needed.
     """
     wanted = [layout for layout in dict.fromkeys(needed) if not implies(source, layout)]
     if not wanted:
@@ -82,23 +83,31 @@ def cheapest_moves(costs: Mapping[Move, int], source: Layout, needed: Collection
 
 
 def may_chain(costs: Mapping[Move, int], sources: Iterable[Layout], needed: Collection[Layout]) -> bool:
-    """Whether, from one of some layouts, a rewrite to one that is needed may better start from another one, which is then there too."""
+    """Whether, from one of some layouts, a rewrite to one that is needed may better start from another one, which is
+    then there too.
+    """
     for source in sources:
         for target in needed:
             start = None if implies(source, target) else _start(costs, source, target)
-            if not implies(source, target) and (start is None or start[1] != source or _helpful(costs, source, [target])):
+            if not implies(source, target) and (
+                start is None or start[1] != source or _helpful(costs, source, [target])
+            ):
                 return True
     return False
 
 
 def _start(costs: Mapping[Move, int], source: Layout, target: Layout) -> tuple[int, Layout] | None:
-    """What a rewrite costs, from a layout or from it with nothing said of its padding, and from which; None where there is none."""
+    """What a rewrite costs, from a layout or from it with nothing said of its padding, and from which; None where there
+    is none.
+    """
     found = [(costs[each, target], each) for each in dict.fromkeys((source, bare(source))) if (each, target) in costs]
     return min(found, key=lambda item: item[0]) if found else None
 
 
 def _helpful(costs: Mapping[Move, int], source: Layout, wanted: Iterable[Layout]) -> list[Layout]:
-    """The layouts from which another that is needed, or helps, is cheaper to make than from the source. From others nothing need start."""
+    """The layouts from which another that is needed, or helps, is cheaper to make than from the source. From others
+    nothing need start.
+    """
     known = dict.fromkeys(layout for move in costs for layout in move)
     found: dict[Layout, None] = {}
     work = [*wanted]
@@ -115,8 +124,12 @@ def _helpful(costs: Mapping[Move, int], source: Layout, wanted: Iterable[Layout]
     return list(found)
 
 
-def _searched(costs: Mapping[Move, int], source: Layout, wanted: Collection[Layout], helpful: Collection[Layout]) -> tuple[Move, ...]:
-    """The cheapest rewrites by way of any layouts that help: for each set of these, the cheapest that lead to all of them."""
+def _searched(
+    costs: Mapping[Move, int], source: Layout, wanted: Collection[Layout], helpful: Collection[Layout]
+) -> tuple[Move, ...]:
+    """The cheapest rewrites by way of any layouts that help: for each set of these, the cheapest that lead to all of
+    them.
+    """
     extra = _undominated(costs, [layout for layout in helpful if layout not in wanted], [source, *wanted, *helpful])
     # Costs count first, then the number of rewrites.
     weight = len(wanted) + len(extra) + 1
@@ -143,7 +156,9 @@ def _searched(costs: Mapping[Move, int], source: Layout, wanted: Collection[Layo
 
 
 def _undominated(costs: Mapping[Move, int], layouts: Sequence[Layout], known: Collection[Layout]) -> list[Layout]:
-    """Layouts without those in whose place another one does as well: made for no more, and starting everything for no more."""
+    """Layouts without those in whose place another one does as well: made for no more, and starting everything for no
+    more.
+    """
 
     def price(source: Layout, target: Layout) -> float:
         start = (0, source) if implies(source, target) else _start(costs, source, target)
@@ -151,7 +166,9 @@ def _undominated(costs: Mapping[Move, int], layouts: Sequence[Layout], known: Co
 
     def dominates(one: Layout, other: Layout) -> bool:
         rest = [layout for layout in known if layout not in (one, other)]
-        return all(price(one, layout) <= price(other, layout) and price(layout, one) <= price(layout, other) for layout in rest)
+        return all(
+            price(one, layout) <= price(other, layout) and price(layout, one) <= price(layout, other) for layout in rest
+        )
 
     found: list[Layout] = []
     for layout in layouts:
@@ -177,8 +194,8 @@ def _in_order(costs: Mapping[Move, int], layouts: Sequence[Layout], tree: Iterab
 class Variant:
     """Layouts of the operands and of the results of a call, in order, and of the temporaries that change, by name.
 
-    Where results have padding that holds something, the function fills it, or, `through`, computes it from that of its operands.
-    `function` is what a user gave in the operator's place.
+    Where results have padding that holds something, the function fills it, or, `through`, computes it from that of its
+    operands. `function` is what a user gave in the operator's place.
     """
 
     operands: tuple[Layout, ...]
@@ -190,10 +207,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call, by the roots of its values. `variants` are what may be chosen, in terms of the roots; there is at least one.
+    """A call, by the roots of its values. `variants` are what may be chosen, in terms of the roots; there is at least
+    one.
 
-    `own` are the same in terms of the function's arrays, which differ where layout operators stand between. `costs` is what a variant
-    costs by itself, the bytes of padding that it fills; nothing where it is empty.
+    `own` are the same in terms of the function's arrays, which differ where layout operators stand between. `costs` is
+    what a variant costs by itself, the bytes of padding that it fills; nothing where it is empty.
     """
 
     operands: tuple[str, ...]
@@ -208,16 +226,21 @@ class PlannedCall:
 
     def needs(self, number: int, name: str) -> frozenset[Layout]:
         """The layouts in which a variant takes a value."""
-        return frozenset(layout for operand, layout in zip(self.operands, self.variants[number].operands, strict=True) if operand == name)
+        return frozenset(
+            layout
+            for operand, layout in zip(self.operands, self.variants[number].operands, strict=True)
+            if operand == name
+        )
 
 
 @dataclass(frozen=True)
 class Problem:
-    """All of it. `fixed` says in which layouts values come in that no call makes; `free` are constants, which come in any.
+    """All of it. `fixed` says in which layouts values come in that no call makes; `free` are constants, which come in
+    any.
 
-    `outputs` are the values that go out, in order, each with the layout that it goes out in, None where that is chosen. `costs` has the
-    cost of each rewrite that can be needed: (value, from, to). The first `entering` calls stand for inputs that are freed, the last
-    `leaving` for outputs that are.
+    `outputs` are the values that go out, in order, each with the layout that it goes out in, None where that is chosen.
+    `costs` has the cost of each rewrite that can be needed: (value, from, to). The first `entering` calls stand for
+    inputs that are freed, the last `leaving` for outputs that are.
     """
 
     calls: tuple[PlannedCall, ...]
@@ -247,7 +270,9 @@ Choice = Sequence[int]
 
 
 def rewrites_of(problem: Problem, choice: Choice) -> Iterator[tuple[str, Layout, Layout]]:
-    """The rewrites that a choice leaves, each once: (value, from, to); of a value, each after the one that makes what it starts from."""
+    """The rewrites that a choice leaves, each once: (value, from, to); of a value, each after the one that makes what
+    it starts from.
+    """
     made: dict[str, Layout] = dict(problem.fixed)
     needed: dict[str, dict[Layout, None]] = {}
     for call, number in zip(problem.calls, choice, strict=True):

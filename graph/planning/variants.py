@@ -41,8 +41,8 @@ Given = frozenset[tuple[str, Layout]]
 class Flows:
     """What flowed through one call so far. `ask` gives the variant that follows from some layouts, or raises NoFlow.
 
-    `has_room` says whether the call may get more variants; where it has none, layouts are no longer tried together, and `left_out` counts
-    those that would have been.
+    `has_room` says whether the call may get more variants; where it has none, layouts are no longer tried together, and
+    `left_out` counts those that would have been.
     """
 
     function: PrimFunc
@@ -54,7 +54,8 @@ class Flows:
     found: dict[Given, Variant] = field(default_factory=lambda: dict[Given, Variant]())
 
     def arrive(self, array: str, layout: Layout) -> Iterator[tuple[Given, Variant | NoFlow]]:
-        """What follows now that an array may have a layout: for each set of layouts that is new, its variant, or why there is none.
+        """What follows now that an array may have a layout: for each set of layouts that is new, its variant, or why
+        there is none.
 
         Why several layouts do not go together is not told.
         """
@@ -115,8 +116,9 @@ MOST_VARIANTS = 48
 
 @dataclass(slots=True)
 class Candidates:
-    """The variants of calls on their way; `stops` says where layouts did not flow, and why, `cut` which variants a call may not have,
-    since it has as many as it may, `refused` which frozen calls cannot have their layouts, and stay as they are.
+    """The variants of calls on their way; `stops` says where layouts did not flow, and why, `cut` which variants a call
+    may not have, since it has as many as it may, `refused` which frozen calls cannot have their layouts, and stay as
+    they are.
 
     `interface` are layouts that values of the interface have.
     """
@@ -129,11 +131,15 @@ class Candidates:
     constants: frozenset[str] = field(init=False)
     variants: dict[str, dict[Variant, None]] = field(init=False)
     seen: set[tuple[str, Layout]] = field(init=False, default_factory=lambda: set[tuple[str, Layout]]())
-    stops: dict[tuple[str, str, Layout], str] = field(init=False, default_factory=lambda: dict[tuple[str, str, Layout], str]())
+    stops: dict[tuple[str, str, Layout], str] = field(
+        init=False, default_factory=lambda: dict[tuple[str, str, Layout], str]()
+    )
     roots: Mapping[str, Place] = field(init=False)
     layouts: dict[str, list[Layout]] = field(init=False, default_factory=lambda: dict[str, list[Layout]]())
     cut: dict[str, set[Variant]] = field(init=False, default_factory=lambda: dict[str, set[Variant]]())
-    outers: dict[tuple[str, Layout], Layout] = field(init=False, default_factory=lambda: dict[tuple[str, Layout], Layout]())
+    outers: dict[tuple[str, Layout], Layout] = field(
+        init=False, default_factory=lambda: dict[tuple[str, Layout], Layout]()
+    )
     untried: dict[str, int] = field(init=False, default_factory=lambda: dict[str, int]())
     refused: dict[str, str] = field(init=False, default_factory=lambda: dict[str, str]())
     flows: dict[str, Flows] = field(init=False, default_factory=lambda: dict[str, Flows]())
@@ -182,7 +188,9 @@ class Candidates:
         return variant_of(call.function, given) if callback is None else called_back(call.function, given, callback)
 
     def _new(self, call: Call, known: int = 0) -> Iterator[tuple[str, Layout]]:
-        """The layouts that a call's variants, past those known, give its values for the first time; constants pass nothing on."""
+        """The layouts that a call's variants, past those known, give its values for the first time; constants pass
+        nothing on.
+        """
         for variant in islice(self.variants[call.results[0].name], known, None):
             for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
                 item = (self.roots[name].value, self.outer(name, layout))
@@ -217,7 +225,11 @@ class Candidates:
         if root.value == name:
             return layout
         back = inverse_of(root.index_map, self.values[root.value].shape)
-        return None if back is None else settled(layout_of(map_of_layout(layout).compose(back), pad_of(layout)), self.values[name].shape)
+        return (
+            None
+            if back is None
+            else settled(layout_of(map_of_layout(layout).compose(back), pad_of(layout)), self.values[name].shape)
+        )
 
     def _flow(self, call: Call, name: str, layout: Layout) -> None:
         """Give a call the variants that a layout of one of its values gives it."""
@@ -227,7 +239,9 @@ class Candidates:
             if own is None:
                 continue
             # What the padding of operands holds is chosen when a contract of a result is.
-            for given, found in self._flows(call).arrive(buffer.name, own if buffer in signature.results else bare(own)):
+            for given, found in self._flows(call).arrive(
+                buffer.name, own if buffer in signature.results else bare(own)
+            ):
                 reason = found.reason if isinstance(found, NoFlow) else self.unmoved(call, found)
                 if reason is not None:
                     self._stopped(call, name, layout)(reason)
@@ -235,7 +249,9 @@ class Candidates:
                     self._take(call, given, found, self._stopped(call, name, layout))
 
     def unmoved(self, call: Call, variant: Variant) -> str | None:
-        """Why values in the layouts of a variant could not be rewritten; None where they can, constants aside, which are stored anew."""
+        """Why values in the layouts of a variant could not be rewritten; None where they can, constants aside, which
+        are stored anew.
+        """
         for name, layout in zip(names_of(call), (*variant.operands, *variant.results), strict=True):
             root = self.roots[name]
             stored = layout if root.value == name else layout_of(map_of_layout(layout).compose(root.index_map))
@@ -254,15 +270,23 @@ class Candidates:
     def _take(self, call: Call, given: Given, found: Variant, stopped: Callable[[str], None]) -> None:
         """Let a call have the variant that follows from some layouts, with the padding that they ask of its results."""
         name, results = call.results[0].name, {buffer.name for buffer in signature_of(call.function).results}
-        pads = [(array, pad) for array, layout in sorted(given) if array in results and (pad := pad_of(layout)) is not None]
+        pads = [
+            (array, pad) for array, layout in sorted(given) if array in results and (pad := pad_of(layout)) is not None
+        ]
         if not pads:
             self._keep(call, found)
             return
         for wanted in pads:
             # Another result may be filled already: then both are.
-            alike = [each for each in self.variants[name] if not each.through and each != found and unpadded(each) == unpadded(found)]
+            alike = [
+                each
+                for each in self.variants[name]
+                if not each.through and each != found and unpadded(each) == unpadded(found)
+            ]
             for base in (found, *alike):
-                for each in contracted(call.function, base, wanted, self.pads, stopped, lambda number: self._left_out(name, number)):
+                for each in contracted(
+                    call.function, base, wanted, self.pads, stopped, lambda number: self._left_out(name, number)
+                ):
                     self._keep(call, each)
 
     def _left_out(self, name: str, number: int) -> None:
@@ -320,8 +344,8 @@ def names_of(call: Call) -> tuple[str, ...]:
 
 
 Callback = Callable[[PrimFunc, Layouts], Layouts | Replacement | None]
-"""What a user knows of an operator: the layouts of its arrays, temporaries too, that go with those of some, or a function in these layouts
-in the operator's place; None where there are none.
+"""What a user knows of an operator: the layouts of its arrays, temporaries too, that go with those of some, or a
+function in these layouts in the operator's place; None where there are none.
 
 It is asked instead of the flow. What it says is proved like anything else before it is used.
 """
@@ -333,8 +357,8 @@ def operator_name(call: Call) -> str:
 
 
 def called_back(func: PrimFunc, given: Layouts, callback: Callback) -> Variant:
-    """The variant that a callback asks for. Raises NoFlow where it knows none or a map would lose elements, LayoutproofError for a map or a
-    name that does not fit.
+    """The variant that a callback asks for. Raises NoFlow where it knows none or a map would lose elements,
+    LayoutproofError for a map or a name that does not fit.
     """
     answer = callback(func, given)
     if answer is None:
@@ -383,7 +407,9 @@ def plain_variant(func: PrimFunc) -> Variant:
 def _variant(func: PrimFunc, layouts: Layouts) -> Variant:
     signature = signature_of(func)
     found = {
-        buffer.name: settled(layout_of(layouts[buffer.name]), shape_of(buffer)) if buffer.name in layouts else plain(buffer.rank)
+        buffer.name: settled(layout_of(layouts[buffer.name]), shape_of(buffer))
+        if buffer.name in layouts
+        else plain(buffer.rank)
         for buffer in (*signature.operands, *signature.results)
     }
     inner = tuple((name, layout_of(index_map)) for name, index_map in layouts.items() if name not in found)
@@ -397,7 +423,9 @@ def _variant(func: PrimFunc, layouts: Layouts) -> Variant:
 
 
 def planned_call(candidates: Candidates, call: Call, *, fills_cost: bool = True) -> PlannedCall:
-    """A call with its variants, in terms of roots; the plain one, or the frozen one, is the first. Filled padding may cost its bytes."""
+    """A call with its variants, in terms of roots; the plain one, or the frozen one, is the first. Filled padding may
+    cost its bytes.
+    """
     own = tuple(candidates.variants[call.results[0].name])
     operands = tuple(candidates.roots[name].value for name in call.operands)
     results = tuple(value.name for value in call.results)
@@ -415,7 +443,9 @@ def planned_call(candidates: Candidates, call: Call, *, fills_cost: bool = True)
         0
         if each.through or not fills_cost
         else sum(
-            padding_bytes(value, layout) for value, layout in zip(call.results, each.results, strict=True) if pad_of(layout) is not None
+            padding_bytes(value, layout)
+            for value, layout in zip(call.results, each.results, strict=True)
+            if pad_of(layout) is not None
         )
         for each in own
     )

@@ -1,7 +1,9 @@
-"""The certificate of a rewritten graph read back: everything that it claims is derived and asked again, from what it says and nothing else.
+"""The certificate of a rewritten graph read back: everything that it claims is derived and asked again, from what it
+says and nothing else.
 
-Each function's steps are derived again, as those of any certificate, which gives their questions and what the checker says of them; then
-each value is asked about as `prove_graph_rewrite` does. What a file does not hold, or says otherwise than the checker, is named.
+Each function's steps are derived again, as those of any certificate, which gives their questions and what the checker
+says of them; then each value is asked about as `prove_graph_rewrite` does. What a file does not hold, or says otherwise
+than the checker, is named.
 """
 
 from __future__ import annotations
@@ -91,12 +93,15 @@ def _read(path: Path, document: Document, files: Sequence[Path], jobs: int) -> R
         if reading.status in GOOD:
             _ask(reading, document, claims_of(asked))
     except _MALFORMED as problem:
-        raise error(codes.CERTIFICATE_FORM, f"{path}: a part is missing or is of another kind: {problem!r}") from problem
+        raise error(
+            codes.CERTIFICATE_FORM, f"{path}: a part is missing or is of another kind: {problem!r}"
+        ) from problem
     reading.exceptions += [*_facts(rewrite), *(f"not stated: {what}" for what in NOT_STATED)]
     return reading
 
 
-# -- what it claims ------------------------------------------------------------------------------------------------------------------
+# -- what it claims
+# ------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +113,17 @@ class _Claim:
 
 
 def _claimed(path: str, document: Document) -> _Claim:
-    """What a document claims. Raises LayoutproofError for texts that are none, KeyError and the like for a malformed document."""
+    """What a document claims. Raises LayoutproofError for texts that are none, KeyError and the like for a malformed
+    document.
+    """
     old, new = (_graph(path, document, which) for which in ("old", "new"))
     functions = {func.name: func for func in new.functions()}
     stray = sorted(set(document["functions"]) - set(functions))
     if stray:
-        raise error(codes.CERTIFICATE_FORM, f"{path}: nothing in the new graph calls {stray[0]}, of which it says how it came about")
+        raise error(
+            codes.CERTIFICATE_FORM,
+            f"{path}: nothing in the new graph calls {stray[0]}, of which it says how it came about",
+        )
     chains: dict[str, Chain] = {}
     for name, part in document["functions"].items():
         records = tuple(_record(f"{path}: {name}", number, step) for number, step in enumerate(part["steps"], start=1))
@@ -121,7 +131,9 @@ def _claimed(path: str, document: Document) -> _Claim:
     values = old.by_name()
     unknown = sorted({entry["value"] for entry in document["places"].values()} - set(values))
     if unknown:
-        raise error(codes.CERTIFICATE_FORM, f"{path}: there is a place of {unknown[0]}, which is no value of the old graph")
+        raise error(
+            codes.CERTIFICATE_FORM, f"{path}: there is a place of {unknown[0]}, which is no value of the old graph"
+        )
     places = {name: _placed(entry, values[entry["value"]].dtype) for name, entry in document["places"].items()}
     missing = [value.name for value in new.values() if value.name not in places]
     if missing:
@@ -138,7 +150,10 @@ def _graph(path: str, document: Document, which: str) -> Graph:
     graph = parse_graph(text_of_lines(document[which]), f"{path}: the {which} graph", unread=True)
     keys = {c.value.name: key_of(c.sha256, c.value) for c in graph.constants if c.sha256 is not None}
     if keys != document["constants"][which]:
-        raise error(codes.CERTIFICATE_FORM, f"{path}: the constants of the {which} graph are not those that are listed beside it")
+        raise error(
+            codes.CERTIFICATE_FORM,
+            f"{path}: the constants of the {which} graph are not those that are listed beside it",
+        )
     return graph
 
 
@@ -153,11 +168,14 @@ def _placed(entry: Document, dtype: DType) -> Place:
     return Place(entry["value"], parse_index_map(entry["index_map"]), value)
 
 
-# -- the elements of constants -------------------------------------------------------------------------------------------------------
+# -- the elements of constants
+# -------------------------------------------------------------------------------------------------------
 
 
 def _with_arrays(path: Path, document: Document, rewrite: GraphRewrite, files: Sequence[Path]) -> GraphRewrite:
-    """The graphs with all elements that are at hand: in the document, beside it, in files that are given, or made of others."""
+    """The graphs with all elements that are at hand: in the document, beside it, in files that are given, or made of
+    others.
+    """
     inside = {key: array_of(entry) for key, entry in document["arrays"].items()}
     unread = [c for graph in (rewrite.old, rewrite.new) for c in graph.constants if c.sha256 is not None]
     keys = {key_of(c.digest, c.value): c.digest for c in unread}
@@ -172,12 +190,16 @@ def _with_arrays(path: Path, document: Document, rewrite: GraphRewrite, files: S
     beside = path_beside(path)
     more = [*([beside] if beside.is_file() else []), *files]
     wanted = set(keys.values()) - set(found)
-    old, new = with_arrays(rewrite.old, rewrite.new, rewrite.places, {**found, **(found_arrays(wanted, more) if wanted else {})})
+    old, new = with_arrays(
+        rewrite.old, rewrite.new, rewrite.places, {**found, **(found_arrays(wanted, more) if wanted else {})}
+    )
     return replace(rewrite, old=old, new=new)
 
 
 def _unread(rewrite: GraphRewrite, path: Path) -> list[str]:
-    """What cannot be looked at, and where it was looked for. A constant that is in both graphs with one digest need not be."""
+    """What cannot be looked at, and where it was looked for. A constant that is in both graphs with one digest need not
+    be.
+    """
     kept = {c.digest for c in rewrite.old.constants} & {c.digest for c in rewrite.new.constants}
     unread = [c for graph in (rewrite.old, rewrite.new) for c in graph.constants if c.sha256 is not None]
     missing = [c.value.name for c in unread if c.digest not in kept]
@@ -192,10 +214,14 @@ def _facts(rewrite: GraphRewrite) -> list[str]:
     """What is known of functions from the checker alone: results that they read again after they have written them."""
     functions = dict.fromkeys((*rewrite.old.functions(), *rewrite.new.functions()))
     asked = [verdict for verdict in map(prove_fresh, functions) if verdict.engine != STRUCTURE]
-    return [f"{verdict.claim}: {verdict.engine}: it is asked again of the checker, and not written down as a question" for verdict in asked]
+    return [
+        f"{verdict.claim}: {verdict.engine}: it is asked again of the checker, and not written down as a question"
+        for verdict in asked
+    ]
 
 
-# -- what is derived and asked again -------------------------------------------------------------------------------------------------
+# -- what is derived and asked again
+# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +248,10 @@ def _part(item: tuple[str, Document]) -> _Part:
         return _Part(broken(path, [diagnostic.render() for diagnostic in problem.diagnostics]), ())
     except _MALFORMED as problem:
         return _Part(broken(path, [f"{path}: a part is missing or is of another kind: {problem!r}"]), ())
-    return _Part(reading, tuple(tuple(Verdict(o.status, o.claim, o.engine, o.strictness) for o in each.obligations) for each in derived))
+    return _Part(
+        reading,
+        tuple(tuple(Verdict(o.status, o.claim, o.engine, o.strictness) for o in each.obligations) for each in derived),
+    )
 
 
 def _died(item: tuple[str, Document], ending: Ending) -> _Part:
@@ -243,19 +272,31 @@ def _join(reading: Reading, name: str, part: Reading) -> None:
 def _count(reading: Reading, verdict: Verdict) -> None:
     reading.claims += 1
     if verdict.status not in GOOD:
-        reading.fail(verdict.status, f"{verdict.claim}: {verdict.reason if verdict.reason is not None else verdict.counterexample}")
+        reading.fail(
+            verdict.status,
+            f"{verdict.claim}: {verdict.reason if verdict.reason is not None else verdict.counterexample}",
+        )
 
 
 def _check_form(path: str, document: Document) -> None:
-    """Raise LayoutproofError where what is written of maps was changed, or what is not stated is not what nobody states."""
-    if document["not_stated"] != list(NOT_STATED) or not all(isinstance(version, str) for version in document["tools"].values()):
-        raise error(codes.CERTIFICATE_FORM, f"{path}: what it does not state, or what it was made with, is not said as it has to be")
+    """Raise LayoutproofError where what is written of maps was changed, or what is not stated is not what nobody
+    states.
+    """
+    if document["not_stated"] != list(NOT_STATED) or not all(
+        isinstance(version, str) for version in document["tools"].values()
+    ):
+        raise error(
+            codes.CERTIFICATE_FORM,
+            f"{path}: what it does not state, or what it was made with, is not said as it has to be",
+        )
     check_chain(document["maps"], f"{path}: maps")
     check_table(document["queries"], {query for entry in document["maps"] for query in entry["queries"]}, path)
 
 
 def _ask(reading: Reading, document: Document, derived: Sequence[MapClaim]) -> None:
-    """The questions about maps: those that are written down, and those that the checker's claims lead to. Raises LayoutproofError."""
+    """The questions about maps: those that are written down, and those that the checker's claims lead to. Raises
+    LayoutproofError.
+    """
     written = {entry["claim"]: entry["queries"] for entry in document["maps"]}
     claims = {claim.claim: claim for claim in derived}
     stray, missing = sorted(set(written) - set(claims)), sorted(set(claims) - set(written))
@@ -263,7 +304,9 @@ def _ask(reading: Reading, document: Document, derived: Sequence[MapClaim]) -> N
         what = f"the checker has no such claim: {stray[0]}" if stray else f"a claim is missing: {missing[0]}"
         raise error(codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, {what}")
     if made_here(document) and document["maps"] != chained([claim_entry(claim) for claim in derived]):
-        raise error(codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, its questions are not those that the checker asks")
+        raise error(
+            codes.CERTIFICATE_DIFFERS, f"{reading.path}: of maps, its questions are not those that the checker asks"
+        )
     for claim in derived:
         reading.claims += 1
         every = {query_id(query): query for query in claim.queries}

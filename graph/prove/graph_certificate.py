@@ -29,9 +29,17 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.certificate.certificate import certify, query_dict, query_id, versions
 from layoutproof.verify.certificate.lemmas import Layout, layout_lemmas
-from layoutproof.verify.certificate.sealed_files import Content, Document, chained, is_stream, sealed, to_bytes, write_whole_files
+from layoutproof.verify.certificate.sealed_files import (
+    Content,
+    Document,
+    chained,
+    is_stream,
+    sealed,
+    to_bytes,
+    write_whole_files,
+)
 from layoutproof.verify.program.evidence import NoInstance, Setting
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import SmtQuery, differ
 from layoutproof.verify.smt.smtlib import queries_of
 from layoutproof.verify.verdict import codes as verify_codes
@@ -43,7 +51,9 @@ _MOST_PADDING = 64
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The arrays of two graphs that cannot be made of others, by their keys; `keys` are those of each graph's constants, by their names."""
+    """The arrays of two graphs that cannot be made of others, by their keys; `keys` are those of each graph's
+    constants, by their names.
+    """
 
     arrays: Mapping[str, Array]
     keys: Mapping[str, Mapping[str, str]]
@@ -55,7 +65,9 @@ class Kept:
 
 
 def kept_arrays(old: Graph, new: Graph, places: Mapping[str, Place]) -> Kept:
-    """What has to be kept of the constants of a graph and of what it became: all old ones, and new ones that are not made of those."""
+    """What has to be kept of the constants of a graph and of what it became: all old ones, and new ones that are not
+    made of those.
+    """
     arrays = {_key_of(constant): constant.data for constant in beside(old)}
     before = {constant.value.name: constant for constant in old.constants}
     for constant in beside(new):
@@ -84,13 +96,19 @@ def entry_of(array: Array, dtype: DType) -> dict[str, Any]:
 
 def array_of(entry: Document) -> tuple[Array, str]:
     """An array of a certificate, with its key. Raises KeyError, TypeError or ValueError for an entry that is none."""
-    raw, dtype, shape = base64.b64decode(entry["data"], validate=True), DType.parse(entry["dtype"]), tuple(map(int, entry["shape"]))
+    raw, dtype, shape = (
+        base64.b64decode(entry["data"], validate=True),
+        DType.parse(entry["dtype"]),
+        tuple(map(int, entry["shape"])),
+    )
     array = np.frombuffer(raw, dtype=numpy_dtype(dtype)).reshape(shape)
     return array, key_of(hashlib.sha256(raw).hexdigest(), Value("", shape, dtype))
 
 
 def found_arrays(wanted: Iterable[str], files: Iterable[Path]) -> dict[str, Array]:
-    """The arrays of files that have these digests, by these. Raises LayoutproofError for a file that cannot be read as arrays."""
+    """The arrays of files that have these digests, by these. Raises LayoutproofError for a file that cannot be read as
+    arrays.
+    """
     digests = set(wanted)
     found: dict[str, Array] = {}
     for file in files:
@@ -128,12 +146,19 @@ def _filled(constant: Constant, found: Mapping[str, Array]) -> Constant:
     array = found.get(constant.digest) if constant.sha256 is not None else None
     if array is None or array.nbytes != prod(constant.value.shape) * numpy_dtype(constant.value.dtype).itemsize:
         return constant
-    return _known(constant, np.ascontiguousarray(array).reshape(-1).view(numpy_dtype(constant.value.dtype)).reshape(constant.value.shape))
+    return _known(
+        constant,
+        np.ascontiguousarray(array).reshape(-1).view(numpy_dtype(constant.value.dtype)).reshape(constant.value.shape),
+    )
 
 
 def _known(constant: Constant, array: Array | None) -> Constant:
     """The constant with its elements, where they are those that it has the digest of."""
-    return replace(constant, data=array, sha256=None) if array is not None and _digest(array) == constant.sha256 else constant
+    return (
+        replace(constant, data=array, sha256=None)
+        if array is not None and _digest(array) == constant.sha256
+        else constant
+    )
 
 
 def _made(source: Constant | None, place: Place, value: Value) -> Array | None:
@@ -211,8 +236,11 @@ def _of_two(first: str, second: str, shape: Shape) -> Iterator[MapClaim]:
     unequal = tuple((differ(one, other),) for one, other in pairs if one != other)
     if not unequal:
         return
-    dims = tuple(Dim(v, const(0, v.dtype), const(extent, v.dtype), ForKind.SERIAL) for v, extent in zip(variables, shape, strict=True))
-    queries, missing = queries_of([NoInstance(Setting(), Scene(dims), unequal, "isl")])
+    dims = tuple(
+        Dim(v, const(0, v.dtype), const(extent, v.dtype), ForKind.SERIAL)
+        for v, extent in zip(variables, shape, strict=True)
+    )
+    queries, missing = queries_of([NoInstance(Setting(), IterationDomain(dims), unequal, "isl")])
     claim = f"`{first}` and `{second}` take each index of [{', '.join(map(str, shape))}] to one place"
     yield MapClaim(claim, queries, tuple((each.what, each.reason) for each in missing))
 
@@ -231,13 +259,16 @@ NOT_STATED = (
 def certify_graph(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Document:
     """The certificate of a rewritten graph, sealed; each function's steps are checked anew.
 
-    Where the constants have more than MOST_BYTES they are known by their SHA-256 alone: `certificate_files` has them besides.
+    Where the constants have more than MOST_BYTES they are known by their SHA-256 alone: `certificate_files` has them
+    besides.
     """
     return _certified(rewrite, interface, kept_arrays(rewrite.old, rewrite.new, rewrite.places))
 
 
 def certificate_files(path: Path, rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Mapping[Path, Content]:
-    """The files of a certificate that is to stand at a path, with what they hold: arrays that are too large for it, then itself."""
+    """The files of a certificate that is to stand at a path, with what they hold: arrays that are too large for it,
+    then itself.
+    """
     kept = kept_arrays(rewrite.old, rewrite.new, rewrite.places)
     files: dict[Path, Content] = {}
     if kept.size > MOST_BYTES and not is_stream(path):
@@ -246,7 +277,9 @@ def certificate_files(path: Path, rewrite: GraphRewrite, interface: Interface = 
 
 
 def save_graph_certificate(path: str | Path, rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> None:
-    """Write the certificate of a rewritten graph, and what stands beside it, whole or not at all. Raises LayoutproofError."""
+    """Write the certificate of a rewritten graph, and what stands beside it, whole or not at all. Raises
+    LayoutproofError.
+    """
     write_whole_files(certificate_files(Path(path), rewrite, interface), verify_codes.CERTIFICATE_WRITE)
 
 

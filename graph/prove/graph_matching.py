@@ -10,7 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from layoutproof.graph.flow.layout_flow import NAME, Layouts, NoFlow
-from layoutproof.graph.model.graph import Call, Constant, Graph, LayoutTransform, Pad, Rewriting, number_of, shape_of, signature_of
+from layoutproof.graph.model.graph import (
+    Call,
+    Constant,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Rewriting,
+    number_of,
+    shape_of,
+    signature_of,
+)
 from layoutproof.graph.model.graph_witness import AS_IT_WAS, Chain, GraphRewrite, Interface, Place, roots_of
 from layoutproof.graph.model.layout_maps import box_of
 from layoutproof.graph.model.wellformed_graph import require_graph
@@ -32,9 +42,11 @@ PRIMITIVE = "compare"
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`function` does what the operator does, with arrays, by the operator's names for them, in these layouts; others keep theirs.
+    """`function` does what the operator does, with arrays, by the operator's names for them, in these layouts; others
+    keep theirs.
 
-    Parameters are those of the operator, in its order, whatever they are called. Padding holds nothing that may be relied on.
+    Parameters are those of the operator, in its order, whatever they are called. Padding holds nothing that may be
+    relied on.
     """
 
     function: PrimFunc
@@ -42,22 +54,37 @@ class Replacement:
 
 
 def chain_to(func: PrimFunc, given: PrimFunc, layouts: Layouts, pads: Mapping[str, PadText]) -> Chain:
-    """The one step from an operator to the function that is given for it, proved bit for bit. Raises NoFlow where that is not proved."""
+    """The one step from an operator to the function that is given for it, proved bit for bit. Raises NoFlow where that
+    is not proved.
+    """
     named = replace(func, name=NAME)
     try:
         with within(settings().under(frozenset())):
-            found = compare(named, replace(given, name=NAME), layouts={n: index_map_text(m) for n, m in layouts.items()}, pads=pads)
+            found = compare(
+                named, replace(given, name=NAME), layouts={n: index_map_text(m) for n, m in layouts.items()}, pads=pads
+            )
     except LayoutproofError as problem:
-        raise NoFlow(func, f"{given.name}, which is given for it, does not fit: {problem.diagnostics[0].message}") from problem
+        raise NoFlow(
+            func, f"{given.name}, which is given for it, does not fit: {problem.diagnostics[0].message}"
+        ) from problem
     bad = next((verdict for verdict in found.verdicts if verdict.status not in GOOD), None)
     if bad is not None or found.rewrite is None or found.strictness or found.where is not None:
-        why = bad.reason if bad is not None and bad.reason is not None else "" if bad is None else f"{bad.status.value}: {bad.claim}"
+        why = (
+            bad.reason
+            if bad is not None and bad.reason is not None
+            else ""
+            if bad is None
+            else f"{bad.status.value}: {bad.claim}"
+        )
         raise NoFlow(func, f"{given.name}, which is given for it, is not proved to do what it does: {why}")
     for before, after in zip(named.buffers, found.rewrite.new.buffers, strict=True):
         shape = shape_of(before)
         box = box_of(layouts[before.name], shape) if before.name in layouts else shape
         if shape_of(after) != box:
-            raise NoFlow(func, f"{given.name}, which is given for it, has {before.name} as {list(shape_of(after))}, not as {list(box)}")
+            raise NoFlow(
+                func,
+                f"{given.name}, which is given for it, has {before.name} as {list(shape_of(after))}, not as {list(box)}",
+            )
     return Chain(named, (StepRecord(PRIMITIVE, found.arguments, found.rewrite, None, frozenset()),))
 
 
@@ -65,9 +92,11 @@ ENGINE = "pairing"
 
 
 def prove_planned(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> tuple[Verdict, ...]:
-    """A verdict for each value of the new graph and one for its outputs, as `prove_graph_rewrite` gives them; or what was not paired.
+    """A verdict for each value of the new graph and one for its outputs, as `prove_graph_rewrite` gives them; or what
+    was not paired.
 
-    `interface` says how the new graph is called, where that is otherwise. Raises LayoutproofError for a malformed graph.
+    `interface` says how the new graph is called, where that is otherwise. Raises LayoutproofError for a malformed
+    graph.
     """
     found = matched(old, new, interface)
     return (found,) if isinstance(found, Verdict) else prove_graph_rewrite(found, interface)
@@ -89,7 +118,9 @@ def matched(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> GraphRe
         index_map = interface.inputs.get(value.name, IndexMap.identity(len(before.shape)))
         if value.shape != box_of(index_map, before.shape):
             wanted = list(box_of(index_map, before.shape))
-            return _unpaired(value.name, f"it is {list(value.shape)}, and should be {wanted} unless the interface says otherwise")
+            return _unpaired(
+                value.name, f"it is {list(value.shape)}, and should be {wanted} unless the interface says otherwise"
+            )
         search.places[value.name] = Place(value.name, index_map)
     for step in new.steps:
         problem = search.call(step) if isinstance(step, Call) else search.moved(step)
@@ -102,12 +133,16 @@ def matched(old: Graph, new: Graph, interface: Interface = AS_IT_WAS) -> GraphRe
 
 
 def _unpaired(name: str, why: str) -> Verdict:
-    return Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, f"{name} is paired with a value of the old graph"), ENGINE, reason=why)
+    return Verdict(
+        Status.UNKNOWN, Claim(ClaimKind.OTHER, f"{name} is paired with a value of the old graph"), ENGINE, reason=why
+    )
 
 
 @dataclass(slots=True)
 class _Search:
-    """What is known of the new graph's values on the way through it; `used` are the old calls that were paired, by first results."""
+    """What is known of the new graph's values on the way through it; `used` are the old calls that were paired, by
+    first results.
+    """
 
     old: Graph
     new: Graph
@@ -124,7 +159,9 @@ class _Search:
         values = self.old.by_name()
         self.roots = roots_of(self.old)
         self.calls = [as_call(step, values) for step in self.old.steps if not isinstance(step, LayoutTransform)]
-        self.before, self.after = ({each.value.name: each for each in graph.constants} for graph in (self.old, self.new))
+        self.before, self.after = (
+            {each.value.name: each for each in graph.constants} for graph in (self.old, self.new)
+        )
 
     def moved(self, step: Rewriting) -> str | None:
         """Enter where what a layout operator makes stands; why that is not known, where it is not."""
@@ -175,7 +212,9 @@ class _Search:
         return True
 
     def enter(self, old: Call, step: Call, layouts: Mapping[str, IndexMap]) -> None:
-        """Pair two calls. Raises NoFlow where the new function is not proved to be the old one, or takes other constants."""
+        """Pair two calls. Raises NoFlow where the new function is not proved to be the old one, or takes other
+        constants.
+        """
         signature = signature_of(old.function)
         arrays = (*signature.operands, *signature.results)
         maps = [layouts.get(buffer.name, IndexMap.identity(buffer.rank)) for buffer in arrays]
@@ -191,7 +230,9 @@ class _Search:
         self.used.add(old.results[0].name)
 
     def check_constant(self, func: PrimFunc, ours: str, theirs: str, index_map: IndexMap) -> None:
-        """Raise NoFlow where a new constant holds other elements than an old one: then another call may be the one that is looked for."""
+        """Raise NoFlow where a new constant holds other elements than an old one: then another call may be the one that
+        is looked for.
+        """
         new, old = self.after[ours], self.before[theirs]
         if new.sha256 is not None or old.sha256 is not None:
             raise NoFlow(func, f"only digests of {ours} and {theirs} are known")
@@ -209,7 +250,9 @@ class _Search:
 
 
 def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
-    """The one step from an old function to a new one, whose records say how arrays are stored. Raises NoFlow where it is not proved."""
+    """The one step from an old function to a new one, whose records say how arrays are stored. Raises NoFlow where it
+    is not proved.
+    """
     named = replace(old, name=NAME)
     try:
         with within(settings().under(frozenset())):
@@ -224,14 +267,19 @@ def _chain_to(old: PrimFunc, new: PrimFunc) -> Chain:
 
 
 def layouts_beside(old: PrimFunc, new: PrimFunc) -> Mapping[str, IndexMap] | None:
-    """How a new function stores the arrays of an old one, by their names there, as its records of layouts say; None if it has others."""
+    """How a new function stores the arrays of an old one, by their names there, as its records of layouts say; None if
+    it has others.
+    """
     before, after = layout_records(old), layout_records(new)
     if [len(buffers) for buffers in _roles(old)] != [len(buffers) for buffers in _roles(new)]:
         return None
     found: dict[str, IndexMap] = {}
     both = ((*operands, *results) for operands, results in (_roles(old), _roles(new)))
     for theirs, ours in zip(*both, strict=True):
-        known, steps = (records[b.data.name].steps if b.data.name in records else () for records, b in ((before, theirs), (after, ours)))
+        known, steps = (
+            records[b.data.name].steps if b.data.name in records else ()
+            for records, b in ((before, theirs), (after, ours))
+        )
         if steps[: len(known)] != known or theirs.dtype != ours.dtype:
             return None
         index_map = IndexMap.identity(theirs.rank)

@@ -1,14 +1,16 @@
 """Whether a rewritten graph does what the graph did: every new value is asked for by itself, from those before it.
 
-The claim of each new value is that the elements of an old one stand where the witness says, and that all other cells hold what it says of
-them, if it does. For an input that is so where the witness leaves it as it is, or as the interface has it; for a constant it is looked at;
-for the layout operators it is an equality of maps; for a call it follows from the proof that its function is the old call's function with
-its arrays in the layouts in which the witness has operands and results, where padding that the function takes for granted is proved of the
-operands. Pads and crops of the old graph are calls of functions that do what they do. Nothing here knows how the new graph was found.
+The claim of each new value is that the elements of an old one stand where the witness says, and that all other cells
+hold what it says of them, if it does. For an input that is so where the witness leaves it as it is, or as the interface
+has it; for a constant it is looked at; for the layout operators it is an equality of maps; for a call it follows from
+the proof that its function is the old call's function with its arrays in the layouts in which the witness has operands
+and results, where padding that the function takes for granted is proved of the operands. Pads and crops of the old
+graph are calls of functions that do what they do. Nothing here knows how the new graph was found.
 
-A claim is proved together with those that it rests on: of what is made of a value that is not proved to hold what is said, nothing is.
-Functions may leave something open (undefined padding, elements that they do not write), which one call settles for all who use its
-results: so each old call is made once at most, and calls that reach outside of the graph are made just as they were.
+A claim is proved together with those that it rests on: of what is made of a value that is not proved to hold what is
+said, nothing is. Functions may leave something open (undefined padding, elements that they do not write), which one
+call settles for all who use its results: so each old call is made once at most, and calls that reach outside of the
+graph are made just as they were.
 """
 
 from __future__ import annotations
@@ -60,19 +62,25 @@ Said = Mapping[str, Sequence[Sequence[Verdict]]]
 
 
 def prove_graph_rewrite(
-    rewrite: GraphRewrite, interface: Interface = AS_IT_WAS, said: Said = MappingProxyType({}), asked: Asked | None = None
+    rewrite: GraphRewrite,
+    interface: Interface = AS_IT_WAS,
+    said: Said = MappingProxyType({}),
+    asked: Asked | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a malformed graph.
+    """A verdict for each value of the new graph, in order, then one for its outputs. Raises LayoutproofError for a
+    malformed graph.
 
-    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is proved. `said` is for
-    those who have asked the checker about the steps of chains already, and answer for it: they are not checked again. `asked` gets what
-    is asked of index maps, for certificates.
+    `interface` belongs to the claim, not to the witness: in whatever other way the new graph is called, nothing is
+    proved. `said` is for those who have asked the checker about the steps of chains already, and answer for it: they
+    are not checked again. `asked` gets what is asked of index maps, for certificates.
     """
     for graph in (rewrite.old, rewrite.new):
         require_graph(graph)
         for step in graph.steps:
             if isinstance(step, LayoutTransform):
-                report_of(step.index_map, graph.by_name()[step.operand].shape, asked)  # what a graph that is well-formed rests on
+                report_of(
+                    step.index_map, graph.by_name()[step.operand].shape, asked
+                )  # what a graph that is well-formed rests on
     return tuple(_Proof(rewrite, roots_of(rewrite.old), interface, said, asked).verdicts())
 
 
@@ -82,14 +90,18 @@ def _holds(name: str) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """`held` are the values whose claims are proved, `made` the old calls that were made, by their first results, in the new order."""
+    """`held` are the values whose claims are proved, `made` the old calls that were made, by their first results, in
+    the new order.
+    """
 
     rewrite: GraphRewrite
     roots: Mapping[str, Place]
     interface: Interface
     said: Said
     asked: Asked | None
-    chained: dict[tuple[str, PrimFunc], str | None] = field(default_factory=lambda: dict[tuple[str, PrimFunc], str | None]())
+    chained: dict[tuple[str, PrimFunc], str | None] = field(
+        default_factory=lambda: dict[tuple[str, PrimFunc], str | None]()
+    )
     held: set[str] = field(default_factory=lambda: set[str]())
     made: list[str] = field(default_factory=lambda: list[str]())
 
@@ -112,7 +124,9 @@ class _Proof:
         return verdict
 
     def fitting(self, value: Value) -> bool:
-        """Whether what the witness says of a value is a map of an old one's indices, and a number that padding of its type can hold."""
+        """Whether what the witness says of a value is a map of an old one's indices, and a number that padding of its
+        type can hold.
+        """
         place = self.rewrite.places.get(value.name)
         old = self.rewrite.old.by_name()
         if place is None or place.value not in old or len(place.index_map.inputs) != len(old[place.value].shape):
@@ -131,19 +145,32 @@ class _Proof:
         """Inputs are the old ones, as the interface has them; each with its name."""
         old = self.rewrite.old.inputs
         if [(v.name, v.dtype) for v in self.rewrite.new.inputs] != [(v.name, v.dtype) for v in old]:
-            yield from ((v.name, self.verdict(v.name, "the inputs are not the old ones")) for v in self.rewrite.new.inputs)
+            yield from (
+                (v.name, self.verdict(v.name, "the inputs are not the old ones")) for v in self.rewrite.new.inputs
+            )
             return
         for value, before in zip(self.rewrite.new.inputs, old, strict=True):
             place, index_map = self.rewrite.places[value.name], self.interface.inputs.get(value.name)
             if place.value != value.name:
                 yield value.name, self.verdict(value.name, "the inputs are not the old ones")
             elif index_map is None:
-                kept = value.shape == before.shape and place.pad is None and is_identity(place.index_map, value.shape, self.asked)
+                kept = (
+                    value.shape == before.shape
+                    and place.pad is None
+                    and is_identity(place.index_map, value.shape, self.asked)
+                )
                 yield value.name, self.verdict(value.name, None if kept else "an input is given as it was")
             else:
                 stored = self.stored(value, index_map, before.shape) and place.pad is None and self.fits(value)
-                same_map = stored and prove_same(place.index_map, index_map, before.shape, self.asked).status is Status.PROVED
-                yield value.name, self.verdict(value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`")
+                same_map = (
+                    stored and prove_same(place.index_map, index_map, before.shape, self.asked).status is Status.PROVED
+                )
+                yield (
+                    value.name,
+                    self.verdict(
+                        value.name, None if same_map else f"an input is given by `{index_map_text(index_map)}`"
+                    ),
+                )
         if len(self.rewrite.new.inputs) != len(old):
             yield "", self.verdict("the graph", "it has more or fewer inputs")
 
@@ -158,9 +185,13 @@ class _Proof:
         if before is None or before.value.dtype != constant.value.dtype or not self.fits(constant.value):
             return self.verdict(constant.value.name, "it is not made of a constant")
         if constant.sha256 is not None or before.sha256 is not None:
-            kept = constant.value.shape == before.value.shape and is_identity(place.index_map, before.value.shape, self.asked)
+            kept = constant.value.shape == before.value.shape and is_identity(
+                place.index_map, before.value.shape, self.asked
+            )
             known = kept and constant.digest == before.digest
-            return self.verdict(constant.value.name, None if known else f"only digests of it and of {place.value} are known", "digest")
+            return self.verdict(
+                constant.value.name, None if known else f"only digests of it and of {place.value} are known", "digest"
+            )
         found = place.index_map.unmap_array(constant.data, before.value.shape)
         # By bytes: NaNs are not all alike to a function that looks at their bits.
         if found.tobytes() != before.data.tobytes():
@@ -170,7 +201,9 @@ class _Proof:
             around = constant.data[~inside]
             number = number_of(place.pad)
             if number is None or not bool(same_values(around, np.full(around.shape, number, around.dtype)).all()):
-                return self.verdict(constant.value.name, f"its padding holds something else than {expr_text(place.pad)}", "evaluation")
+                return self.verdict(
+                    constant.value.name, f"its padding holds something else than {expr_text(place.pad)}", "evaluation"
+                )
         return self.verdict(constant.value.name, None, "evaluation")
 
     def fits(self, value: Value) -> bool:
@@ -178,7 +211,9 @@ class _Proof:
         place = self.place(value.name)
         report = report_of(place.index_map, self.shape(place), self.asked)
         extents = [extent.value if isinstance(extent, IntImm) else None for extent in report.physical_shape]
-        inside = len(extents) == len(value.shape) and all(e is not None and e <= n for e, n in zip(extents, value.shape, strict=True))
+        inside = len(extents) == len(value.shape) and all(
+            e is not None and e <= n for e, n in zip(extents, value.shape, strict=True)
+        )
         return inside and report.injective.status is Status.PROVED
 
     def place(self, name: str) -> Place:
@@ -190,7 +225,9 @@ class _Proof:
         return self.rewrite.old.by_name()[place.value].shape
 
     def padding(self, name: str, value: Value) -> tuple[bool, str | None]:
-        """Whether a value has no padding at all, and what is said of what its padding holds, as text; of an operand that is proved."""
+        """Whether a value has no padding at all, and what is said of what its padding holds, as text; of an operand
+        that is proved.
+        """
         place = self.place(name)
         full = prod(self.shape(place)) == prod(value.shape)
         return full, None if place.pad is None else expr_text(place.pad)
@@ -214,7 +251,9 @@ class _Proof:
             return Verdict(Status.REFUTED, _holds(name), found.engine, counterexample=found.counterexample)
         if found.status is Status.REFUTED:
             # Elements of anything else but an input may be alike.
-            return self.verdict(name, f"elements of {after.value} stand elsewhere in it: {found.counterexample}", found.engine)
+            return self.verdict(
+                name, f"elements of {after.value} stand elsewhere in it: {found.counterexample}", found.engine
+            )
         if found.status is not Status.PROVED:
             return self.verdict(name, found.reason, found.engine)
         return self.verdict(name, self.filled(step), found.engine)
@@ -222,7 +261,8 @@ class _Proof:
     def filled(self, step: LayoutTransform | Pad | Crop) -> str | None:
         """Why the padding of what a layout operator makes is not proved to hold what is said; None where it is.
 
-        Elements are where the witness says: padding of the result is padding of the operand, moved, and what a pad puts there.
+        Elements are where the witness says: padding of the result is padding of the operand, moved, and what a pad puts
+        there.
         """
         full, wanted = self.padding(step.result.name, step.result)
         if full or wanted is None:
@@ -230,7 +270,11 @@ class _Proof:
         before, held = self.padding(step.operand, self.rewrite.new.by_name()[step.operand])
         if not before and held != wanted:
             return f"its padding is said to hold {wanted}, that of {step.operand} holds {held if held is not None else 'anything'}"
-        if isinstance(step, Pad) and expr_text(step.value) != wanted and any(width for pair in step.widths for width in pair):
+        if (
+            isinstance(step, Pad)
+            and expr_text(step.value) != wanted
+            and any(width for pair in step.widths for width in pair)
+        ):
             return f"its padding is said to hold {wanted}, it is padded with {expr_text(step.value)}"
         if before and not isinstance(step, Pad):
             return "it has padding, what it is made of has none"
@@ -271,8 +315,12 @@ class _Proof:
         names = (*call.operands, *(value.name for value in call.results))
         values = self.rewrite.new.by_name()
         ours = [*(values[name] for name in step.operands), *step.results]
-        for buffer, name, place, value in zip((*signature.operands, *signature.results), names, places, ours, strict=True):
-            steps, known = (records[buffer.data.name].steps if buffer.data.name in records else () for records in (after, before))
+        for buffer, name, place, value in zip(
+            (*signature.operands, *signature.results), names, places, ours, strict=True
+        ):
+            steps, known = (
+                records[buffer.data.name].steps if buffer.data.name in records else () for records in (after, before)
+            )
             if steps[: len(known)] != known:
                 return f"{new.name} does not go on from where {buffer.name} was stored before"
             stored = IndexMap.identity(buffer.rank)
@@ -280,16 +328,19 @@ class _Proof:
                 stored = each.index_map.compose(stored)
             composed = stored.compose(self.roots[name].index_map)
             if prove_same(composed, place.index_map, self.shape(place), self.asked).status is not Status.PROVED:
-                return (
-                    f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says `{index_map_text(place.index_map)}`"
-                )
-            problem = self.contracts(new, buffer, value, [each.contract for each in steps[len(known) :]], buffer in signature.results)
+                return f"{new.name} stores {buffer.name} by `{index_map_text(stored)}`, the witness says `{index_map_text(place.index_map)}`"
+            problem = self.contracts(
+                new, buffer, value, [each.contract for each in steps[len(known) :]], buffer in signature.results
+            )
             if problem is not None:
                 return problem
         return None
 
-    def contracts(self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[Contract | None], result: bool) -> str | None:
-        """Why padding is not proved to hold what a function takes for granted, or what is said of its result; None where it is.
+    def contracts(
+        self, new: PrimFunc, buffer: Buffer, value: Value, contracts: list[Contract | None], result: bool
+    ) -> str | None:
+        """Why padding is not proved to hold what a function takes for granted, or what is said of its result; None
+        where it is.
 
         Only what a single transform says is used: of several, each speaks of padding that the others move.
         """
@@ -311,7 +362,9 @@ class _Proof:
         else:
             text += ": " + ", ".join(f"{name} by `{index_map_text(index_map)}`" for name, index_map in asked)
         problem = next(self.differences(asked), None)
-        return Verdict(Status.PROVED if problem is None else Status.UNKNOWN, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem)
+        return Verdict(
+            Status.PROVED if problem is None else Status.UNKNOWN, Claim(ClaimKind.OTHER, text), ENGINE, reason=problem
+        )
 
     def differences(self, asked: tuple[tuple[str, IndexMap], ...]) -> Iterator[str]:
         """Why the new graph is not proved to be called, and to do outside of itself, what the old one was and did."""
@@ -331,8 +384,13 @@ class _Proof:
                 yield f"{ours} is not proved to hold what the witness says"
             kept = place.value == root.value and self.stored(new[ours], index_map, old[theirs].shape)
             wanted = index_map.compose(root.index_map)
-            if not kept or prove_same(place.index_map, wanted, self.shape(place), self.asked).status is not Status.PROVED:
-                yield f"{ours} is not {theirs}" + (f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else "")
+            if (
+                not kept
+                or prove_same(place.index_map, wanted, self.shape(place), self.asked).status is not Status.PROVED
+            ):
+                yield f"{ours} is not {theirs}" + (
+                    f" stored by `{index_map_text(index_map)}`" if self.interface.outputs else ""
+                )
         outside = _outside(self.rewrite.old)
         if [name for name in self.made if name in outside] != outside:
             yield "calls that reach outside of the graph are not made as they were"
@@ -370,8 +428,11 @@ def _shifted(place: IndexMap, distances: list[int]) -> IndexMap:
     return IndexMap(place.inputs, tuple(outputs))
 
 
-def chain_problem(schedule: Steps, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None) -> str | None:
-    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they do.
+def chain_problem(
+    schedule: Steps, old: PrimFunc, new: PrimFunc, said: Sequence[Sequence[Verdict]] | None = None
+) -> str | None:
+    """Why the steps of a schedule do not lead from one function to another, names aside, each proved; None where they
+    do.
 
     `said` is what the checker said of each step, where it was asked already.
     """
@@ -401,5 +462,7 @@ def chain_problem(schedule: Steps, old: PrimFunc, new: PrimFunc, said: Sequence[
 
 
 def _unasked(func: PrimFunc) -> PrimFunc:
-    """The function without the attribute that lists what is to be re-laid, which says nothing of what the function does."""
+    """The function without the attribute that lists what is to be re-laid, which says nothing of what the function
+    does.
+    """
     return replace(func, attrs=func.attrs.without(LAYOUT_TRANSFORMATIONS))

@@ -25,11 +25,11 @@ from layoutproof.lowering.schedule.schedule import Schedule
 def fold_into_call(graph: Graph, transformed: str, call: str) -> GraphRewrite:
     """The graph without the use of a layout transform at a call, both named by what they make.
 
-    A call that makes the transform's operand, for nothing else, makes the result instead; one that takes the result takes the operand. Pads
-    and crops become calls. What is returned is a claim, which `prove_graph_rewrite` decides.
+    A call that makes the transform's operand, for nothing else, makes the result instead; one that takes the result
+    takes the operand. Pads and crops become calls. What is returned is a claim, which `prove_graph_rewrite` decides.
 
-    Raises LayoutproofError where there is no such transform or no such call, and IllegalTransform where the call's function in the other
-    layout is not proved.
+    Raises LayoutproofError where there is no such transform or no such call, and IllegalTransform where the call's
+    function in the other layout is not proved.
     """
     require_graph(graph)
     step, target = graph.producers().get(transformed), graph.producers().get(call)
@@ -48,7 +48,9 @@ def fold_into_call(graph: Graph, transformed: str, call: str) -> GraphRewrite:
 
 def _refused(why: str) -> LayoutproofError:
     return error(
-        codes.FOLD_INTO, why, help="a layout_transform folds into the call that makes its operand, or into one that takes its result"
+        codes.FOLD_INTO,
+        why,
+        help="a layout_transform folds into the call that makes its operand, or into one that takes its result",
     )
 
 
@@ -79,7 +81,12 @@ def _rewritten(graph: Graph, step: LayoutTransform, old: Call, made: tuple[Call,
         if isinstance(each, LayoutTransform):
             steps.append(each)
         elif each is old:
-            steps.append(replace(call, function=_named(replace(schedule.func, name=old.function.name), schedule, functions, schedules)))
+            steps.append(
+                replace(
+                    call,
+                    function=_named(replace(schedule.func, name=old.function.name), schedule, functions, schedules),
+                )
+            )
         else:
             kept = as_call(each, values)
             unchanged = Schedule(replace(kept.function, name=NAME), allowed=frozenset())
@@ -91,7 +98,9 @@ def _rewritten(graph: Graph, step: LayoutTransform, old: Call, made: tuple[Call,
     return GraphRewrite(graph, new, _places(new), schedules)
 
 
-def _named(func: PrimFunc, schedule: Schedule, functions: dict[str, PrimFunc], schedules: dict[str, Schedule]) -> PrimFunc:
+def _named(
+    func: PrimFunc, schedule: Schedule, functions: dict[str, PrimFunc], schedules: dict[str, Schedule]
+) -> PrimFunc:
     """The function under a name that stands for it alone, entered with how it came about."""
     name = func.name
     if functions.get(name, func) != func:
@@ -109,21 +118,32 @@ def _places(graph: Graph) -> Mapping[str, Place]:
 
 
 def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = None) -> GraphRewrite:
-    """The rewritten graph in which a call, named by what it makes in the old graph, reads or stores arrays as they are beside it.
+    """The rewritten graph in which a call, named by what it makes in the old graph, reads or stores arrays as they are
+    beside it.
 
-    `arrays` are those of its function that are meant, all by default. Layout transforms that nobody else needs go. What is returned is a
-    claim, which `prove_graph_rewrite` decides.
+    `arrays` are those of its function that are meant, all by default. Layout transforms that nobody else needs go. What
+    is returned is a claim, which `prove_graph_rewrite` decides.
 
-    Raises LayoutproofError where there is no such call, or no layout transform beside it that could go, and IllegalTransform where the
-    function in the other layouts is not proved.
+    Raises LayoutproofError where there is no such call, or no layout transform beside it that could go, and
+    IllegalTransform where the function in the other layouts is not proved.
     """
     graph = rewrite.new
-    target = next((s for s in graph.steps if isinstance(s, Call) and any(rewrite.places[v.name].value == call for v in s.results)), None)
+    target = next(
+        (
+            s
+            for s in graph.steps
+            if isinstance(s, Call) and any(rewrite.places[v.name].value == call for v in s.results)
+        ),
+        None,
+    )
     if target is None:
         raise error(codes.FOLD_INTO, f"no call makes {call}")
     schedule = rewrite.schedules.get(target.function.name)
     if not isinstance(schedule, Schedule):
-        raise error(codes.FOLD_INTO, f"{call} is made by a function that was given for its operator; no layout is folded into that")
+        raise error(
+            codes.FOLD_INTO,
+            f"{call} is made by a function that was given for its operator; no layout is folded into that",
+        )
     positions, moved, maps = _beside(graph, target, arrays)
     if not maps:
         what = call if arrays is None else f"{', '.join(arrays)} of {call}"
@@ -146,8 +166,11 @@ def absorbed(rewrite: GraphRewrite, call: str, arrays: Sequence[str] | None = No
     return _with(rewrite, target, new, made)
 
 
-def _beside(graph: Graph, call: Call, arrays: Sequence[str] | None) -> tuple[dict[int, str], dict[str, str], dict[str, IndexMap]]:
-    """What operands become, by position, and results, by name, without the transforms beside the call; maps for arrays of its function.
+def _beside(
+    graph: Graph, call: Call, arrays: Sequence[str] | None
+) -> tuple[dict[int, str], dict[str, str], dict[str, IndexMap]]:
+    """What operands become, by position, and results, by name, without the transforms beside the call; maps for arrays
+    of its function.
 
     Raises LayoutproofError for an array that the function does not have.
     """
@@ -156,7 +179,9 @@ def _beside(graph: Graph, call: Call, arrays: Sequence[str] | None) -> tuple[dic
     known = [buffer.name for buffer in (*signature.operands, *signature.results)]
     for name in arrays if arrays is not None else ():
         if name not in known:
-            raise error(codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"there are {', '.join(known)}")
+            raise error(
+                codes.FOLD_INTO, f"{call.function.name} has no array {name}", help=f"there are {', '.join(known)}"
+            )
     meant = known if arrays is None else arrays
     positions: dict[int, str] = {}
     moved: dict[str, str] = {}
@@ -169,7 +194,12 @@ def _beside(graph: Graph, call: Call, arrays: Sequence[str] | None) -> tuple[dic
             positions[number], maps[buffer.name] = step.operand, back
     for buffer, value in zip(signature.results, call.results, strict=True):
         users = consumers[value.name]
-        if buffer.name in meant and len(users) == 1 and value.name not in graph.outputs and isinstance(users[0], LayoutTransform):
+        if (
+            buffer.name in meant
+            and len(users) == 1
+            and value.name not in graph.outputs
+            and isinstance(users[0], LayoutTransform)
+        ):
             moved[value.name], maps[buffer.name] = users[0].result.name, users[0].index_map
     return positions, moved, maps
 
@@ -177,7 +207,9 @@ def _beside(graph: Graph, call: Call, arrays: Sequence[str] | None) -> tuple[dic
 def _with(rewrite: GraphRewrite, old: Call, new: Call, schedule: Schedule) -> GraphRewrite:
     """The rewrite with one call in another's place, without the layout transforms that nobody needs any more."""
     made = {value.name for value in new.results}
-    steps = [new if step is old else step for step in rewrite.new.steps if step is old or not made.intersection(_names(step))]
+    steps = [
+        new if step is old else step for step in rewrite.new.steps if step is old or not made.intersection(_names(step))
+    ]
     used = {name for step in steps for name in step.operands} | set(rewrite.new.outputs)
     before = {name for name in old.operands if name not in new.operands}
     steps = [step for step in steps if not (before.intersection(_names(step)) and not used.intersection(_names(step)))]

@@ -1,8 +1,9 @@
 """Folding layout operators into one another and into constants, each fold proved before it is made.
 
-Two operators in a row: transforms are composed; a crop goes into the pad before it; a pad goes into the crop before it where what was
-cut off is what is padded, or may be anything. What leaves everything where it is disappears. A layout operator on a constant is applied to
-it. Source: the seed `relax-layout-transformation`, "Folding/Fusing Layout Rewrites".
+Two operators in a row: transforms are composed; a crop goes into the pad before it; a pad goes into the crop before it
+where what was cut off is what is padded, or may be anything. What leaves everything where it is disappears. A layout
+operator on a constant is applied to it. Source: the seed `relax-layout-transformation`, "Folding/Fusing Layout
+Rewrites".
 """
 
 from __future__ import annotations
@@ -14,7 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from layoutproof.graph.model.graph import Array, Call, Constant, Crop, Graph, LayoutTransform, Pad, Rewriting, Shape, Step, Value, number_of
+from layoutproof.graph.model.graph import (
+    Array,
+    Call,
+    Constant,
+    Crop,
+    Graph,
+    LayoutTransform,
+    Pad,
+    Rewriting,
+    Shape,
+    Step,
+    Value,
+    number_of,
+)
 from layoutproof.graph.model.graph_run import box, padded, transformed
 from layoutproof.graph.model.layout_maps import is_identity
 from layoutproof.graph.model.wellformed_graph import require_graph
@@ -25,7 +39,8 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fold that was tried: the value that it makes otherwise, the operators before and after, and what was proved of them.
+    """A fold that was tried: the value that it makes otherwise, the operators before and after, and what was proved of
+    them.
 
     Of a fold into a constant there are no operators after; the verdict says that its elements were computed.
     """
@@ -60,7 +75,9 @@ class Folding:
 
 
 def fold(graph: Graph) -> Folding:
-    """The graph with its layout operators folded, without steps that nothing uses any more. Raises LayoutproofError for a malformed one."""
+    """The graph with its layout operators folded, without steps that nothing uses any more. Raises LayoutproofError for
+    a malformed one.
+    """
     require_graph(graph)
     current, made, refused = graph, list[Fold](), _Refused()
     while True:
@@ -103,12 +120,16 @@ def _folds(graph: Graph, refused: _Refused) -> Iterator[tuple[Fold, Graph]]:
 
 def _held(graph: Graph, chain: Sequence[Rewriting], consumers: Mapping[str, tuple[Step, ...]]) -> int:
     """How many operators of a chain make what others than the next one depend on."""
-    used = [consumers[step.result.name] != (after,) or step.result.name in graph.outputs for step, after in pairwise(chain)]
+    used = [
+        consumers[step.result.name] != (after,) or step.result.name in graph.outputs for step, after in pairwise(chain)
+    ]
     return max((number for number, others in enumerate(used, start=1) if others), default=0)
 
 
 def _tried(root: Value, chain: tuple[Rewriting, ...], length: int, new: tuple[Rewriting, ...], held: int) -> Fold:
-    """The fold of the last operators of a chain, proved by themselves or, where that fails, with all that is known of their operand."""
+    """The fold of the last operators of a chain, proved by themselves or, where that fails, with all that is known of
+    their operand.
+    """
 
     def proved(start: int) -> Fold:
         old = chain[start:]
@@ -131,7 +152,9 @@ def chain_to(step: Rewriting, producers: Mapping[str, Step]) -> tuple[Rewriting,
 
 
 def candidates(root: Value, chain: Sequence[Rewriting]) -> Iterator[tuple[int, tuple[Rewriting, ...]]]:
-    """What the last operators of a chain might become: how many of them, and fewer operators in their place. Claims, to be proved."""
+    """What the last operators of a chain might become: how many of them, and fewer operators in their place. Claims, to
+    be proved.
+    """
     last = chain[-1]
     if _leaves_all(last, (chain[-2].result if len(chain) > 1 else root).shape):
         yield 1, ()
@@ -175,7 +198,9 @@ def _pads(_: Shape, first: Pad, second: Pad) -> Pair:
 
 
 def _crop_of_pad(_: Shape, first: Pad, second: Crop) -> Pair:
-    """What is left of the pad, or of the operand where more than the pad is cut off; both, on different axes, are two operators."""
+    """What is left of the pad, or of the operand where more than the pad is cut off; both, on different axes, are two
+    operators.
+    """
     inner = [extent - before - after for extent, (before, after) in zip(first.result.shape, first.widths, strict=True)]
     before = [w - s for (w, _), s in zip(first.widths, second.starts, strict=True)]
     after = [s + n - w - e for s, n, (w, _), e in zip(second.starts, second.sizes, first.widths, inner, strict=True)]
@@ -189,13 +214,21 @@ def _crop_of_pad(_: Shape, first: Pad, second: Crop) -> Pair:
 
 
 def _pad_of_crop(whole: Shape, first: Crop, second: Pad) -> Pair:
-    """The larger box, in place of a pad where the crop had cut it off; what is padded beyond all that the crop had cut off."""
+    """The larger box, in place of a pad where the crop had cut it off; what is padded beyond all that the crop had cut
+    off.
+    """
     starts = tuple(start - before for start, (before, _) in zip(first.starts, second.widths, strict=True))
     ends = [start + extent - n for start, extent, n in zip(starts, second.result.shape, whole, strict=True)]
     if min(starts) >= 0 and max(ends) <= 0:
         return (Crop(second.result, first.operand, starts, second.result.shape, None, second.span),)
     if max(starts) <= 0 and min(ends) >= 0:
-        return (replace(second, operand=first.operand, widths=tuple((-start, end) for start, end in zip(starts, ends, strict=True))),)
+        return (
+            replace(
+                second,
+                operand=first.operand,
+                widths=tuple((-start, end) for start, end in zip(starts, ends, strict=True)),
+            ),
+        )
     return None
 
 

@@ -1,9 +1,9 @@
 """Layout rewrites that stand before and after a computation in one function, lifted out into functions of their own.
 
-A nest is lifted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_postproc`, with or without upstream's `meta_schedule.` in
-front) or does nothing but copy a whole operand into a temporary, or a temporary into a whole result. What is left keeps its layouts: it is
-marked as frozen. That the functions one after the other do what the function did is proved. Source: the seed
-`relax-layout-transformation`, "Hoist Layout Rewrites Pass".
+A nest is lifted where it is marked (`layout_rewrite_preproc`, `layout_rewrite_postproc`, with or without upstream's
+`meta_schedule.` in front) or does nothing but copy a whole operand into a temporary, or a temporary into a whole
+result. What is left keeps its layouts: it is marked as frozen. That the functions one after the other do what the
+function did is proved. Source: the seed `relax-layout-transformation`, "Hoist Layout Rewrites Pass".
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A function that is only a layout rewrite: `outer` is the array of the old function, `inner` the one that the rest has instead."""
+    """A function that is only a layout rewrite: `outer` is the array of the old function, `inner` the one that the rest
+    has instead.
+    """
 
     side: Side
     function: PrimFunc
@@ -56,7 +58,9 @@ class Lifted:
 
 @dataclass(frozen=True, slots=True)
 class Hoisted:
-    """A function in parts: `lifted` ones, and the rest, which is frozen where anything was lifted. `verdicts` are of them all in a row."""
+    """A function in parts: `lifted` ones, and the rest, which is frozen where anything was lifted. `verdicts` are of
+    them all in a row.
+    """
 
     function: PrimFunc
     rest: PrimFunc
@@ -70,7 +74,8 @@ class Hoisted:
 
 
 def hoist_layout_rewrites(func: PrimFunc) -> Hoisted:
-    """The parts of a function; a rewrite that is not marked, and not proved to be one that can be lifted, stays where it is.
+    """The parts of a function; a rewrite that is not marked, and not proved to be one that can be lifted, stays where
+    it is.
 
     Raises LayoutproofError where a graph cannot call the function.
     """
@@ -104,7 +109,11 @@ def _parts(func: PrimFunc, nests: Sequence[Stmt], found: Sequence[_Found]) -> Ho
     inner_arrays = set(swapped.values())
     kept = [buffer for buffer in _temporaries(func) if buffer not in inner_arrays]
     main = _function(func, func.name, [swapped.get(buffer, buffer) for buffer in func.buffers], kept, rest)
-    order = [*(n for n, (side, _, _) in found if side is Side.BEFORE), *rest, *(n for n, (side, _, _) in found if side is Side.AFTER)]
+    order = [
+        *(n for n, (side, _, _) in found if side is Side.BEFORE),
+        *rest,
+        *(n for n, (side, _, _) in found if side is Side.AFTER),
+    ]
     return Hoisted(func, frozen(main), tuple(lifted), _proved(func, nests, order))
 
 
@@ -129,7 +138,12 @@ def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
     others = [other for other in nests if other is not nest]
     source, target = loads[0], stores[0].buffer
     temporaries = [buffer for buffer in _temporaries(func) if is_whole(buffer)]
-    if source in func.buffers and target in temporaries and not _touched(others, source) and not _written(others, target):
+    if (
+        source in func.buffers
+        and target in temporaries
+        and not _touched(others, source)
+        and not _written(others, target)
+    ):
         return Side.BEFORE, source, target
     if source in temporaries and target in func.buffers and not _touched(others, target) and _written(others, source):
         return Side.AFTER, target, source
@@ -138,7 +152,9 @@ def _lift(func: PrimFunc, nest: Stmt, nests: Sequence[Stmt]) -> Lift | None:
 
 def _marked(nest: Stmt) -> bool:
     marks = {side.value for side in Side}
-    return any(key.rpartition(".")[2] in marks for node in walk(nest) if isinstance(node, Block) for key in node.annotations)
+    return any(
+        key.rpartition(".")[2] in marks for node in walk(nest) if isinstance(node, Block) for key in node.annotations
+    )
 
 
 def _touched(nests: Iterable[Stmt], buffer: Buffer) -> bool:
@@ -149,7 +165,9 @@ def _written(nests: Iterable[Stmt], buffer: Buffer) -> bool:
     return any(buffer.data in data_written(nest) for nest in nests)
 
 
-def _function(func: PrimFunc, name: str, arrays: Sequence[Buffer], temporaries: Sequence[Buffer], nests: Sequence[Stmt]) -> PrimFunc:
+def _function(
+    func: PrimFunc, name: str, arrays: Sequence[Buffer], temporaries: Sequence[Buffer], nests: Sequence[Stmt]
+) -> PrimFunc:
     """A function of some nests over some arrays."""
     handles = tuple(Var(f"{buffer.name}_handle", HANDLE) for buffer in arrays)
     body = seq(*nests)
@@ -165,7 +183,9 @@ def _function(func: PrimFunc, name: str, arrays: Sequence[Buffer], temporaries: 
 
 
 def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tuple[Verdict, ...]:
-    """Whether the nests in another order do what the function did. Put together again, that is what its parts do one after the other."""
+    """Whether the nests in another order do what the function did. Put together again, that is what its parts do one
+    after the other.
+    """
     starts, count = dict[int, int](), 0
     for nest in nests:
         starts[id(nest)] = count
@@ -178,14 +198,18 @@ def _proved(func: PrimFunc, nests: Sequence[Stmt], order: Sequence[Stmt]) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Hoisting:
-    """A graph with the layout rewrites of its functions as calls of their own, and the functions that were taken apart for it."""
+    """A graph with the layout rewrites of its functions as calls of their own, and the functions that were taken apart
+    for it.
+    """
 
     new: Graph
     made: tuple[Hoisted, ...]
 
 
 def hoisting(graph: Graph) -> Hoisting:
-    """Take the functions of a graph apart where layout rewrites stand in them. Raises IllegalTransform where that is not proved."""
+    """Take the functions of a graph apart where layout rewrites stand in them. Raises IllegalTransform where that is
+    not proved.
+    """
     steps: list[Step] = []
     taken = {value.name for value in graph.values()}
     parts = {func: hoist_layout_rewrites(func) for func in graph.functions()}
@@ -199,7 +223,9 @@ def hoisting(graph: Graph) -> Hoisting:
 
 
 def hoisted_graph(graph: Graph) -> Graph:
-    """The graph with the layout rewrites of its functions as calls of their own. Raises IllegalTransform where that is not proved."""
+    """The graph with the layout rewrites of its functions as calls of their own. Raises IllegalTransform where that is
+    not proved.
+    """
     return hoisting(graph).new
 
 

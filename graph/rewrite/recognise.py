@@ -1,9 +1,10 @@
 """Functions that only move elements, recognised from what they access as layout operators.
 
-A store that copies an element is read as `target[y] = source[h(y)]`, or a constant where a guard fails. The box that `h` reaches says what
-is cropped and what is padded, the inverse of `h` is the transform. Of several stores one goes on from what the one before made; one that
-fills an array first is a pad. Nothing of this is believed: the function of the operators is compared with the function that was given, by
-the checker of rewrites. The way back is `copies.chain_function`. Source: the seed `relax-layout-transformation`, "Layout Representation".
+A store that copies an element is read as `target[y] = source[h(y)]`, or a constant where a guard fails. The box that
+`h` reaches says what is cropped and what is padded, the inverse of `h` is the transform. Of several stores one goes on
+from what the one before made; one that fills an array first is a pad. Nothing of this is believed: the function of the
+operators is compared with the function that was given, by the checker of rewrites. The way back is
+`copies.chain_function`. Source: the seed `relax-layout-transformation`, "Layout Representation".
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layoutproof.graph import codes
-from layoutproof.graph.model.graph import Crop, LayoutTransform, Pad, Rewriting, Shape, Value, is_scalar, shape_of, signature_of
+from layoutproof.graph.model.graph import (
+    Crop,
+    LayoutTransform,
+    Pad,
+    Rewriting,
+    Shape,
+    Value,
+    is_scalar,
+    shape_of,
+    signature_of,
+)
 from layoutproof.graph.model.layout_maps import box_of, inverse_of, is_bijective, is_identity
 from layoutproof.graph.operators.copies import PRIMITIVE, chain_function
 from layoutproof.graph.planning.array_layouts import filled_shape
@@ -46,9 +57,11 @@ class Recognised:
 
 
 def operators_of(func: PrimFunc, operand: str = "x", result: str = "y") -> Recognised:
-    """The layout operators that a function is, the first on `operand`, the last one making `result`; none where it copies all as it is.
+    """The layout operators that a function is, the first on `operand`, the last one making `result`; none where it
+    copies all as it is.
 
-    Raises LayoutproofError, saying why, where the function does more than move elements, or moves them in a way that is not found.
+    Raises LayoutproofError, saying why, where the function does more than move elements, or moves them in a way that is
+    not found.
     """
     signature = signature_of(func)
     if len(signature.operands) != 1 or len(signature.results) != 1:
@@ -57,7 +70,11 @@ def operators_of(func: PrimFunc, operand: str = "x", result: str = "y") -> Recog
     chain, copies, stores = _Chain(operand, result, source.dtype), list[_Copy](), _stores(func)
     last = source
     for number, store in enumerate(stores):
-        if is_scalar(store.value, store.buffer.dtype) and store.buffer not in (source, last) and not isinstance(store.value, Undef):
+        if (
+            is_scalar(store.value, store.buffer.dtype)
+            and store.buffer not in (source, last)
+            and not isinstance(store.value, Undef)
+        ):
             filled[store.buffer] = number
             continue
         fill = filled.get(store.buffer)
@@ -65,7 +82,11 @@ def operators_of(func: PrimFunc, operand: str = "x", result: str = "y") -> Recog
         _add(func, chain, copy)
         copies.append(replace(copy, made=len(chain.steps) - 1))
         last = store.buffer
-    if copies and copies[-1].fill is not None and any(isinstance(step, Pad) and isinstance(step.value, Undef) for step in chain.steps):
+    if (
+        copies
+        and copies[-1].fill is not None
+        and any(isinstance(step, Pad) and isinstance(step.value, Undef) for step in chain.steps)
+    ):
         raise _refused(func, "it fills an array, and leaves elements of another one open")
     if last != signature.results[0]:
         raise _refused(func, f"it does not write {signature.results[0].name} last, by copying what it takes")
@@ -90,7 +111,9 @@ def _add(func: PrimFunc, chain: _Chain, copy: _Copy) -> None:
     if kept != shape:
         chain.add(Crop(chain.value(kept), chain.last, tuple(start for start, _ in inside), kept))
     if kept != box:
-        widths = tuple((max(-low, 0), max(low + size - extent, 0)) for low, size, extent in zip(lows, box, shape, strict=True))
+        widths = tuple(
+            (max(-low, 0), max(low + size - extent, 0)) for low, size, extent in zip(lows, box, shape, strict=True)
+        )
         chain.add(Pad(chain.value(box), chain.last, widths, copy.otherwise))
     if not is_identity(back, box):
         chain.add(LayoutTransform(chain.value(whole), chain.last, back))
@@ -106,7 +129,9 @@ def _add(func: PrimFunc, chain: _Chain, copy: _Copy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """A store over the variables of the loops around it, `names`, which run from 0 to `extents`; `number` is its place in the function."""
+    """A store over the variables of the loops around it, `names`, which run from 0 to `extents`; `number` is its place
+    in the function.
+    """
 
     number: int
     buffer: Buffer
@@ -123,9 +148,11 @@ class _Store:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """`target[starts + y] = source[origin(y)]` in a box of extents `written`, or `otherwise`; around it stands what `fill` stored.
+    """`target[starts + y] = source[origin(y)]` in a box of extents `written`, or `otherwise`; around it stands what
+    `fill` stored.
 
-    `instances` gives the variables of the loops around the store for each `y`; `made` is the number of the operator that makes the target.
+    `instances` gives the variables of the loops around the store for each `y`; `made` is the number of the operator
+    that makes the target.
     """
 
     source: Buffer
@@ -174,13 +201,19 @@ def _read(func: PrimFunc, store: _Store, source: Buffer, fill: _Store | None) ->
     if not is_scalar(otherwise, source.dtype):
         raise _refused(func, "what it stores where it copies nothing is not one number")
     reads = IndexMap(store.names, value.indices)
-    lows = [int(values.min()) for values in store.writes.output_values(store.extents)] if fill is not None else [0] * target.rank
+    lows = (
+        [int(values.min()) for values in store.writes.output_values(store.extents)]
+        if fill is not None
+        else [0] * target.rank
+    )
     writes = _shifted(store.writes, lows)
     instances = inverse_of(writes, store.extents) if is_bijective(writes, store.extents) else None
     written = box_of(writes, store.extents)
     whole = fill is None or _covers(fill)
     if instances is None or not whole or (fill is None and written != shape_of(target)):
-        raise _refused(func, f"it does not write each element of {target.name} once, in an order that can be turned around")
+        raise _refused(
+            func, f"it does not write each element of {target.name} once, in an order that can be turned around"
+        )
     return _Copy(source, target, reads.compose(instances), instances, otherwise, tuple(lows), written, store, fill)
 
 
@@ -253,7 +286,9 @@ def _proved(func: PrimFunc, copies: Sequence[_Copy], root: Value, chain: Sequenc
 
 
 def _proved_filled(old: PrimFunc, made: PrimFunc, copy: _Copy, fill: _Store) -> tuple[Verdict, ...]:
-    """Whether the function, which fills its result first, is a rewrite of that of the operators, which leave nothing open."""
+    """Whether the function, which fills its result first, is a rewrite of that of the operators, which leave nothing
+    open.
+    """
     last, loops = len(loops_of_stores(made.body)) - 1, loops_of_stores(old.body)
     maps = [InstanceMap(number, None, None) for number in range(len(loops))]
     for store in (fill, copy.store):
@@ -265,7 +300,9 @@ def _proved_filled(old: PrimFunc, made: PrimFunc, copy: _Copy, fill: _Store) -> 
                 for index, start, size in zip(cell, copy.starts, copy.written, strict=True)
             )
         )
-        maps[store.number] = InstanceMap(store.number, last, IndexMap(variables, cell), around if store is fill else None)
+        maps[store.number] = InstanceMap(
+            store.number, last, IndexMap(variables, cell), around if store is fill else None
+        )
     return verdicts_of(Rewrite(made, old, Witness(tuple(maps))), None, frozenset(), True, PRIMITIVE, {})
 
 

@@ -32,17 +32,21 @@ from layoutproof.lowering.runtime.build_c import CKernel
 from layoutproof.lowering.schedule.schedule import Schedule
 
 TOGETHER = 8
-"""The most rows, or neighbours that read rows of their own, that are summed together: processors foresee only so many streams."""
+"""The most rows, or neighbours that read rows of their own, that are summed together: processors foresee only so many
+streams.
+"""
 LONGEST = 256
 """The longest part of a row that is summed at a time: some of them fit in the first cache."""
 CONVOLUTIONS, FILTERS = ("conv1d", "conv2d", "conv3d"), 1
-"""The blocks of convolutions, and the place of the variable for filters, also where groups make the channels depend on it."""
+"""The blocks of convolutions, and the place of the variable for filters, also where groups make the channels depend on
+it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The block that sums, its loops over results and over what is summed, the array that it makes, and which of the loops over results
-    run innermost: by place, with how many iterations, the last of them written out or not.
+    """The block that sums, its loops over results and over what is summed, the array that it makes, and which of the
+    loops over results run innermost: by place, with how many iterations, the last of them written out or not.
     """
 
     block: str
@@ -55,7 +59,11 @@ class Rows:
 
 def rows_of(func: PrimFunc) -> Rows | None:
     """How a function's sums run side by side; None for a function of another kind."""
-    blocks = [node for node in walk(func.body) if isinstance(node, Block) and any(each.kind is IterKind.REDUCE for each in node.iter_vars)]
+    blocks = [
+        node
+        for node in walk(func.body)
+        if isinstance(node, Block) and any(each.kind is IterKind.REDUCE for each in node.iter_vars)
+    ]
     if len(blocks) != 1:
         return None
     (block,) = blocks
@@ -81,7 +89,9 @@ def _inner(
     along = [load for load in loads if load.indices and row in free_variables(load.indices[-1])]
     if not along:
         dots = [load for load in loads if any(row in free_variables(index) for index in load.indices)]
-        ended = bool(dots) and all(any(each.var in free_variables(load.indices[-1]) for each in summed) for load in dots)
+        ended = bool(dots) and all(
+            any(each.var in free_variables(load.indices[-1]) for each in summed) for load in dots
+        )
         neighbours = _part(spatial[last], TOGETHER)
         return (((last, neighbours),) if ended and neighbours > 1 else ()), True
     length = _part(spatial[last], LONGEST)
@@ -95,7 +105,11 @@ def _inner(
 def _part(variable: IterVar, most: int) -> int:
     """The largest divisor of a variable's extent that is not above a number; 1 where it is unknown."""
     extent = variable.domain.extent
-    return max(size for size in range(1, most + 1) if extent.value % size == 0) if isinstance(extent, IntImm) and extent.value else 1
+    return (
+        max(size for size in range(1, most + 1) if extent.value % size == 0)
+        if isinstance(extent, IntImm) and extent.value
+        else 1
+    )
 
 
 def tune_rows(schedule: Schedule, rows: Rows) -> None:
@@ -114,7 +128,9 @@ def tune_rows(schedule: Schedule, rows: Rows) -> None:
     schedule.reorder(local, [*around, *(f"{copied[place]}_1" for place in places)])
     keep_in_registers(schedule, rows.block, rows.result, tile=tile)
     written = places if rows.unrolled else places[:-1]
-    make_vectors(schedule, lanes=(), unrolled=[f"{names[place]}_1" for place in written for names in (rows.spatial, copied)])
+    make_vectors(
+        schedule, lanes=(), unrolled=[f"{names[place]}_1" for place in written for names in (rows.spatial, copied)]
+    )
 
 
 BLOCKS = ("conv1d", "conv2d", "conv3d")
@@ -123,13 +139,15 @@ REGISTERS = 16
 SCRATCH = 2
 """How many vector registers hold an element of the image and a product."""
 MOST_TOGETHER, LONGEST_STRIP = 8, 13
-"""The most blocks of filters that are computed together, and the longest strip of a row: longer ones were slower, measured."""
+"""The most blocks of filters that are computed together, and the longest strip of a row: longer ones were slower,
+measured.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The block that computes, how many lanes a block of channels has, how many blocks of filters and neighbours in a row are computed
-    together, and whether the channels that are summed over are whole blocks.
+    """The block that computes, how many lanes a block of channels has, how many blocks of filters and neighbours in a
+    row are computed together, and whether the channels that are summed over are whole blocks.
     """
 
     block: str
@@ -140,8 +158,8 @@ class Tiling:
 
 
 def arranged(schedule: Schedule) -> Schedule:
-    """The schedule with loops for a kernel: of a convolution as above, of plain images or matrices as in `rows`, where it is one of these
-    and all of that is proved; else loops that follow.
+    """The schedule with loops for a kernel: of a convolution as above, of plain images or matrices as in `rows`, where
+    it is one of these and all of that is proved; else loops that follow.
     """
     tiling, rows = tiling_of(schedule.func), rows_of(schedule.func)
     tuned = None
@@ -174,7 +192,9 @@ def tiling_of(func: PrimFunc) -> Tiling | None:
 
 
 def best_tile(blocks: int, width: int) -> tuple[int, int]:
-    """The strip, a divisor of the width, and how many blocks of filters go with it: what reads filters least often, and fills registers."""
+    """The strip, a divisor of the width, and how many blocks of filters go with it: what reads filters least often, and
+    fills registers.
+    """
     fitting = [
         (strip, together)
         for together in range(1, MOST_TOGETHER + 1)
@@ -214,7 +234,9 @@ def _loops(schedule: Schedule, block: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A function's kernel, and the arrays that it takes: their names, shapes and types. `direct`: it asks nothing of them but these."""
+    """A function's kernel, and the arrays that it takes: their names, shapes and types. `direct`: it asks nothing of
+    them but these.
+    """
 
     kernel: CKernel
     direct: bool
@@ -222,7 +244,9 @@ class _Ready:
     results: tuple[tuple[str, Shape, np.dtype[Any]], ...]
 
     def fits(self, operands: Sequence[Array]) -> bool:
-        """Whether the kernel can run on these operands as they are: its results are new memory, so nothing is left that `raw` would ask."""
+        """Whether the kernel can run on these operands as they are: its results are new memory, so nothing is left that
+        `raw` would ask.
+        """
         return self.direct and all(
             array.shape == shape and array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned
             for array, (_, shape, dtype) in zip(operands, self.operands, strict=True)
@@ -230,10 +254,11 @@ class _Ready:
 
 
 class Kernels:
-    """A runner for `run_graph`: functions by their C kernels, on arrays as the functions have them; `move` is its mover.
+    """A runner for `run_graph`: functions by their C kernels, on arrays as the functions have them; `move` is its
+    mover.
 
-    `schedules` says, by names of functions, how relaid ones came about. The loops of all of them are arranged, each step proved or left
-    out. `check` compares each kernel with the reference interpreter on a small instance.
+    `schedules` says, by names of functions, how relaid ones came about. The loops of all of them are arranged, each
+    step proved or left out. `check` compares each kernel with the reference interpreter on a small instance.
     """
 
     def __init__(self, schedules: Mapping[str, Steps] | None = None, *, check: bool = False) -> None:
@@ -244,8 +269,8 @@ class Kernels:
         self._movers: dict[tuple[IndexMap, Shape, np.dtype[Any]], tuple[CKernel, Shape]] = {}
 
     def __call__(self, func: PrimFunc, operands: Sequence[Array]) -> tuple[Array, ...]:
-        """The results of a function. Raises LayoutproofError for what C cannot express, where no kernel can be built, and for arrays
-        that do not fit.
+        """The results of a function. Raises LayoutproofError for what C cannot express, where no kernel can be built,
+        and for arrays that do not fit.
         """
         ready = self._ready.get(func)
         if ready is None:
@@ -267,16 +292,20 @@ class Kernels:
 
     def also(self, schedules: Mapping[str, Steps]) -> Kernels:
         """A runner for a graph with other schedules; both take kernels from each other."""
-        twin = Kernels(schedules, check=self._check)
-        twin._built, twin._movers = self._built, self._movers
-        return twin
+        variant = Kernels(schedules, check=self._check)
+        variant._built, variant._movers = self._built, self._movers
+        return variant
 
     def kernel(self, func: PrimFunc) -> CKernel:
         """The kernel of a function; functions that differ in their name alone share one."""
         key = replace(func, name=NAME)
         if key not in self._built:
             schedule = self._schedules.get(func.name)
-            known = schedule.fork() if isinstance(schedule, Schedule) and schedule.func == key else Schedule(key, allowed=frozenset())
+            known = (
+                schedule.fork()
+                if isinstance(schedule, Schedule) and schedule.func == key
+                else Schedule(key, allowed=frozenset())
+            )
             self._built[key] = arranged(known).build("c", check=self._check)
         return self._built[key]
 

@@ -31,14 +31,18 @@ from layoutproof.lowering.vectors.vectorize import VectorizeLoop
 
 @dataclass(frozen=True)
 class Together(Pass):
-    """Passes one after the other, as one step. `drafted` is what they proposed when they were tried, to save doing it again."""
+    """Passes one after the other, as one step. `drafted` is what they proposed when they were tried, to save doing it
+    again.
+    """
 
     primitive: ClassVar[str] = "together"
     passes: tuple[Pass, ...]
     drafted: tuple[Rewrite, ...] = field(default=(), compare=False, repr=False)
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """What the last pass makes, with a witness from the first one's program. Raises LayoutproofError where they do not compose."""
+        """What the last pass makes, with a witness from the first one's program. Raises LayoutproofError where they do
+        not compose.
+        """
         rewrites = self.drafted if self.drafted and self.drafted[0].old == func else self._proposed(func)
         return reduce(_composed, rewrites)
 
@@ -91,7 +95,9 @@ Drafted = tuple[Pass, Rewrite]
 
 
 def drafted(func: PrimFunc, steps: Callable[[Schedule], object]) -> tuple[Drafted, ...]:
-    """The passes that some steps on a function apply, nothing of them proved. Raises IllegalTransform where one does not apply."""
+    """The passes that some steps on a function apply, nothing of them proved. Raises IllegalTransform where one does
+    not apply.
+    """
     draft = _Draft(func, allowed=frozenset())
     steps(draft)
     return tuple((step.transform, step.rewrite) for step in draft.steps)
@@ -112,7 +118,9 @@ def apply_together(schedule: Schedule, groups: Iterable[Sequence[Drafted]]) -> N
 
 def up_to_lanes(passes: Sequence[Drafted]) -> Iterator[tuple[Drafted, ...]]:
     """All passes up to the one that makes lanes, and each one from there on: witnesses over lanes are not composed."""
-    first = next((number for number, (each, _) in enumerate(passes) if each.primitive == VectorizeLoop.primitive), len(passes))
+    first = next(
+        (number for number, (each, _) in enumerate(passes) if each.primitive == VectorizeLoop.primitive), len(passes)
+    )
     yield tuple(passes[:first])
     yield from ((each,) for each in passes[first:])
 
@@ -132,7 +140,9 @@ LANES = (4, 8, 16)
 
 
 def follow(schedule: Schedule) -> Schedule:
-    """The schedule with the loops of its blocks in the order of what they store, those of reductions in lanes, where that is proved."""
+    """The schedule with the loops of its blocks in the order of what they store, those of reductions in lanes, where
+    that is proved.
+    """
     moved = False
     for block in blocks_of(schedule.func):
         index_map = order_of(schedule.func, block)
@@ -143,7 +153,9 @@ def follow(schedule: Schedule) -> Schedule:
         except IllegalTransform:
             continue
         moved = True
-    if not moved or not any(each.kind is IterKind.REDUCE for block in blocks_of(schedule.func) for each in block.iter_vars):
+    if not moved or not any(
+        each.kind is IterKind.REDUCE for block in blocks_of(schedule.func) for each in block.iter_vars
+    ):
         return schedule
     lanes = attempted(schedule, make_lanes)
     return lanes if lanes is not None else schedule
@@ -169,17 +181,20 @@ def make_lanes(schedule: Schedule) -> None:
 def blocks_of(func: PrimFunc) -> Iterator[Block]:
     """The blocks that store, in order; those whose name another one has are left out, since steps go by names."""
     found = [
-        node for node in walk(func.body) if isinstance(node, Block) and node.iter_vars and next(stores_in(node.body), None) is not None
+        node
+        for node in walk(func.body)
+        if isinstance(node, Block) and node.iter_vars and next(stores_in(node.body), None) is not None
     ]
     names = [block.name for block in found]
     return (block for block in found if names.count(block.name) == 1)
 
 
 def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
-    """The map from a block's variables to those of loops in the order of what it stores; None where it is in that order, or has no such.
+    """The map from a block's variables to those of loops in the order of what it stores; None where it is in that
+    order, or has no such.
 
-    Parts of spatial variables come in the order of the stored indices, the finest ones innermost; reductions before these, whole where no
-    access takes them apart, else in parts that stay next to one another.
+    Parts of spatial variables come in the order of the stored indices, the finest ones innermost; reductions before
+    these, whole where no access takes them apart, else in parts that stay next to one another.
     """
     statement = update_of(func, block)
     if statement is None:
@@ -193,9 +208,15 @@ def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
         over = frozenset(free_variables(part)) & set(variables)
         if over:
             spatial.append((part, over))
-    missing = [v for v, each in variables.items() if each.kind is IterKind.SPATIAL and not any(v in over for _, over in spatial)]
+    missing = [
+        v
+        for v, each in variables.items()
+        if each.kind is IterKind.SPATIAL and not any(v in over for _, over in spatial)
+    ]
     spatial = [*((v, frozenset({v})) for v in missing), *spatial]
-    reduced = [part for v, each in variables.items() if each.kind is IterKind.REDUCE for part in _parts_of(v, statement)]
+    reduced = [
+        part for v, each in variables.items() if each.kind is IterKind.REDUCE for part in _parts_of(v, statement)
+    ]
     seen: set[Var] = set()
     coarse = len(spatial)
     for place, (_, over) in enumerate(spatial):
@@ -209,7 +230,9 @@ def order_of(func: PrimFunc, block: Block) -> IndexMap | None:
 
 
 def _part(index: Expr) -> Expr | None:
-    """The part of variables that an index is, a number aside: `v`, `v // 8`, `v % 8`; a number as itself; None for anything else."""
+    """The part of variables that an index is, a number aside: `v`, `v // 8`, `v % 8`; a number as itself; None for
+    anything else.
+    """
     form = normal(index)
     if form.is_constant:
         return IntImm(form.constant)
@@ -221,7 +244,11 @@ def _part(index: Expr) -> Expr | None:
 def _parts_of(variable: Var, statement: Statement) -> list[Expr]:
     """A reduction's variable, or the parts into which a load takes it, coarsest first."""
     for load in statement.loads:
-        parts = [part for index in load.indices if (part := _part(index)) is not None and set(free_variables(part)) == {variable}]
+        parts = [
+            part
+            for index in load.indices
+            if (part := _part(index)) is not None and set(free_variables(part)) == {variable}
+        ]
         if len(parts) > 1:
             return parts
     return [variable]

@@ -20,12 +20,18 @@ ANY = "biuf"
 
 
 def _elementwise(compute: Callable[..., Any], kinds: str = NUMBERS, *, truth: bool = False) -> Translate:
-    """Element by element, with the operands repeated as numpy has it; the result has the operands' type, or is a truth value."""
+    """Element by element, with the operands repeated as numpy has it; the result has the operands' type, or is a truth
+    value.
+    """
 
     def translate(into: Translation, node: ModelNode) -> Made:
         only(node)
         arrays = _operands(into, node, kinds)
-        require(len({array.dtype for array in arrays}) == 1, node, f"its operands differ in type: {[str(a.dtype) for a in arrays]}")
+        require(
+            len({array.dtype for array in arrays}) == 1,
+            node,
+            f"its operands differ in type: {[str(a.dtype) for a in arrays]}",
+        )
         return (_computed(into, node, compute, arrays, np.dtype(np.bool_) if truth else arrays[0].dtype),)
 
     return translate
@@ -39,7 +45,9 @@ def _operands(into: Translation, node: ModelNode, kinds: str) -> list[Array]:
     return arrays
 
 
-def _computed(into: Translation, node: ModelNode, compute: Callable[..., Any], arrays: list[Array], dtype: np.dtype[Any]) -> Array:
+def _computed(
+    into: Translation, node: ModelNode, compute: Callable[..., Any], arrays: list[Array], dtype: np.dtype[Any]
+) -> Array:
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError as problem:
@@ -82,7 +90,11 @@ def _whole(compute: Translate, what: str) -> Translate:
 def _mod(into: Translation, node: ModelNode) -> Made:
     floats = bool(only(node, fmod=0)["fmod"])
     arrays = _operands(into, node, NUMBERS)
-    require(floats or all(array.dtype.kind in INTEGERS for array in arrays), node, "a remainder of floats is asked for by fmod")
+    require(
+        floats or all(array.dtype.kind in INTEGERS for array in arrays),
+        node,
+        "a remainder of floats is asked for by fmod",
+    )
     return (_computed(into, node, np.fmod if floats else np.mod, arrays, arrays[0].dtype),)
 
 
@@ -118,7 +130,11 @@ def _clip(into: Translation, node: ModelNode) -> Made:
     given = only(node, min=None, max=None)
     array, *_ = _operands(into, ModelNode("Clip", node.name, node.operands[:1], node.results, {}, node.opset), NUMBERS)
     lower, upper = (
-        into.array(node, node.operands[k]) if has(node, k) else None if given[name] is None else np.array(given[name], array.dtype)
+        into.array(node, node.operands[k])
+        if has(node, k)
+        else None
+        if given[name] is None
+        else np.array(given[name], array.dtype)
         for k, name in ((1, "min"), (2, "max"))
     )
     bounded = array if lower is None else _computed(into, node, np.maximum, [array, lower], array.dtype)
@@ -155,7 +171,11 @@ def _scatter_nd(into: Translation, node: ModelNode) -> Made:
     require(how == "none", node, f"the reduction {how!r} is not translated")
     data, places, updates = (into.array(node, name) for name in node.operands)
     deep = places.shape[-1] if places.ndim else 0
-    fits = 1 <= deep <= data.ndim and updates.shape == (*places.shape[:-1], *data.shape[deep:]) and updates.dtype == data.dtype
+    fits = (
+        1 <= deep <= data.ndim
+        and updates.shape == (*places.shape[:-1], *data.shape[deep:])
+        and updates.dtype == data.dtype
+    )
     require(fits, node, f"places {list(places.shape)} and updates {list(updates.shape)} do not fit {list(data.shape)}")
     bounds = np.array(data.shape[:deep])
     require(bool(np.all((places >= -bounds) & (places < bounds))), node, f"it has places outside {list(data.shape)}")
@@ -172,7 +192,9 @@ def _extreme(compute: Callable[..., Any]) -> Translate:
         along = axis_of(node, given["axis"], array.ndim - 1)
         require(array.shape[along] > 0, node, "there is nothing to choose from")
         last = bool(given["select_last_index"])
-        found = np.asarray(compute(np.flip(array, along) if last else array, axis=along, keepdims=bool(given["keepdims"])))
+        found = np.asarray(
+            compute(np.flip(array, along) if last else array, axis=along, keepdims=bool(given["keepdims"]))
+        )
         return ((array.shape[along] - 1 - found if last else found).astype(np.int64),)
 
     return translate
@@ -182,7 +204,11 @@ def _one_hot(into: Translation, node: ModelNode) -> Made:
     places, values = into.array(node, node.operands[0]), into.array(node, node.operands[2])
     deep = int(into.number(node, node.operands[1]))
     along = axis_of(node, only(node, axis=-1)["axis"], places.ndim)
-    require(deep >= 1 and values.shape == (2,), node, f"a depth of {deep} with the values {values.tolist()} is not translated")
+    require(
+        deep >= 1 and values.shape == (2,),
+        node,
+        f"a depth of {deep} with the values {values.tolist()} is not translated",
+    )
     into.make_room(node, (*places.shape, deep), 2 * values.itemsize)
     wrapped = np.where(places < 0, places + deep, places)
     chosen = np.expand_dims(wrapped, along) == np.arange(deep).reshape(-1, *(1,) * (places.ndim - along))
@@ -275,7 +301,9 @@ def _range(into: Translation, node: ModelNode) -> Made:
     only(node)
     start, limit, step = (into.number(node, name) for name in node.operands)
     require(
-        step != 0 and len({number.dtype for number in (start, limit, step)}) == 1, node, f"from {start} to {limit} by {step} is no range"
+        step != 0 and len({number.dtype for number in (start, limit, step)}) == 1,
+        node,
+        f"from {start} to {limit} by {step} is no range",
     )
     length = (float(limit) - float(start)) / float(step)
     require(np.isfinite(length), node, f"from {start} to {limit} by {step} is no range")

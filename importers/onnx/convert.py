@@ -44,7 +44,9 @@ def definition_of(into: Translation, node: ModelNode) -> Body | None:
         version = max((k for k in schema.context_dependent_function_opset_versions if k <= node.opset), default=None)
         if version is not None:
             types = [_type(into, name).SerializeToString() for name in node.operands]
-            text = schema.get_context_dependent_function_with_opset_version(version, _node_of(node, schema).SerializeToString(), types)
+            text = schema.get_context_dependent_function_with_opset_version(
+                version, _node_of(node, schema).SerializeToString(), types
+            )
             proto = onnx.FunctionProto.FromString(text) if text else None
     elif schema.has_function:
         version = max((k for k in schema.function_opset_versions if k <= node.opset), default=None)
@@ -69,16 +71,24 @@ def _node_of(node: ModelNode, schema: Any) -> Any:
     onnx = library()
     made = onnx.helper.make_node(node.operator, node.operands, node.results, name=node.name)
     for name, value in node.attributes.items():
-        kind = onnx.AttributeProto.AttributeType.Name(int(schema.attributes[name].type.value)) if name in schema.attributes else None
+        kind = (
+            onnx.AttributeProto.AttributeType.Name(int(schema.attributes[name].type.value))
+            if name in schema.attributes
+            else None
+        )
         held = list(value) if isinstance(value, tuple) else value
         if kind == "TENSOR":
             held = onnx.numpy_helper.from_array(value)
-        made.attribute.append(onnx.helper.make_attribute(name, held, attr_type=getattr(onnx.AttributeProto, kind) if kind else None))
+        made.attribute.append(
+            onnx.helper.make_attribute(name, held, attr_type=getattr(onnx.AttributeProto, kind) if kind else None)
+        )
     return made
 
 
 def inlined(node: ModelNode, body: Body, inner: ModelNode, absent: frozenset[str]) -> ModelNode:
-    """A node of a body as it stands for one node: with that node's attributes, and without the operands that it leaves out."""
+    """A node of a body as it stands for one node: with that node's attributes, and without the operands that it leaves
+    out.
+    """
     attributes = dict[str, Any]()
     for name, value in inner.attributes.items():
         if not isinstance(value, Reference):
@@ -130,7 +140,11 @@ def _do(into: Translation, nodes: Sequence[ModelNode]) -> None:
     """Do the nodes one after the other; what is wrong with one is said with its name."""
     for node in nodes:
         into.done += 1
-        require(into.done <= MOST_NODES, node, f"with what its operators are defined by, the model has more than {MOST_NODES} nodes")
+        require(
+            into.done <= MOST_NODES,
+            node,
+            f"with what its operators are defined by, the model has more than {MOST_NODES} nodes",
+        )
         try:
             made = _made(into, node)
         except LayoutproofError as problem:
@@ -179,14 +193,22 @@ def _made(into: Translation, node: ModelNode) -> Made:
     body = own if own is not None else definition_of(into, node)
     if body is None:
         unknown = [name for name in node.operands if name and not into.is_known(name)]
-        what = f"it is translated only where {', '.join(unknown)} is known before the model runs" if unknown else "it is not translated"
+        what = (
+            f"it is translated only where {', '.join(unknown)} is known before the model runs"
+            if unknown
+            else "it is not translated"
+        )
         raise refused(node, what)
     return _expanded(into, node, body)
 
 
 def _expanded(into: Translation, node: ModelNode, body: Body) -> Made:
     """What the body of an operator makes in the place of a node."""
-    require(len(node.operands) <= len(body.operands), node, f"it has {len(node.operands)} operands, expected are {len(body.operands)}")
+    require(
+        len(node.operands) <= len(body.operands),
+        node,
+        f"it has {len(node.operands)} operands, expected are {len(body.operands)}",
+    )
     given = dict(zip(body.operands, node.operands, strict=False))
     absent = frozenset(name for name in body.operands if not given.get(name))
     known = {name: into.known_as(operand) for name, operand in given.items() if operand}
@@ -194,7 +216,9 @@ def _expanded(into: Translation, node: ModelNode, body: Body) -> Made:
         require(into.depth <= MOST_DEEP, node, "operators are defined by each other without an end")
         _do(into, [inlined(node, body, inner, absent) for inner in body.nodes])
         # A result that nobody asks for may be one that the body does not make.
-        return tuple(into.known_as(name) if asked else NOTHING for name, asked in zip(body.results, node.results, strict=False))
+        return tuple(
+            into.known_as(name) if asked else NOTHING for name, asked in zip(body.results, node.results, strict=False)
+        )
 
 
 def _branch(into: Translation, node: ModelNode) -> Made:

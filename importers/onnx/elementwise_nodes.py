@@ -61,7 +61,11 @@ def _gelu(into: Translation, node: ModelNode) -> Made:
     how = only(node, approximate="none")["approximate"]
     require(how in ("none", "tanh"), node, f"approximate is none or tanh, not {how}")
     dtype = same_type(into, node, node.operands, "f")
-    return (called(into, unary("gelu" if how == "none" else "gelu_tanh", into.shape(node.operands[0]), dtype), node.operands[0]),)
+    return (
+        called(
+            into, unary("gelu" if how == "none" else "gelu_tanh", into.shape(node.operands[0]), dtype), node.operands[0]
+        ),
+    )
 
 
 def _same_where_unsigned(kind: str) -> Translate:
@@ -91,14 +95,18 @@ def _binary(kind: str, kinds: str = "fiu") -> Translate:
 
 
 def _two(into: Translation, node: ModelNode) -> tuple[Operand, Operand]:
-    """Both operands. Up to version 6 the second is only repeated if the model says so, and may stand at an axis that is given."""
+    """Both operands. Up to version 6 the second is only repeated if the model says so, and may stand at an axis that is
+    given.
+    """
     given = only(node, consumed_inputs=(), broadcast=0, axis=None) if node.opset < 7 else only(node)
     first, second = node.operands
     if node.opset >= 7:
         return first, second
     whole, part = into.shape(first), into.shape(second)
     require(
-        given["broadcast"] == 1 or whole == part, node, f"{second} is not repeated, so it has the shape {list(whole)}, not {list(part)}"
+        given["broadcast"] == 1 or whole == part,
+        node,
+        f"{second} is not repeated, so it has the shape {list(whole)}, not {list(part)}",
     )
     if given["axis"] is None or given["broadcast"] != 1:
         return first, second
@@ -108,7 +116,9 @@ def _two(into: Translation, node: ModelNode) -> tuple[Operand, Operand]:
     return first, into.array(node, second).reshape(longer) if into.is_known(second) else into.value(second, longer)
 
 
-def _both(into: Translation, node: ModelNode, kind: str, first: Operand, second: Operand, kinds: str = "fiu") -> Value | Array:
+def _both(
+    into: Translation, node: ModelNode, kind: str, first: Operand, second: Operand, kinds: str = "fiu"
+) -> Value | Array:
     dtype = same_type(into, node, (first, second), kinds)
     return called(into, binary(kind, shape(into, first), shape(into, second), dtype), first, second)
 
@@ -142,8 +152,19 @@ def _mean(into: Translation, node: ModelNode) -> Made:
 def _power(into: Translation, node: ModelNode) -> Made:
     base, exponent = _two(into, node)
     dtype = same_type(into, node, (base,), "fiu")
-    known = exponent if isinstance(exponent, np.ndarray) else into.known_as(exponent) if isinstance(exponent, str) else exponent
-    if isinstance(known, np.ndarray) and known.size == 1 and known.ndim <= len(shape(into, base)) and known.reshape(-1)[0] == 2:
+    known = (
+        exponent
+        if isinstance(exponent, np.ndarray)
+        else into.known_as(exponent)
+        if isinstance(exponent, str)
+        else exponent
+    )
+    if (
+        isinstance(known, np.ndarray)
+        and known.size == 1
+        and known.ndim <= len(shape(into, base))
+        and known.reshape(-1)[0] == 2
+    ):
         return (called(into, unary("square", shape(into, base), dtype), base),)
     require(type_of(into, node, base).is_float, node, "powers of integers are translated with the exponent 2 alone")
     other = str(type_of(into, node, exponent))
@@ -183,7 +204,9 @@ def _clip(into: Translation, node: ModelNode) -> Made:
     if node.opset < 11:
         given = only(node, min=None, max=None, consumed_inputs=())
         same_type(into, node, node.operands, "f")
-        bounds: list[Operand | None] = [None if given[name] is None else np.array(given[name], np.float32) for name in ("min", "max")]
+        bounds: list[Operand | None] = [
+            None if given[name] is None else np.array(given[name], np.float32) for name in ("min", "max")
+        ]
     else:
         only(node)
         bounds = [node.operands[k] if has(node, k) else None for k in (1, 2)]
@@ -221,7 +244,8 @@ def _where(into: Translation, node: ModelNode) -> Made:
 
 
 def _cast(into: Translation, node: ModelNode) -> Made:
-    # Up to version 5 a type is given by its name. What is said of values that do not fit is for types that no graph has.
+    # Up to version 5 a type is given by its name. What is said of values that do not fit is for types that no graph
+    # has.
     given = only(node, to=None, saturate=1, round_mode="up")
     return (_as_type(into, node, _dtype(node, given["to"])),)
 

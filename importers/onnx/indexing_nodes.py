@@ -8,7 +8,16 @@ from math import prod
 import numpy as np
 
 from layoutproof.graph.model.graph import Array, Value
-from layoutproof.graph.operators.moving import INDEX_TYPES, gather, gather_elements, gather_nd, one_hot, runs, select, take
+from layoutproof.graph.operators.moving import (
+    INDEX_TYPES,
+    gather,
+    gather_elements,
+    gather_nd,
+    one_hot,
+    runs,
+    select,
+    take,
+)
 from layoutproof.importers.onnx.onnx_model import ModelNode
 from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, only, require
 
@@ -29,7 +38,9 @@ def taken(into: Translation, found: Value | Array, axis: int, places: tuple[int,
     if len(split) == 1 and split[0][1] != 0:
         start, step, length = split[0]
         rank = len(found.shape)
-        firsts, steps = ([value if k == axis else other for k in range(rank)] for value, other in ((start, 0), (step, 1)))
+        firsts, steps = (
+            [value if k == axis else other for k in range(rank)] for value, other in ((start, 0), (step, 1))
+        )
         return into.builder.slice(found, firsts, [length if k == axis else n for k, n in enumerate(found.shape)], steps)
     return into.builder.call(take(found.shape, axis, places, str(found.dtype)), found)[0]
 
@@ -41,7 +52,9 @@ def _gather(into: Translation, node: ModelNode) -> Made:
     if not into.is_known(node.operands[1]):
         index = _index(into, node)
         source = into.value(node.operands[0])
-        return (into.builder.call(gather(shape, index.shape, along, str(source.dtype), str(index.dtype)), source, index)[0],)
+        return (
+            into.builder.call(gather(shape, index.shape, along, str(source.dtype), str(index.dtype)), source, index)[0],
+        )
     places = _places(into, node, shape[along])
     if not isinstance(data, Value):
         into.make_room(node, (*shape[:along], places.size, *shape[along + 1 :]), data.itemsize)
@@ -74,19 +87,25 @@ def _gather_elements(into: Translation, node: ModelNode) -> Made:
     shape, indices = (into.shape(name) for name in node.operands)
     along = axis_of(node, only(node, axis=0)["axis"], len(shape) - 1)
     if into.is_known(*node.operands):
-        fits = len(shape) == len(indices) and all(k == along or a >= b for k, (a, b) in enumerate(zip(shape, indices, strict=True)))
+        fits = len(shape) == len(indices) and all(
+            k == along or a >= b for k, (a, b) in enumerate(zip(shape, indices, strict=True))
+        )
         require(fits, node, f"places of shape {list(indices)} do not fit {list(shape)}")
         places = _places(into, node, shape[along])
         box = tuple(slice(None) if k == along else slice(extent) for k, extent in enumerate(indices))
         return (np.take_along_axis(into.array(node, node.operands[0])[box], places, axis=along),)
     data, index = into.value(node.operands[0]), _index(into, node)
-    return (into.builder.call(gather_elements(shape, indices, along, str(data.dtype), str(index.dtype)), data, index)[0],)
+    return (
+        into.builder.call(gather_elements(shape, indices, along, str(data.dtype), str(index.dtype)), data, index)[0],
+    )
 
 
 def _gather_nd(into: Translation, node: ModelNode) -> Made:
     batch = only(node, batch_dims=0)["batch_dims"]
     data, index = into.value(node.operands[0]), _index(into, node)
-    return (into.builder.call(gather_nd(data.shape, index.shape, batch, str(data.dtype), str(index.dtype)), data, index)[0],)
+    return (
+        into.builder.call(gather_nd(data.shape, index.shape, batch, str(data.dtype), str(index.dtype)), data, index)[0],
+    )
 
 
 def _scatter_nd(into: Translation, node: ModelNode) -> Made:
@@ -102,7 +121,9 @@ def _scatter_nd(into: Translation, node: ModelNode) -> Made:
     inside = places.dtype.kind in "iu" and bool(np.all((places >= -bounds) & (places < bounds)))
     require(inside, node, f"it has places outside {list(data.shape)}")
     source = _numbers(into, node, data)
-    source[tuple(np.moveaxis(np.where(places < 0, places + bounds, places), -1, 0))] = _numbers(into, node, updates) + prod(data.shape)
+    source[tuple(np.moveaxis(np.where(places < 0, places + bounds, places), -1, 0))] = _numbers(
+        into, node, updates
+    ) + prod(data.shape)
     return (_chosen(into, data, updates, source),)
 
 
@@ -141,7 +162,11 @@ def _one_hot(into: Translation, node: ModelNode) -> Made:
     axis, deep = only(node, axis=-1)["axis"], int(into.number(node, node.operands[1]))
     index, values = into.value(node.operands[0]), into.value(node.operands[2])
     along = axis_of(node, axis, len(index.shape))
-    require(deep >= 1 and values.shape == (2,), node, f"a depth of {deep} with values of shape {list(values.shape)} is not translated")
+    require(
+        deep >= 1 and values.shape == (2,),
+        node,
+        f"a depth of {deep} with values of shape {list(values.shape)} is not translated",
+    )
     func = one_hot(index.shape, deep, along, str(values.dtype), str(index.dtype))
     return (into.builder.call(func, index, values)[0],)
 

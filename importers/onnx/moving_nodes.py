@@ -1,4 +1,6 @@
-"""Operators of ONNX that move elements and compute none: of arrays that are known at once, of values as calls of the library."""
+"""Operators of ONNX that move elements and compute none: of arrays that are known at once, of values as calls of the
+library.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,23 @@ from layoutproof.graph.model.graph import Array, Shape, Value
 from layoutproof.graph.operators.moving import expand, pad, tile, triangle
 from layoutproof.importers.onnx.indexing_nodes import taken
 from layoutproof.importers.onnx.onnx_model import ModelNode
-from layoutproof.importers.onnx.translate import Made, Translate, Translation, axes_of, axis_of, has, only, refused, require
+from layoutproof.importers.onnx.translate import (
+    Made,
+    Translate,
+    Translation,
+    axes_of,
+    axis_of,
+    has,
+    only,
+    refused,
+    require,
+)
 from layoutproof.ir.primfunc import PrimFunc
 
 
-def _moved(into: Translation, node: ModelNode, known: Callable[[Array], Array], function: Callable[[Value], PrimFunc]) -> Made:
+def _moved(
+    into: Translation, node: ModelNode, known: Callable[[Array], Array], function: Callable[[Value], PrimFunc]
+) -> Made:
     """The first operand moved: an array by numpy, a value by a function of the library."""
     found = into.known_as(node.operands[0])
     return (into.builder.call(function(found), found)[0] if isinstance(found, Value) else known(found),)
@@ -35,7 +49,9 @@ def _concat(into: Translation, node: ModelNode) -> Made:
     # What has no elements adds none.
     names = [name for name in node.operands if not into.is_known(name) or into.array(node, name).size]
     values = [into.value(name) for name in names]
-    require(len({value.dtype for value in values}) == 1, node, f"its operands differ in type: {', '.join(map(str, values))}")
+    require(
+        len({value.dtype for value in values}) == 1, node, f"its operands differ in type: {', '.join(map(str, values))}"
+    )
     return (values[0] if len(values) == 1 else into.builder.concat(values, axis=axis),)
 
 
@@ -45,7 +61,11 @@ def _reshape(into: Translation, node: ModelNode) -> Made:
     if asked is None:
         raise refused(node, "its shape is missing")
     known = [extent for extent in asked if extent != -1]
-    fits = len(asked) - len(known) <= 1 and all(extent >= 0 for extent in known) and not (zero and 0 in known and len(asked) > len(known))
+    fits = (
+        len(asked) - len(known) <= 1
+        and all(extent >= 0 for extent in known)
+        and not (zero and 0 in known and len(asked) > len(known))
+    )
     fits = fits and all(extent != 0 or zero or k < len(old) for k, extent in enumerate(asked))
     require(fits, node, f"{list(asked)} is no shape for {list(old)}")
     new = [old[k] if extent == 0 and not zero else extent for k, extent in enumerate(asked)]
@@ -78,14 +98,20 @@ def _unsqueeze(into: Translation, node: ModelNode) -> Made:
 def _squeeze(into: Translation, node: ModelNode) -> Made:
     axes = axes_of(into, node, only(node, axes=None)["axes"], 1)
     old = into.shape(node.operands[0])
-    gone = {k for k, extent in enumerate(old) if extent == 1} if axes is None else {axis_of(node, axis, len(old) - 1) for axis in axes}
+    gone = (
+        {k for k, extent in enumerate(old) if extent == 1}
+        if axes is None
+        else {axis_of(node, axis, len(old) - 1) for axis in axes}
+    )
     require(all(old[k] == 1 for k in gone), node, f"not all of the axes {sorted(gone)} of {list(old)} have extent 1")
     return _reshaped(into, node, tuple(extent for k, extent in enumerate(old) if k not in gone))
 
 
 def _reshaped(into: Translation, node: ModelNode, shape: Shape) -> Made:
     name = node.operands[0]
-    require(prod(shape) == prod(into.shape(name)), node, f"{list(into.shape(name))} has other elements than {list(shape)}")
+    require(
+        prod(shape) == prod(into.shape(name)), node, f"{list(into.shape(name))} has other elements than {list(shape)}"
+    )
     if into.is_known(name):
         return (into.array(node, name).reshape(shape),)
     return (into.value(name, shape),)
@@ -111,7 +137,9 @@ def _same(into: Translation, node: ModelNode) -> Made:
 
 
 def _dropout(into: Translation, node: ModelNode) -> Made:
-    """Nothing is dropped, unless the last operand says that the model is trained; the second result says what is kept, which is all."""
+    """Nothing is dropped, unless the last operand says that the model is trained; the second result says what is kept,
+    which is all.
+    """
     only(node, ratio=0.5, seed=0, is_test=1, consumed_inputs=())
     trained = has(node, 2) and into.array(node, node.operands[2]).any()
     require(not trained and node.attributes.get("is_test", 1) == 1, node, "only inference is translated")
@@ -129,7 +157,11 @@ def _split(into: Translation, node: ModelNode) -> Made:
     sizes = axes_of(into, node, given["split"], 1)
     if sizes is None:
         parts = given["num_outputs"]
-        require(parts == len(node.results) and 1 <= parts, node, f"it has {len(node.results)} results, and is asked for {parts}")
+        require(
+            parts == len(node.results) and 1 <= parts,
+            node,
+            f"it has {len(node.results)} results, and is asked for {parts}",
+        )
         # Only the last part may be smaller.
         each = -(-shape[along] // parts)
         sizes = (*(each,) * (parts - 1), shape[along] - each * (parts - 1))
@@ -147,14 +179,22 @@ def _split(into: Translation, node: ModelNode) -> Made:
 
 def _slice(into: Translation, node: ModelNode) -> Made:
     given = only(node, starts=None, ends=None, axes=None)
-    starts, ends, axes, steps = (axes_of(into, node, given.get(name), k) for k, name in enumerate(("starts", "ends", "axes", "steps"), 1))
+    starts, ends, axes, steps = (
+        axes_of(into, node, given.get(name), k) for k, name in enumerate(("starts", "ends", "axes", "steps"), 1)
+    )
     shape = into.shape(node.operands[0])
     if starts is None or ends is None:
         raise refused(node, "its starts or ends are missing")
-    along = tuple(axis_of(node, axis, len(shape) - 1) for axis in axes) if axes is not None else tuple(range(len(starts)))
+    along = (
+        tuple(axis_of(node, axis, len(shape) - 1) for axis in axes) if axes is not None else tuple(range(len(starts)))
+    )
     apart = steps if steps is not None else (1,) * len(starts)
     fits = len(starts) == len(ends) == len(along) == len(apart) == len(set(along)) <= len(shape) and 0 not in apart
-    require(fits, node, f"starts {list(starts)}, ends {list(ends)}, steps {list(apart)} of the axes {list(along)} do not go together")
+    require(
+        fits,
+        node,
+        f"starts {list(starts)}, ends {list(ends)}, steps {list(apart)} of the axes {list(along)} do not go together",
+    )
     whole = [range(extent) for extent in shape]
     for axis, start, end, step in zip(along, starts, ends, apart, strict=True):
         whole[axis] = whole[axis][slice(start, end, step)]
@@ -179,18 +219,26 @@ def _expand(into: Translation, node: ModelNode) -> Made:
     into.make_room(node, new if into.is_known(node.operands[0]) else (), _itemsize(into, node))
     if new == old:
         return _same(into, node)
-    return _moved(into, node, lambda array: np.broadcast_to(array, new), lambda value: expand(value.shape, new, str(value.dtype)))
+    return _moved(
+        into, node, lambda array: np.broadcast_to(array, new), lambda value: expand(value.shape, new, str(value.dtype))
+    )
 
 
 def _tile(into: Translation, node: ModelNode) -> Made:
     only(node)
     old, times = into.shape(node.operands[0]), tuple(into.integers(node, node.operands[1]))
-    require(len(times) == len(old) and min(times, default=0) >= 0, node, f"{list(times)} are not times for each axis of {list(old)}")
+    require(
+        len(times) == len(old) and min(times, default=0) >= 0,
+        node,
+        f"{list(times)} are not times for each axis of {list(old)}",
+    )
     new = tuple(extent * k for extent, k in zip(old, times, strict=True))
     into.make_room(node, new if into.is_known(node.operands[0]) else (), _itemsize(into, node))
     if new == old:
         return _same(into, node)
-    return _moved(into, node, lambda array: np.tile(array, times), lambda value: tile(value.shape, times, str(value.dtype)))
+    return _moved(
+        into, node, lambda array: np.tile(array, times), lambda value: tile(value.shape, times, str(value.dtype))
+    )
 
 
 def _itemsize(into: Translation, node: ModelNode) -> int:
@@ -214,7 +262,9 @@ def _pad(into: Translation, node: ModelNode) -> Made:
     return (_padded(into, node, mode, pairs, value),)
 
 
-def _padded(into: Translation, node: ModelNode, mode: str, pairs: Sequence[tuple[int, int]], value: int | float) -> Value | Array:
+def _padded(
+    into: Translation, node: ModelNode, mode: str, pairs: Sequence[tuple[int, int]], value: int | float
+) -> Value | Array:
     """The first operand with cells around it; widths below zero cut off."""
     found = into.known_as(node.operands[0])
     into.make_room(node, tuple(max(n + sum(pair), 0) for n, pair in zip(found.shape, pairs, strict=True)), 1)
@@ -249,7 +299,12 @@ def _trilu(into: Translation, node: ModelNode) -> Made:
     offset = int(into.number(node, node.operands[1])) if has(node, 1) else 0
     require(len(into.shape(node.operands[0])) >= 2, node, "an array with fewer than two axes has no diagonal")
     cut = np.triu if upper else np.tril
-    return _moved(into, node, lambda array: cut(array, offset), lambda value: triangle(value.shape, offset, upper, str(value.dtype)))
+    return _moved(
+        into,
+        node,
+        lambda array: cut(array, offset),
+        lambda value: triangle(value.shape, offset, upper, str(value.dtype)),
+    )
 
 
 MOVING: Mapping[str, Translate] = {

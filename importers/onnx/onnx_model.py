@@ -20,7 +20,9 @@ from layoutproof.ir.dtype import DType
 
 
 class Extents:
-    """Sizes by the names of dimensions, and by `input.axis`, which wins; it is kept which of them there are and which are used."""
+    """Sizes by the names of dimensions, and by `input.axis`, which wins; it is kept which of them there are and which
+    are used.
+    """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         for name, size in sizes.items():
@@ -42,7 +44,9 @@ class Extents:
         except (KeyError, ValueError) as problem:
             raise error(codes.MODEL_FILE, f"the input {name} is no array of numbers of a known type") from problem
         if not tensor.HasField("shape"):
-            raise error(codes.MODEL_SHAPE, f"the input {name} has no shape; expected is one, with names for what is open")
+            raise error(
+                codes.MODEL_SHAPE, f"the input {name} has no shape; expected is one, with names for what is open"
+            )
         return tuple(self._extent(name, axis, extent) for axis, extent in enumerate(tensor.shape.dim)), dtype
 
     def _extent(self, name: str, axis: int, extent: Any) -> int:
@@ -56,7 +60,11 @@ class Extents:
             known = called or place
             what = f"the dimension {called!r}" if called else "a dimension without a name"
             message = f"the input {name} has an extent that is open: axis {axis} is {what}"
-            raise error(codes.MODEL_SHAPE, message, help=f"give its size: sizes={{{known!r}: 1}}, on the command line --size {known}=1")
+            raise error(
+                codes.MODEL_SHAPE,
+                message,
+                help=f"give its size: sizes={{{known!r}: 1}}, on the command line --size {known}=1",
+            )
         self._used.update(key for key in keys if key in self._sizes)
         return self._sizes[found]
 
@@ -66,7 +74,11 @@ class Extents:
         if unknown:
             there = ", ".join(dict.fromkeys(self._open))
             message = f"no extent of an input is open under the name {unknown[0]!r}"
-            raise error(codes.MODEL_SHAPE, message, help=f"open are {there}" if there else "all extents of the model are numbers")
+            raise error(
+                codes.MODEL_SHAPE,
+                message,
+                help=f"open are {there}" if there else "all extents of the model are numbers",
+            )
 
 
 MOST_BYTES = 2**30
@@ -120,7 +132,9 @@ def _from_file(onnx: Any, item: Any, folder: Path | None) -> Array:
     length = count * dtype.itemsize if whole else int(entries.get("length", path.stat().st_size - start))
     told = int(entries.get("length", length))
     if start < 0 or length < 0 or start + length > path.stat().st_size or told != length:
-        raise _unreadable(item, f"{path} has no {length} bytes for it from byte {start}, or other than the model says ({told})")
+        raise _unreadable(
+            item, f"{path} has no {length} bytes for it from byte {start}, or other than the model says ({told})"
+        )
     with path.open("rb") as file:
         file.seek(start)
         if whole:
@@ -130,7 +144,14 @@ def _from_file(onnx: Any, item: Any, folder: Path | None) -> Array:
     return np.asarray(onnx.numpy_helper.to_array(plain))
 
 
-_WHOLE = frozenset(("bool", "bfloat16", *(f"float{k}" for k in (16, 32, 64)), *(f"{s}int{k}" for s in ("", "u") for k in (8, 16, 32, 64))))
+_WHOLE = frozenset(
+    (
+        "bool",
+        "bfloat16",
+        *(f"float{k}" for k in (16, 32, 64)),
+        *(f"{s}int{k}" for s in ("", "u") for k in (8, 16, 32, 64)),
+    )
+)
 
 
 def dense_array(item: Any) -> Array:
@@ -145,11 +166,17 @@ def dense_array(item: Any) -> Array:
     if places.ndim == 2 and places.shape[1] == len(shape):
         bounds = np.array(shape, dtype=np.int64)
         inside = bool(np.all((places >= 0) & (places < bounds)))
-        flat = np.ravel_multi_index(tuple(places.T), shape) if inside and places.size else np.zeros(len(places), dtype=np.int64)
+        flat = (
+            np.ravel_multi_index(tuple(places.T), shape)
+            if inside and places.size
+            else np.zeros(len(places), dtype=np.int64)
+        )
     else:
         flat, inside = places.reshape(-1), bool(np.all((places >= 0) & (places < prod(shape))))
     if not inside or places.dtype.kind != "i" or values.ndim != 1 or len(flat) != len(values):
-        raise _unreadable(item.values, f"its places do not lie in {list(shape)}, one for each of {values.size} elements")
+        raise _unreadable(
+            item.values, f"its places do not lie in {list(shape)}, one for each of {values.size} elements"
+        )
     made: Array = np.zeros(prod(shape), dtype=values.dtype)
     made[flat] = values
     return made.reshape(shape)
@@ -161,7 +188,9 @@ def _unreadable(item: Any, why: str) -> LayoutproofError:
 
 @dataclass(frozen=True, slots=True)
 class ModelNode:
-    """One operator: `operands` and `results` are names, an empty one is left out. `opset` is the version of ONNX that it is meant in."""
+    """One operator: `operands` and `results` are names, an empty one is left out. `opset` is the version of ONNX that
+    it is meant in.
+    """
 
     operator: str
     name: str
@@ -172,7 +201,9 @@ class ModelNode:
 
     def __str__(self) -> str:
         return (
-            f"{self.operator} {self.name}".strip() if self.name else f"{self.operator} that makes {', '.join(filter(None, self.results))}"
+            f"{self.operator} {self.name}".strip()
+            if self.name
+            else f"{self.operator} that makes {', '.join(filter(None, self.results))}"
         )
 
 
@@ -185,7 +216,9 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Nodes that are done in the place of one, of a function or of a branch; `attributes` are those of a node that gives none."""
+    """Nodes that are done in the place of one, of a function or of a branch; `attributes` are those of a node that
+    gives none.
+    """
 
     operands: tuple[str, ...]
     results: tuple[str, ...]
@@ -196,7 +229,8 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model: its inputs without those that have an array, with their shapes and numpy types, nodes in order, outputs by name.
+    """A model: its inputs without those that have an array, with their shapes and numpy types, nodes in order, outputs
+    by name.
 
     `functions` are the model's own operators, by names as nodes have them.
     """
@@ -211,7 +245,8 @@ class Model:
 
 
 def read_model(path: str | Path, sizes: Mapping[str, int] | None = None) -> Model:
-    """The model of a file, with the arrays that stand in files of its own folder. `sizes` gives open extents, see `model_of`.
+    """The model of a file, with the arrays that stand in files of its own folder. `sizes` gives open extents, see
+    `model_of`.
 
     Raises LayoutproofError where it cannot be read, `onnx` is not installed, or an input's extent is open.
     """
@@ -266,7 +301,13 @@ def function_of(item: Any) -> Body:
 def _function(item: Any, opset: int) -> Body:
     version = _opset(item, opset)
     operands, results = (tuple(text_of(name) for name in names) for names in (item.input, item.output))
-    return Body(operands, results, tuple(_node(node, version) for node in item.node), {}, attributes_of(item.attribute_proto, version))
+    return Body(
+        operands,
+        results,
+        tuple(_node(node, version) for node in item.node),
+        {},
+        attributes_of(item.attribute_proto, version),
+    )
 
 
 def attributes_of(items: Iterable[Any], opset: int = 1) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""The optional packages: `onnx` with its schemas, imported only when a model is read, and `onnxruntime`, run on the same
-inputs for comparison.
+"""The optional packages: `onnx` with its schemas, imported only when a model is read, and `onnxruntime`, run on the
+same inputs for comparison.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ def library() -> Any:
 
 
 def _missing() -> LayoutproofError:
-    return error(codes.MODEL_FILE, "models are read by the package onnx, which is not installed", help="pip install 'layoutproof[onnx]'")
+    return error(
+        codes.MODEL_FILE,
+        "models are read by the package onnx, which is not installed",
+        help="pip install 'layoutproof[onnx]'",
+    )
 
 
 def text_of(value: str | bytes) -> str:
@@ -56,7 +60,9 @@ def schema_of(operator: str, opset: int) -> Any:
 
 
 def check_node(node: Any, opset: int, told: str) -> None:
-    """Raise LayoutproofError for a node (`onnx.NodeProto`) that its operator cannot have. Operators that ONNX does not know are let be."""
+    """Raise LayoutproofError for a node (`onnx.NodeProto`) that its operator cannot have. Operators that ONNX does not
+    know are let be.
+    """
     schema = schema_of(node.op_type, opset) if node.domain in DOMAINS else None
     if schema is None:
         return
@@ -75,7 +81,10 @@ def check_node(node: Any, opset: int, told: str) -> None:
         known = schema.attributes.get(item.name)
         if known is not None and item.type != int(known.type.value):
             kind = known.type.name.lower()
-            raise error(codes.MODEL_OPERATOR, f"{told}: the attribute {item.name} is of another kind than {kind}, which is expected")
+            raise error(
+                codes.MODEL_OPERATOR,
+                f"{told}: the attribute {item.name} is of another kind than {kind}, which is expected",
+            )
     missing = [name for name, known in schema.attributes.items() if known.required and name not in seen]
     if missing:
         raise error(codes.MODEL_OPERATOR, f"{told}: the attribute {sorted(missing)[0]} is missing")
@@ -87,7 +96,9 @@ _ERRORS_ONLY = 3
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """What onnxruntime makes of a model, on one thread: outputs in the model's order, and the seconds of the shortest run."""
+    """What onnxruntime makes of a model, on one thread: outputs in the model's order, and the seconds of the shortest
+    run.
+    """
 
     version: str
     outputs: tuple[Array, ...]
@@ -112,7 +123,9 @@ def run_with_onnxruntime(path: str | Path, inputs: Sequence[Array], *, runs: int
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         names = [item.name for item in session.get_inputs()]
         if len(names) != len(inputs):
-            raise error(codes.MODEL_RUNTIME, f"{path}: onnxruntime asks for {len(names)} inputs, the graph has {len(inputs)}")
+            raise error(
+                codes.MODEL_RUNTIME, f"{path}: onnxruntime asks for {len(names)} inputs, the graph has {len(inputs)}"
+            )
         given = dict(zip(names, inputs, strict=True))
         made = session.run(None, given)
         shortest = float("inf")
@@ -131,10 +144,17 @@ def _library() -> tuple[Any, tuple[type[BaseException], ...]]:
         from onnxruntime.capi import onnxruntime_pybind11_state as state
     except ImportError as problem:
         raise _missing_of_peer() from problem
-    raised = (getattr(state, name, None) for name in ("Fail", "InvalidArgument", "InvalidGraph", "NoSuchFile", "NotImplemented"))
+    raised = (
+        getattr(state, name, None)
+        for name in ("Fail", "InvalidArgument", "InvalidGraph", "NoSuchFile", "NotImplemented")
+    )
     more = (getattr(state, name, None) for name in ("RuntimeException", "ModelLoadFailed", "InvalidProtobuf", "EPFail"))
     return onnxruntime, (ValueError, RuntimeError, *(each for each in (*raised, *more) if each is not None))
 
 
 def _missing_of_peer() -> LayoutproofError:
-    return error(codes.MODEL_RUNTIME, "the comparison is with onnxruntime, which is not installed", help="pip install onnxruntime")
+    return error(
+        codes.MODEL_RUNTIME,
+        "the comparison is with onnxruntime, which is not installed",
+        help="pip install onnxruntime",
+    )

@@ -10,7 +10,19 @@ import numpy as np
 from layoutproof.graph.model.graph import Array, Value
 from layoutproof.graph.operators.elementwise import binary, cast, unary
 from layoutproof.importers.onnx.onnx_model import ModelNode
-from layoutproof.importers.onnx.translate import Made, Operand, Translate, Translation, axis_of, called, has, only, require, shape, type_of
+from layoutproof.importers.onnx.translate import (
+    Made,
+    Operand,
+    Translate,
+    Translation,
+    axis_of,
+    called,
+    has,
+    only,
+    require,
+    shape,
+    type_of,
+)
 from layoutproof.ir.dtype import DType, numpy_dtype
 
 KEPT: Final = ("int8", "uint8", "int16", "uint16")
@@ -25,11 +37,17 @@ def _as(into: Translation, node: ModelNode, operand: Operand, dtype: str) -> Ope
     found = into.known_as(operand) if isinstance(operand, str) else operand
     if not isinstance(found, Value):
         return found.astype(numpy_dtype(DType.parse(dtype)))
-    return found if str(found.dtype) == dtype else called(into, cast(found.shape, str(type_of(into, node, found)), dtype), found)
+    return (
+        found
+        if str(found.dtype) == dtype
+        else called(into, cast(found.shape, str(type_of(into, node, found)), dtype), found)
+    )
 
 
 def _beside(into: Translation, node: ModelNode, name: str, given: Mapping[str, Any]) -> Operand:
-    """A scale or a zero as it goes with the first operand: one number, one for each place of an axis, or one for each block of an axis."""
+    """A scale or a zero as it goes with the first operand: one number, one for each place of an axis, or one for each
+    block of an axis.
+    """
     whole, held = into.shape(node.operands[0]), into.shape(name)
     if len(held) == 0 or (held == (1,) and not given["block_size"]):
         return into.array(node, name).reshape(()) if into.is_known(name) else into.value(name, ())
@@ -37,10 +55,18 @@ def _beside(into: Translation, node: ModelNode, name: str, given: Mapping[str, A
     if given["block_size"]:
         blocks = into.array(node, name)
         fits = blocks.ndim == len(whole) and -(-whole[along] // given["block_size"]) == blocks.shape[along]
-        require(fits, node, f"{name} of shape {list(held)} has no number for each {given['block_size']} of axis {along} of {list(whole)}")
+        require(
+            fits,
+            node,
+            f"{name} of shape {list(held)} has no number for each {given['block_size']} of axis {along} of {list(whole)}",
+        )
         into.make_room(node, whole, blocks.itemsize)
         return np.take(np.repeat(blocks, given["block_size"], axis=along), range(whole[along]), axis=along)
-    require(held == (whole[along],), node, f"{name} of shape {list(held)} has no number for each place of axis {along} of {list(whole)}")
+    require(
+        held == (whole[along],),
+        node,
+        f"{name} of shape {list(held)} has no number for each place of axis {along} of {list(whole)}",
+    )
     beside = (whole[along], *(1,) * (len(whole) - along - 1))
     return into.array(node, name).reshape(beside) if into.is_known(name) else into.value(name, beside)
 
@@ -77,7 +103,9 @@ def _quantize(into: Translation, node: ModelNode) -> Made:
     ratio = _both(into, "divide", node.operands[0], scale, dtype)
     rounded = called(into, unary("round", ratio.shape, dtype), ratio)
     if has(node, 2):
-        rounded = _both(into, "add", rounded, _as(into, node, _beside(into, node, node.operands[2], given), dtype), dtype)
+        rounded = _both(
+            into, "add", rounded, _as(into, node, _beside(into, node, node.operands[2], given), dtype), dtype
+        )
     ends = np.iinfo(kept)
     inside = called(into, unary("clip", rounded.shape, dtype, (float(ends.min), float(ends.max))), rounded)
     return (called(into, cast(inside.shape, dtype, kept), inside),)
@@ -93,7 +121,12 @@ def _matmul_integer(into: Translation, node: ModelNode) -> Made:
             # One zero for each row of the first, for each column of the second.
             beside = () if held == (1,) else (*held, 1) if place == 0 and len(held) == 1 else held
             name = node.operands[2 + place]
-            zero = _as(into, node, into.array(node, name).reshape(beside) if into.is_known(name) else into.value(name, beside), "int32")
+            zero = _as(
+                into,
+                node,
+                into.array(node, name).reshape(beside) if into.is_known(name) else into.value(name, beside),
+                "int32",
+            )
             operand = _both(into, "subtract", operand, zero, "int32")
         sides.append(operand if isinstance(operand, Value) else into.builder.constant(operand))
     return (into.builder.matmul(*sides),)

@@ -12,7 +12,15 @@ import numpy as np
 
 from layoutproof.graph.model.graph import Array, Value
 from layoutproof.graph.operators.elementwise import pointwise, unary
-from layoutproof.graph.operators.normalise import batch_norm, group_mean, instance_norm, layer_norm, log_softmax, lp_norm, rms_norm
+from layoutproof.graph.operators.normalise import (
+    batch_norm,
+    group_mean,
+    instance_norm,
+    layer_norm,
+    log_softmax,
+    lp_norm,
+    rms_norm,
+)
 from layoutproof.graph.operators.operator_text import number
 from layoutproof.graph.operators.reduction import cumulative, einsum, gemm
 from layoutproof.importers.onnx.onnx_model import ModelNode
@@ -42,7 +50,9 @@ def _gemm(into: Translation, node: ModelNode) -> Made:
     if has(node, 2) and given["beta"] != 0:
         product = made.shape
         made = into.builder.add(made, _scaled(into, node, into.value(node.operands[2]), given["beta"]))
-        require(made.shape == product, node, f"the last operand is repeated to {list(product)}, not to {list(made.shape)}")
+        require(
+            made.shape == product, node, f"the last operand is repeated to {list(product)}, not to {list(made.shape)}"
+        )
     return (made,)
 
 
@@ -52,7 +62,9 @@ def _scaled(into: Translation, node: ModelNode, value: Value, factor: float) -> 
         return value
     whole = value.dtype.is_float or float(factor).is_integer()
     require(whole, node, f"elements of type {value.dtype} are not multiplied by {factor}")
-    return into.builder.multiply(value, into.builder.constant(np.array(factor).astype(numpy_dtype(value.dtype)), "factor"))
+    return into.builder.multiply(
+        value, into.builder.constant(np.array(factor).astype(numpy_dtype(value.dtype)), "factor")
+    )
 
 
 def _matmul(into: Translation, node: ModelNode) -> Made:
@@ -115,7 +127,13 @@ LINEAR: Mapping[str, Translate] = {
 
 
 # How numpy says it of arrays that are known; those that are not here are calls in the graph even then.
-_OF_ARRAYS: Mapping[str, Callable[..., Any]] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "mean": np.mean}
+_OF_ARRAYS: Mapping[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+}
 
 
 def _reduction(kind: str) -> Translate:
@@ -191,14 +209,22 @@ REDUCING: Mapping[str, Translate] = {
 def _batch_normalization(into: Translation, node: ModelNode) -> Made:
     given = only(node, epsilon=1e-5, momentum=0.9, spatial=1, training_mode=0, is_test=0, consumed_inputs=())
     # Up to version 6 an attribute says that the model is not trained, up to version 13 the number of results does.
-    plain = given["training_mode"] == 0 and (node.opset >= 7 or given["is_test"] == 1) and len([name for name in node.results if name]) == 1
+    plain = (
+        given["training_mode"] == 0
+        and (node.opset >= 7 or given["is_test"] == 1)
+        and len([name for name in node.results if name]) == 1
+    )
     require(plain, node, "only inference is translated")
     data, *rest = node.operands
     shape, dtype, epsilon = into.shape(data), same_type(into, node, node.operands, "f"), _epsilon(given["epsilon"])
     require(len(shape) >= 2, node, f"an array of {len(shape)} axes has no channels")
     wanted = (shape[1],) if given["spatial"] == 1 else shape[1:]
     wrong = next((name for name in rest if into.shape(name) != wanted), None)
-    require(wrong is None, node, f"{wrong} has the shape {list(wanted)}, not {list(into.shape(wrong)) if wrong is not None else ''}")
+    require(
+        wrong is None,
+        node,
+        f"{wrong} has the shape {list(wanted)}, not {list(into.shape(wrong)) if wrong is not None else ''}",
+    )
     if given["spatial"] == 1:
         return (called(into, batch_norm(shape, epsilon, dtype), *node.operands),)
     text = f"({{X}} - {{M}}) / T.sqrt({{V}} + {number(epsilon, dtype)}) * {{G}} + {{B}}"
@@ -221,7 +247,9 @@ def _group_normalization(into: Translation, node: ModelNode) -> Made:
     require(dtype in ("float32", "float64"), node, f"of float32 or float64 it is translated, not of {dtype}")
     require(given["stash_type"] == 1, node, "statistics are made in float32")
     require(
-        groups >= 1 and len(shape) >= 3 and shape[1] % groups == 0, node, f"an array of {list(shape)} has no {groups} groups of channels"
+        groups >= 1 and len(shape) >= 3 and shape[1] % groups == 0,
+        node,
+        f"an array of {list(shape)} has no {groups} groups of channels",
     )
     # Up to version 20 there is one factor for each group, from then on for each channel.
     each = shape[1] if node.opset >= 21 else groups
@@ -246,7 +274,9 @@ def _group_normalization(into: Translation, node: ModelNode) -> Made:
         else:
             factors.append(into.value(name, single[1:]))
     text = f"{{X}} / T.sqrt({{V}} + {number(_epsilon(given['epsilon']), dtype)}) * {{G}} + {{B}}"
-    func = pointwise("group_norm", {"X": shape, "V": variance.shape, "G": single[1:], "B": single[1:]}, text, dtype=dtype)
+    func = pointwise(
+        "group_norm", {"X": shape, "V": variance.shape, "G": single[1:], "B": single[1:]}, text, dtype=dtype
+    )
     return build.call(func, apart, variance, *factors)
 
 
@@ -254,13 +284,21 @@ def _lrn(into: Translation, node: ModelNode) -> Made:
     given = only(node, size=1, alpha=1e-4, beta=0.75, bias=1.0)
     same_type(into, node, node.operands, "f")
     shape = into.shape(node.operands[0])
-    require(len(shape) >= 2 and given["size"] >= 1, node, f"an array of {len(shape)} axes has no {given['size']} channels")
+    require(
+        len(shape) >= 2 and given["size"] >= 1, node, f"an array of {len(shape)} axes has no {given['size']} channels"
+    )
     data = into.value(node.operands[0])
-    return (into.builder.response_norm(data, size=given["size"], alpha=given["alpha"], beta=given["beta"], bias=given["bias"]),)
+    return (
+        into.builder.response_norm(
+            data, size=given["size"], alpha=given["alpha"], beta=given["beta"], bias=given["bias"]
+        ),
+    )
 
 
 def _check_channels(into: Translation, node: ModelNode, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    """Raise LayoutproofError unless there are channels of several elements, and the scale and the bias have the shape that is wanted."""
+    """Raise LayoutproofError unless there are channels of several elements, and the scale and the bias have the shape
+    that is wanted.
+    """
     require(len(shape) >= 3, node, f"an array of {len(shape)} axes is no image")
     for name in node.operands[1:]:
         require(into.shape(name) == wanted, node, f"{name} has the shape {list(wanted)}, not {list(into.shape(name))}")

@@ -11,7 +11,15 @@ from typing import Any, Final
 import numpy as np
 
 from layoutproof.graph.model.graph import Array, Value
-from layoutproof.graph.operators.spatial import SAME, Line, depth_to_space, resize_cubic, resize_linear, resize_nearest, space_to_depth
+from layoutproof.graph.operators.spatial import (
+    SAME,
+    Line,
+    depth_to_space,
+    resize_cubic,
+    resize_linear,
+    resize_nearest,
+    space_to_depth,
+)
 from layoutproof.importers.onnx.onnx_model import ModelNode
 from layoutproof.importers.onnx.translate import (
     Made,
@@ -55,7 +63,11 @@ def _resize(into: Translation, node: ModelNode) -> Made:
         axes=None,
         keep_aspect_ratio_policy="stretch",
     )
-    require(not known["antialias"] and not known["exclude_outside"], node, "antialias and exclude_outside are not translated")
+    require(
+        not known["antialias"] and not known["exclude_outside"],
+        node,
+        "antialias and exclude_outside are not translated",
+    )
     data = into.shape(node.operands[0])
     chosen = tuple(known["axes"]) if known["axes"] is not None else tuple(range(len(data)))
     axes = [axis_of(node, axis, len(data) - 1) for axis in chosen]
@@ -64,9 +76,15 @@ def _resize(into: Translation, node: ModelNode) -> Made:
     scales = _floats(into, node, node.operands[place]) if has(node, place) else []
     sizes = into.integers(node, node.operands[3]) if len(node.operands) > 3 and has(node, 3) else []
     require(bool(scales) != bool(sizes), node, "either scales or sizes are given")
-    require(len(scales or sizes) == len(axes), node, f"{len(axes)} axes have as many scales or sizes, not {len(scales or sizes)}")
+    require(
+        len(scales or sizes) == len(axes),
+        node,
+        f"{len(axes)} axes have as many scales or sizes, not {len(scales or sizes)}",
+    )
     found = [Axis(extent, extent, 1.0) for extent in data]
-    for axis, each in zip(axes, _axes(node, [data[axis] for axis in axes], scales, sizes, known["keep_aspect_ratio_policy"]), strict=True):
+    for axis, each in zip(
+        axes, _axes(node, [data[axis] for axis in axes], scales, sizes, known["keep_aspect_ratio_policy"]), strict=True
+    ):
         found[axis] = each
     return (_resized(into, node, node.operands[0], found, known),)
 
@@ -74,7 +92,11 @@ def _resize(into: Translation, node: ModelNode) -> Made:
 def _upsample(into: Translation, node: ModelNode) -> Made:
     given = only(node, mode="nearest", scales=None)
     data = into.shape(node.operands[0])
-    scales = [float(np.float32(each)) for each in given["scales"]] if node.opset < 9 else _floats(into, node, node.operands[1])
+    scales = (
+        [float(np.float32(each)) for each in given["scales"]]
+        if node.opset < 9
+        else _floats(into, node, node.operands[1])
+    )
     require(len(scales) == len(data), node, f"{len(data)} axes have as many scales, not {len(scales)}")
     known = {**given, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     return (_resized(into, node, node.operands[0], _axes(node, data, scales, [], "stretch"), known),)
@@ -86,13 +108,19 @@ def _floats(into: Translation, node: ModelNode, name: str) -> list[float]:
     return [float(each) for each in found]
 
 
-def _axes(node: ModelNode, data: Sequence[int], scales: Sequence[float], sizes: Sequence[int], policy: str) -> list[Axis]:
+def _axes(
+    node: ModelNode, data: Sequence[int], scales: Sequence[float], sizes: Sequence[int], policy: str
+) -> list[Axis]:
     """The axes that are resized. With a policy the smallest or largest ratio of sizes is that of all axes."""
     if scales:
-        require(all(np.isfinite(each) and each > 0 for each in scales), node, f"scales are above zero, not {list(scales)}")
+        require(
+            all(np.isfinite(each) and each > 0 for each in scales), node, f"scales are above zero, not {list(scales)}"
+        )
         found = [Axis(extent, floor(extent * scale), scale) for extent, scale in zip(data, scales, strict=True)]
     else:
-        require(policy in ("stretch", "not_larger", "not_smaller"), node, f"there is no keep_aspect_ratio_policy {policy}")
+        require(
+            policy in ("stretch", "not_larger", "not_smaller"), node, f"there is no keep_aspect_ratio_policy {policy}"
+        )
         ratios = [Fraction(size, extent) for size, extent in zip(sizes, data, strict=True)]
         if policy != "stretch":
             ratio = (min if policy == "not_larger" else max)(ratios)
@@ -103,7 +131,9 @@ def _axes(node: ModelNode, data: Sequence[int], scales: Sequence[float], sizes: 
     return found
 
 
-def _resized(into: Translation, node: ModelNode, operand: Operand, axes: Sequence[Axis], known: Mapping[str, Any]) -> Value | Array:
+def _resized(
+    into: Translation, node: ModelNode, operand: Operand, axes: Sequence[Axis], known: Mapping[str, Any]
+) -> Value | Array:
     mode = known["mode"]
     dtype = same_type(into, node, (operand,), "fiub" if mode == "nearest" else "f")
     changed = [k for k, axis in enumerate(axes) if axis.size != axis.extent or axis.scale != 1]
@@ -126,7 +156,9 @@ def _resized(into: Translation, node: ModelNode, operand: Operand, axes: Sequenc
 
 
 def _line(node: ModelNode, number: int, axis: Axis, known: Mapping[str, Any]) -> Line:
-    """Where the elements of the result stand in the operand. Raises LayoutproofError where no small fraction is the scale."""
+    """Where the elements of the result stand in the operand. Raises LayoutproofError where no small fraction is the
+    scale.
+    """
     for ratio in _ratios(axis):
         slope, start = _coordinates(node, axis, ratio, known["coordinate_transformation_mode"])
         divisor = lcm(slope.denominator, start.denominator)
@@ -157,7 +189,9 @@ def _coordinates(node: ModelNode, axis: Axis, ratio: Fraction, mode: str) -> tup
         "half_pixel_symmetric": (ratio, half[1] + symmetric),
         "tf_half_pixel_for_nn": (ratio, ratio / 2),
     }
-    require(mode in found, node, f"coordinate_transformation_mode {mode} is not translated; there are {', '.join(found)}")
+    require(
+        mode in found, node, f"coordinate_transformation_mode {mode} is not translated; there are {', '.join(found)}"
+    )
     # Systems that run models take the size for it, or what the scale makes before it is rounded.
     open_ = mode == "align_corners" or (mode == "pytorch_half_pixel" and axis.size == 1)
     told = f"with {mode} a scale of {axis.scale} makes no whole number of {axis.extent} elements"
@@ -188,14 +222,22 @@ def _depth_to_space(into: Translation, node: ModelNode) -> Made:
 def _space_to_depth(into: Translation, node: ModelNode) -> Made:
     given = only(node, blocksize=0, mode="DCR")
     data, dtype = _blocks(into, node, given)
-    require(data[2] % given["blocksize"] == data[3] % given["blocksize"] == 0, node, f"{list(data[2:])} places are no whole squares")
+    require(
+        data[2] % given["blocksize"] == data[3] % given["blocksize"] == 0,
+        node,
+        f"{list(data[2:])} places are no whole squares",
+    )
     return (called(into, space_to_depth(data, given["blocksize"], given["mode"] == "CRD", dtype), node.operands[0]),)
 
 
 def _blocks(into: Translation, node: ModelNode, given: Mapping[str, Any]) -> tuple[tuple[int, ...], str]:
     data, block = into.shape(node.operands[0]), given["blocksize"]
     require(given["mode"] in ("DCR", "CRD"), node, f"there is no mode {given['mode']}")
-    require(len(data) == 4 and block >= 1, node, f"it takes images of four axes and blocks of a positive size, not {len(data)} and {block}")
+    require(
+        len(data) == 4 and block >= 1,
+        node,
+        f"it takes images of four axes and blocks of a positive size, not {len(data)} and {block}",
+    )
     return data, same_type(into, node, node.operands)
 
 

@@ -31,8 +31,8 @@ def identifier(name: str) -> str:
 
 
 def named(graph: Graph, known: Mapping[str, str]) -> Graph:
-    """The graph with other names for what its steps make: `known` has names of a model by names of values; where two become one
-    identifier, the later one gets a number. Inputs and constants stay as they are.
+    """The graph with other names for what its steps make: `known` has names of a model by names of values; where two
+    become one identifier, the later one gets a number. Inputs and constants stay as they are.
     """
     taken = {value.name for value in (*graph.inputs, *(constant.value for constant in graph.constants))}
     made = [value.name for step in graph.steps for value in step.results]
@@ -90,13 +90,17 @@ class Translation:
             return found if shape is None or found.shape == shape else self.builder.reshape(found, shape)
         wanted = shape if shape is not None else found.shape
         if found.size == 0:
-            raise error(codes.OPERANDS, f"{name} has the shape {list(found.shape)} and no elements, expected is at least one")
+            raise error(
+                codes.OPERANDS, f"{name} has the shape {list(found.shape)} and no elements, expected is at least one"
+            )
         if prod(wanted) != found.size:
             raise error(codes.OPERANDS, f"{name} has the shape {list(found.shape)}, expected is {list(wanted)}")
         try:
             DType.parse(found.dtype.name)
         except ValueError as problem:
-            raise error(codes.MODEL_FILE, f"the array {name} of the model holds {found.dtype.name}, which is not known") from problem
+            raise error(
+                codes.MODEL_FILE, f"the array {name} of the model holds {found.dtype.name}, which is not known"
+            ) from problem
         key = (id(found), wanted)
         if key not in self._constants:
             self._constants[key] = (found, self.builder.constant(found.reshape(wanted), identifier(name)))
@@ -117,25 +121,37 @@ class Translation:
         return found
 
     def integers(self, node: ModelNode, name: str) -> list[int]:
-        """A list of integers that must be known at compile time. Raises LayoutproofError where it is not, or is something else."""
+        """A list of integers that must be known at compile time. Raises LayoutproofError where it is not, or is
+        something else.
+        """
         found = self.array(node, name)
         require(found.dtype.kind in "iu" and found.ndim <= 1, node, f"{name} is no list of integers")
         return [int(number) for number in found.reshape(-1)]
 
     def number(self, node: ModelNode, name: str) -> Any:
-        """One number that must be known at compile time, as numpy has it. Raises LayoutproofError where it is not, or is something else."""
+        """One number that must be known at compile time, as numpy has it. Raises LayoutproofError where it is not, or
+        is something else.
+        """
         found = self.array(node, name)
         require(found.size == 1, node, f"{name} is no single number, but {list(found.shape)} of them")
         return found.reshape(-1)[0]
 
     def make_room(self, node: ModelNode, shape: tuple[int, ...], itemsize: int) -> None:
-        """Count an array that a node is about to make while the model is read. Raises LayoutproofError where all such get too large."""
+        """Count an array that a node is about to make while the model is read. Raises LayoutproofError where all such
+        get too large.
+        """
         require(all(extent >= 0 for extent in shape), node, f"{list(shape)} is the shape of no array")
         self._made += prod(shape) * itemsize
-        require(self._made <= MOST_BYTES, node, f"with {list(shape)} more than {MOST_BYTES} bytes are made when the model is read")
+        require(
+            self._made <= MOST_BYTES,
+            node,
+            f"with {list(shape)} more than {MOST_BYTES} bytes are made when the model is read",
+        )
 
     def type_of(self, node: ModelNode, kind: int) -> np.dtype[Any]:
-        """The numpy type that a number of ONNX stands for. Raises LayoutproofError for other than types of numbers that are known."""
+        """The numpy type that a number of ONNX stands for. Raises LayoutproofError for other than types of numbers that
+        are known.
+        """
         try:
             found: np.dtype[Any] = np.dtype(library().helper.tensor_dtype_to_np_dtype(kind))
             DType.parse(found.name)
@@ -231,12 +247,14 @@ def type_of(into: Translation, node: ModelNode, operand: Operand) -> DType:
         return DType.parse(found.dtype.name)
     except ValueError as problem:
         raise refused(
-            node, f"{operand if isinstance(operand, str) else 'an operand'} holds {found.dtype.name}, which is not known"
+            node,
+            f"{operand if isinstance(operand, str) else 'an operand'} holds {found.dtype.name}, which is not known",
         ) from problem
 
 
 def same_type(into: Translation, node: ModelNode, operands: Sequence[Operand], kinds: str = "fiub") -> str:
-    """The name of the one type of some operands: of floats (`f`), integers with and without sign (`i`, `u`) or truth values (`b`).
+    """The name of the one type of some operands: of floats (`f`), integers with and without sign (`i`, `u`) or truth
+    values (`b`).
 
     Raises LayoutproofError where they differ, or are of another kind than these.
     """

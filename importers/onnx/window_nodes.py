@@ -10,10 +10,27 @@ from layoutproof.graph.operators.convolution import conv, conv_transpose, window
 from layoutproof.graph.operators.reduction import arg_extreme
 from layoutproof.graph.operators.spatial import avg_pool, has_elements, max_pool
 from layoutproof.importers.onnx.onnx_model import ModelNode
-from layoutproof.importers.onnx.translate import Made, Translate, Translation, axis_of, called, entered, has, only, require, same_type
+from layoutproof.importers.onnx.translate import (
+    Made,
+    Translate,
+    Translation,
+    axis_of,
+    called,
+    entered,
+    has,
+    only,
+    require,
+    same_type,
+)
 from layoutproof.ir.primfunc import PrimFunc
 
-ATTRIBUTES: Final[Mapping[str, Any]] = {"kernel_shape": (), "strides": (), "pads": (), "dilations": (), "auto_pad": "NOTSET"}
+ATTRIBUTES: Final[Mapping[str, Any]] = {
+    "kernel_shape": (),
+    "strides": (),
+    "pads": (),
+    "dilations": (),
+    "auto_pad": "NOTSET",
+}
 LARGEST: Final = 2**31
 MOST_AXES: Final = 3
 """Over how many axes a window may go."""
@@ -21,7 +38,9 @@ MOST_AXES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """On each axis: the extent, the window's size, strides and dilation. `given` are all attributes, with those for the cells around."""
+    """On each axis: the extent, the window's size, strides and dilation. `given` are all attributes, with those for the
+    cells around.
+    """
 
     node: ModelNode
     sizes: tuple[int, ...]
@@ -42,14 +61,18 @@ class Windows:
 
     @property
     def needed(self) -> tuple[int, ...]:
-        """How many cells around each axis make as many windows as strides do of the extent; below zero, where elements are left over."""
+        """How many cells around each axis make as many windows as strides do of the extent; below zero, where elements
+        are left over.
+        """
         return tuple(
             (-(-extent // stride) - 1) * stride + span - extent
             for extent, stride, span in zip(self.sizes, self.strides, self.spans, strict=True)
         )
 
     def halo(self) -> tuple[int, ...]:
-        """How many cells lie around the array: before on each axis, then after. Raises LayoutproofError for what ONNX has not."""
+        """How many cells lie around the array: before on each axis, then after. Raises LayoutproofError for what ONNX
+        has not.
+        """
         found = self._around()
         self.check_small(found)
         return found
@@ -57,9 +80,15 @@ class Windows:
     def check_small(self, around: Sequence[int]) -> None:
         """Raise LayoutproofError where places, those behind the last window too, cannot be computed in 32 bits."""
         rank = len(self.sizes)
-        for extent, stride, span, before, after in zip(self.sizes, self.strides, self.spans, around[:rank], around[rank:], strict=True):
+        for extent, stride, span, before, after in zip(
+            self.sizes, self.strides, self.spans, around[:rank], around[rank:], strict=True
+        ):
             small = extent * stride + before + after + 2 * span + stride < LARGEST
-            require(small, self.node, f"windows of {span} places, {stride} apart, with {before} and {after} around {extent}, are too large")
+            require(
+                small,
+                self.node,
+                f"windows of {span} places, {stride} apart, with {before} and {after} around {extent}, are too large",
+            )
 
     def _around(self) -> tuple[int, ...]:
         kind, pads = self.given["auto_pad"], tuple(self.given["pads"])
@@ -78,12 +107,16 @@ class Windows:
         return (*less, *more) if kind == "SAME_UPPER" else (*more, *less)
 
     def steps(self, halo: Sequence[int]) -> tuple[int, ...] | None:
-        """How many windows there are on each axis, where `ceil_mode` asks for more than fit; each begins in the array or before it."""
+        """How many windows there are on each axis, where `ceil_mode` asks for more than fit; each begins in the array
+        or before it.
+        """
         if not self.given.get("ceil_mode", 0) or self.same:
             return None
         rank = len(self.sizes)
         found = []
-        for extent, stride, span, before, after in zip(self.sizes, self.strides, self.spans, halo[:rank], halo[rank:], strict=True):
+        for extent, stride, span, before, after in zip(
+            self.sizes, self.strides, self.spans, halo[:rank], halo[rank:], strict=True
+        ):
             number = -(-(before + extent + after - span) // stride) + 1
             found.append(number - 1 if (number - 1) * stride >= extent + before else number)
         return tuple(found)
@@ -96,12 +129,15 @@ class Windows:
             return asked
         return tuple(
             window_steps(before + extent + after, span, stride)
-            for extent, stride, span, before, after in zip(self.sizes, self.strides, self.spans, halo[:rank], halo[rank:], strict=True)
+            for extent, stride, span, before, after in zip(
+                self.sizes, self.strides, self.spans, halo[:rank], halo[rank:], strict=True
+            )
         )
 
 
 def windows_of(node: ModelNode, shape: Sequence[int], window: Sequence[int] | None = None, **more: Any) -> Windows:
-    """The windows that a node moves over an array; `window` is their size where the operands say it. `more` are attributes beside these.
+    """The windows that a node moves over an array; `window` is their size where the operands say it. `more` are
+    attributes beside these.
 
     Raises LayoutproofError for attributes that it has not, or that do not fit.
     """
@@ -110,7 +146,11 @@ def windows_of(node: ModelNode, shape: Sequence[int], window: Sequence[int] | No
     told = f"arrays of {MOST_AXES + 2} axes at most are translated, with channels and places, not of {len(shape)}"
     require(1 <= rank <= MOST_AXES, node, told)
     size = tuple(given["kernel_shape"]) or tuple(window if window is not None else ())
-    require(window is None or size == tuple(window), node, f"kernel_shape is {list(size)}, the filters have {list(window or ())}")
+    require(
+        window is None or size == tuple(window),
+        node,
+        f"kernel_shape is {list(size)}, the filters have {list(window or ())}",
+    )
     found = {"kernel_shape": size, **{name: tuple(given[name]) or (1,) * rank for name in ("strides", "dilations")}}
     for name, numbers in found.items():
         fits = len(numbers) == rank and min(numbers) >= 1
@@ -126,8 +166,14 @@ def _conv(into: Translation, node: ModelNode) -> Made:
     windows = windows_of(node, data, weight[2:], group=1)
     halo, groups = windows.halo(), windows.given["group"]
     require(groups >= 1 and weight[0] % groups == 0, node, f"{weight[0]} filters are no {groups} groups")
-    require(data[1] == weight[1] * groups, node, f"filters of {weight[1]} channels do not fit {data[1]} channels in {groups} groups")
-    require(min(windows.fitting(halo)) >= 1, node, f"filters of {list(windows.window)} leave nothing of {list(data[2:])}")
+    require(
+        data[1] == weight[1] * groups,
+        node,
+        f"filters of {weight[1]} channels do not fit {data[1]} channels in {groups} groups",
+    )
+    require(
+        min(windows.fitting(halo)) >= 1, node, f"filters of {list(windows.window)} leave nothing of {list(data[2:])}"
+    )
     dtype = same_type(into, node, node.operands[:2], "f")
     func = conv(data, weight, windows.strides, halo, windows.dilation, groups, dtype)
     return _with_bias(into, node, func, weight[0])
@@ -139,10 +185,15 @@ def _conv_transpose(into: Translation, node: ModelNode) -> Made:
     groups = windows.given["group"]
     require(groups >= 1 and data[1] % groups == 0, node, f"{data[1]} channels are no {groups} groups")
     require(data[1] == weight[0], node, f"filters for {weight[0]} channels do not fit {data[1]} channels")
-    whole = [(extent - 1) * stride + span for extent, stride, span in zip(windows.sizes, windows.strides, windows.spans, strict=True)]
+    whole = [
+        (extent - 1) * stride + span
+        for extent, stride, span in zip(windows.sizes, windows.strides, windows.spans, strict=True)
+    ]
     halo, sizes = _spread(node, windows, whole)
     rank = len(whole)
-    extra = tuple(size - each + halo[k] + halo[k + rank] for k, (size, each) in enumerate(zip(sizes, whole, strict=True)))
+    extra = tuple(
+        size - each + halo[k] + halo[k + rank] for k, (size, each) in enumerate(zip(sizes, whole, strict=True))
+    )
     require(min(sizes) >= 1, node, f"it would make an image of {list(sizes)}")
     dtype = same_type(into, node, node.operands[:2], "f")
     func = conv_transpose(data, weight, windows.strides, halo, windows.dilation, groups, extra, dtype)
@@ -150,22 +201,36 @@ def _conv_transpose(into: Translation, node: ModelNode) -> Made:
 
 
 def _spread(node: ModelNode, windows: Windows, whole: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What is taken away on each axis before and after, and the result's sizes; `whole` are the sizes if nothing is taken away or added."""
+    """What is taken away on each axis before and after, and the result's sizes; `whole` are the sizes if nothing is
+    taken away or added.
+    """
     given, rank = windows.given, len(whole)
     more = tuple(given["output_padding"]) or (0,) * rank
-    require(len(more) == rank and min(more) >= 0, node, f"output_padding is {rank} numbers, none below zero, not {list(more)}")
+    require(
+        len(more) == rank and min(more) >= 0,
+        node,
+        f"output_padding is {rank} numbers, none below zero, not {list(more)}",
+    )
     asked, kind = tuple(given["output_shape"]), given["auto_pad"]
     if not asked and not windows.same:
         halo = windows.halo()
-        return halo, tuple(each + added - halo[k] - halo[k + rank] for k, (each, added) in enumerate(zip(whole, more, strict=True)))
+        return halo, tuple(
+            each + added - halo[k] - halo[k + rank] for k, (each, added) in enumerate(zip(whole, more, strict=True))
+        )
     # Some models give the whole shape.
     asked = asked[-rank:] if len(asked) == rank + 2 else asked
     require(not asked or len(asked) == rank, node, f"output_shape is {rank} sizes, not {list(asked)}")
-    sizes = asked if asked else tuple(extent * stride for extent, stride in zip(windows.sizes, windows.strides, strict=True))
+    sizes = (
+        asked
+        if asked
+        else tuple(extent * stride for extent, stride in zip(windows.sizes, windows.strides, strict=True))
+    )
     away = [each + added - size for each, added, size in zip(whole, more, sizes, strict=True)]
     # Systems that run models do not agree on where elements stand that nothing reaches, a last one aside.
     least = -1 if asked and kind != "SAME_UPPER" else 0
-    require(min(away) >= least, node, f"a result of {list(sizes)} is larger than {list(whole)}, which the filters reach")
+    require(
+        min(away) >= least, node, f"a result of {list(sizes)} is larger than {list(whole)}, which the filters reach"
+    )
     away = [max(0, each) for each in away]
     windows.check_small((*sizes, *away))
     less, rest = [each // 2 for each in away], [each - each // 2 for each in away]
@@ -174,7 +239,9 @@ def _spread(node: ModelNode, windows: Windows, whole: Sequence[int]) -> tuple[tu
 
 def _operands(into: Translation, node: ModelNode) -> tuple[tuple[int, ...], tuple[int, ...]]:
     data, weight = (into.shape(name) for name in node.operands[:2])
-    require(len(data) == len(weight), node, f"an array of {len(data)} axes has filters with as many, not with {len(weight)}")
+    require(
+        len(data) == len(weight), node, f"an array of {len(data)} axes has filters with as many, not with {len(weight)}"
+    )
     return data, weight
 
 
@@ -184,7 +251,9 @@ def _with_bias(into: Translation, node: ModelNode, func: PrimFunc, channels: int
     if has(node, 2):
         bias = node.operands[2]
         require(
-            into.shape(bias) == (channels,), node, f"its bias has one element for each of {channels} filters, not {list(into.shape(bias))}"
+            into.shape(bias) == (channels,),
+            node,
+            f"its bias has one element for each of {channels} filters, not {list(into.shape(bias))}",
         )
         same_type(into, node, [bias, made], "f")
         made = into.builder.bias_add(made, into.value(bias, (channels, *(1,) * (len(made.shape) - 2))))
@@ -199,10 +268,20 @@ CONVOLUTIONS: Mapping[str, Translate] = {
 
 def _max_pool(into: Translation, node: ModelNode) -> Made:
     require(
-        len([name for name in node.results if name]) == 1, node, "the places of the largest elements, its second result, are not translated"
+        len([name for name in node.results if name]) == 1,
+        node,
+        "the places of the largest elements, its second result, are not translated",
     )
     windows, halo, dtype = _windows(into, node, "fiu", ceil_mode=0, storage_order=0)
-    func = max_pool(into.shape(node.operands[0]), windows.window, windows.strides, halo, windows.dilation, windows.steps(halo), dtype)
+    func = max_pool(
+        into.shape(node.operands[0]),
+        windows.window,
+        windows.strides,
+        halo,
+        windows.dilation,
+        windows.steps(halo),
+        dtype,
+    )
     return (called(into, func, node.operands[0]),)
 
 
@@ -214,17 +293,26 @@ def _average_pool(into: Translation, node: ModelNode) -> Made:
 
 
 def _windows(into: Translation, node: ModelNode, kinds: str, **more: Any) -> tuple[Windows, tuple[int, ...], str]:
-    """The windows, the cells around the array, and the type. Raises LayoutproofError where some window lies outside of the array."""
+    """The windows, the cells around the array, and the type. Raises LayoutproofError where some window lies outside of
+    the array.
+    """
     windows = windows_of(node, into.shape(node.operands[0]), **more)
-    # Systems that run models do not agree on what lies around windows with gaps, or around those that leave elements out at the end.
+    # Systems that run models do not agree on what lies around windows with gaps, or around those that leave elements
+    # out at the end.
     plain = not windows.same or (max(windows.dilation) == 1 and min(windows.needed) >= 0)
     told = f"with strides {list(windows.strides)} and dilations {list(windows.dilation)}"
-    require(plain, node, f"auto_pad {windows.given['auto_pad']} is not translated for windows of {list(windows.window)} {told}")
+    require(
+        plain,
+        node,
+        f"auto_pad {windows.given['auto_pad']} is not translated for windows of {list(windows.window)} {told}",
+    )
     halo = windows.halo()
     fitting = windows.fitting(halo)
     require(min(fitting) >= 1, node, f"windows of {list(windows.window)} leave nothing of {list(windows.sizes)}")
     for axis, (extent, number) in enumerate(zip(windows.sizes, fitting, strict=True)):
-        inside = has_elements(extent, windows.window[axis], windows.strides[axis], windows.dilation[axis], halo[axis], number)
+        inside = has_elements(
+            extent, windows.window[axis], windows.strides[axis], windows.dilation[axis], halo[axis], number
+        )
         require(inside, node, f"some windows have nothing of axis {axis + 2} of the array, only of the cells around it")
     return windows, halo, same_type(into, node, node.operands, kinds)
 

@@ -17,7 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.functions import coefficients as c
-from layoutproof.ir.functions.sequence import NUMPY, PYTHON, Line, Sequence, Spelling, Term, Word, result_name, statements
+from layoutproof.ir.functions.sequence import (
+    NUMPY,
+    PYTHON,
+    Line,
+    Sequence,
+    Spelling,
+    Term,
+    Word,
+    result_name,
+    statements,
+)
 
 
 def _pairs(text: str) -> tuple[tuple[float, float], ...]:
@@ -38,7 +48,8 @@ HARD: Mapping[str, tuple[tuple[float, float], ...]] = {
 
 
 _MAGIC = 1.5 * 2.0**52
-"""Added to a small number, this leaves the nearest integer in the low bits; taken away again, that integer as a number."""
+"""Added to a small number, this leaves the nearest integer in the low bits; taken away again, that integer as a number.
+"""
 
 _FRACTION = 0x000FFFFFFFFFFFFF
 _ONE = 0x3FF0000000000000
@@ -49,7 +60,9 @@ _ROOT_HALF = 0x3FE6A09E00000000
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function: its sequence, and up to which magnitude that is it (None: everywhere); beyond, it is the C library's float64 function."""
+    """A function: its sequence, and up to which magnitude that is it (None: everywhere); beyond, it is the C library's
+    float64 function.
+    """
 
     name: str
     sequence: Sequence
@@ -162,7 +175,8 @@ def _at_most(x: Term, high: float) -> Term:
 
 def _sigmoid(x: Term) -> Term:
     far = 1.0 / (_exp_of(_clamped(x * -1.0, -120.0, 120.0)) + 1.0)
-    # 1/2 + x/4 can be halfway between two float32 numbers, and the rest of the series too small to show: the factor stands for it
+    # 1/2 + x/4 can be halfway between two float32 numbers, and the rest of the series too small to show: the factor
+    # stands for it
     near = x * (0.25 - 2.0**-29) + 0.5
     return abs(x).below(2.0**-15, near, far)
 
@@ -195,7 +209,9 @@ def _atan(x: Term) -> Term:
 
 
 def _quadrant(x: Term) -> tuple[Term, Term, Word]:
-    """The sine and the cosine of the distance to the nearest multiple of pi / 2, and the number of that multiple in low bits."""
+    """The sine and the cosine of the distance to the nearest multiple of pi / 2, and the number of that multiple in low
+    bits.
+    """
     k, shifted = _nearest(x * c.TWO_OVER_PI[0])
     whole = (x - k * c.HALF_PI[0]) - k * c.HALF_PI[1]
     rest = k * c.HALF_PI[2]
@@ -287,7 +303,13 @@ def _divided(a: float, b: float) -> float:
     return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-_ON_NUMBERS: Mapping[str, Any] = {"bits": _bits, "number": _number, "root": _root, "divided": _divided, "copysign": math.copysign}
+_ON_NUMBERS: Mapping[str, Any] = {
+    "bits": _bits,
+    "number": _number,
+    "root": _root,
+    "divided": _divided,
+    "copysign": math.copysign,
+}
 _ON_ARRAYS: Mapping[str, Any] = {
     "bits": lambda x: np.asarray(x, dtype=np.float64).view(np.uint64),
     "number": lambda x: np.asarray(x, dtype=np.uint64).view(np.float64),
@@ -300,7 +322,11 @@ _ON_ARRAYS: Mapping[str, Any] = {
 
 def _compiled(name: str, spelling: Spelling, names: Mapping[str, Any]) -> Callable[[Any], Any]:
     sequence = DEFINITIONS[name].sequence
-    lines = [f"def {name}(x):", *(f"    {line}" for line in statements(sequence, spelling, "x")), f"    return {result_name(sequence)}"]
+    lines = [
+        f"def {name}(x):",
+        *(f"    {line}" for line in statements(sequence, spelling, "x")),
+        f"    return {result_name(sequence)}",
+    ]
     scope = dict(names)
     exec(compile("\n".join(lines), f"<{name}>", "exec"), scope)  # text of our own making
     found: Callable[[Any], Any] = scope[name]

@@ -11,7 +11,9 @@ from enum import Enum, auto
 
 
 class Op(Enum):
-    """What a step does. Words are unsigned and wrap; a choice takes its third operand where the comparison holds, else the fourth."""
+    """What a step does. Words are unsigned and wrap; a choice takes its third operand where the comparison holds, else
+    the fourth.
+    """
 
     ADD = auto()
     SUB = auto()
@@ -184,7 +186,9 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A language: each operation as a pattern over its operands, constants, and an assignment by whether it declares a word."""
+    """A language: each operation as a pattern over its operands, constants, and an assignment by whether it declares a
+    word.
+    """
 
     operations: Mapping[Op, str]
     number: Callable[[float], str]
@@ -278,7 +282,9 @@ C = Spelling(
 
 
 def statements(sequence: Sequence, spelling: Spelling, argument: str) -> Iterator[str]:
-    """The steps, each assigned to a name of its own, without the end of a statement; the last one's name is `result_name`."""
+    """The steps, each assigned to a name of its own, without the end of a statement; the last one's name is
+    `result_name`.
+    """
     for number, step in enumerate(sequence.steps, 1):
         yield f"{spelling.assignment(step.is_word)}v{number} = {_expression(step, spelling, argument)}"
 

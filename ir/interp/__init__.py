@@ -1,7 +1,8 @@
 """The reference interpreter: what a program does, on arrays, with every fault seen.
 
-`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on (`slice_inputs` says on which
-elements of the parameters), `count_instances` says how large a full run is. `Fault` is what a faulty program ends with.
+`run` (and `run_fillings`) execute a function in full, `run_slice` only what chosen cells depend on (`slice_inputs` says
+on which elements of the parameters), `count_instances` says how large a full run is. `Fault` is what a faulty program
+ends with.
 """
 
 from layoutproof.ir.interp.fault import Fault, FaultKind

@@ -20,9 +20,10 @@ from layoutproof.ir.visit import walk
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """`root` names the block of memory behind each data variable; by root, `units` gives the bytes a state stands for, `types` the
-    element types it is seen as. `arbitrary` are the roots whose cells may come to hold an arbitrary value, `written` those that
-    some store goes to."""
+    """`root` names the block of memory behind each data variable; by root, `units` gives the bytes a state stands for,
+    `types` the element types it is seen as. `arbitrary` are the roots whose cells may come to hold an arbitrary value,
+    `written` those that some store goes to.
+    """
 
     root: Mapping[str, str]
     units: Mapping[str, int]
@@ -57,7 +58,9 @@ def find_memories(func: PrimFunc, arbitrary: frozenset[str] = frozenset()) -> Me
         name = root.get(buffer.data.name, buffer.data.name)
         units[name] = gcd(units.get(name, 0), buffer.dtype.bits // 8)
         types[name] = types.get(name, frozenset()) | {buffer.dtype.element}
-    written = frozenset(root.get(n.buffer.data.name, n.buffer.data.name) for n in walk(func.body) if isinstance(n, BufferStore))
+    written = frozenset(
+        root.get(n.buffer.data.name, n.buffer.data.name) for n in walk(func.body) if isinstance(n, BufferStore)
+    )
     return Memories(root, units, types, _arbitrary(func.body, root, arbitrary), written)
 
 
@@ -83,24 +86,31 @@ def _arbitrary(body: Stmt, root: Mapping[str, str], start: frozenset[str]) -> fr
             elif isinstance(node, Let) and tainted(node.value):
                 variables.add(node.var.name)
             elif isinstance(node, Assume):
-                found |= {root.get(load.buffer.data.name, load.buffer.data.name) for load in undef_loads(node.condition)}
+                found |= {
+                    root.get(load.buffer.data.name, load.buffer.data.name) for load in undef_loads(node.condition)
+                }
         if len(found) + len(variables) == before:
             return frozenset(found)
 
 
 def reads_memory(expr: Expr) -> bool:
-    """Whether an expression loads anything (or asks for an arbitrary value): its value then is not a function of the variables."""
+    """Whether an expression loads anything (or asks for an arbitrary value): its value then is not a function of the
+    variables.
+    """
     return any(isinstance(n, BufferLoad | Undef) for n in walk(expr))
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether a number in a condition is index arithmetic: integers over variables and constants, nothing loaded or from floats."""
+    """Whether a number in a condition is index arithmetic: integers over variables and constants, nothing loaded or
+    from floats.
+    """
     if not expr.dtype.is_integer:
         return False
     return not any(isinstance(n, BufferLoad | Undef) or (isinstance(n, Expr) and n.dtype.is_float) for n in walk(expr))
 
 
-# The identities of the statements from the root to a statement: equal statements, even shared ones, may stand at several places.
+# The identities of the statements from the root to a statement: equal statements, even shared ones, may stand at
+# several places.
 Place = tuple[int, ...]
 
 
@@ -129,7 +139,8 @@ class UnitChoice:
 class Selection:
     """What runs. A loop that is not named runs in full; so does a unit that is not named.
 
-    `controls` are statements whose condition, bounds or value reads memory: they run where any of their choices has them.
+    `controls` are statements whose condition, bounds or value reads memory: they run where any of their choices has
+    them.
     """
 
     loops: Mapping[Place, LoopChoice] = field(default_factory=dict)

@@ -26,8 +26,9 @@ Arguments = Sequence[object] | Mapping[str, object]
 
 @dataclass(slots=True)
 class Bound:
-    """Arguments matched to parameters: `symbols` are integers by name (shapes' names and integer parameters), `floats` float
-    parameters, `arrays` by buffer name (None: nothing given, the cells start uninitialised)."""
+    """Arguments matched to parameters: `symbols` are integers by name (shapes' names and integer parameters), `floats`
+    float parameters, `arrays` by buffer name (None: nothing given, the cells start uninitialised).
+    """
 
     symbols: dict[str, int] = field(default_factory=dict)
     floats: dict[str, float] = field(default_factory=dict)
@@ -38,8 +39,8 @@ class Bound:
 def bind(func: PrimFunc, arguments: Arguments) -> Bound:
     """Match arguments to `func`'s parameters and bind the names in its shapes.
 
-    A sequence goes by position; a mapping by the names of buffers, parameters and symbols. Raises LayoutproofError for a wrong
-    count, type, rank or shape, for shapes that disagree about a name and for names without a value.
+    A sequence goes by position; a mapping by the names of buffers, parameters and symbols. Raises LayoutproofError for
+    a wrong count, type, rank or shape, for shapes that disagree about a name and for names without a value.
     """
     given = _by_name(func, arguments)
     bound = Bound()
@@ -69,7 +70,9 @@ def _by_name(func: PrimFunc, arguments: Arguments) -> dict[str, object]:
             raise bad_argument(f"{func.name} takes {len(func.params)} arguments, {len(arguments)} given")
         return dict(zip((p.name for p in func.params), arguments, strict=True))
     names = {mapped[p].name: p.name for p in func.params if p in mapped}
-    symbols = {v.name for b in mapped.values() for e in (*b.shape, *b.strides, b.elem_offset) for v in free_variables(e)}
+    symbols = {
+        v.name for b in mapped.values() for e in (*b.shape, *b.strides, b.elem_offset) for v in free_variables(e)
+    }
     known = {p.name for p in func.params} | symbols
     result: dict[str, object] = {}
     for name, value in arguments.items():
@@ -91,7 +94,9 @@ def _array(func: PrimFunc, buffer: Buffer, value: object) -> Array | None:
     if value.ndim != rank:
         raise bad_argument(f"{func.name}: {buffer.name} has {rank} axes (lanes included), the array {value.ndim}")
     if buffer.dtype.lanes > 1 and value.shape[-1] != buffer.dtype.lanes:
-        raise bad_argument(f"{func.name}: the last axis of {buffer.name} is its {buffer.dtype.lanes} lanes, not {value.shape[-1]}")
+        raise bad_argument(
+            f"{func.name}: the last axis of {buffer.name} is its {buffer.dtype.lanes} lanes, not {value.shape[-1]}"
+        )
     return value
 
 
@@ -125,7 +130,9 @@ def _bind_shapes(func: PrimFunc, bound: Bound) -> None:
         for extent, size in zip(buffer.shape, array.shape[: buffer.rank], strict=True):  # lanes come after
             if isinstance(extent, Var):
                 if symbols.setdefault(extent.name, size) != size:
-                    raise bad_argument(f"{func.name}: {extent.name} is {symbols[extent.name]}, but {buffer.name} says {size}")
+                    raise bad_argument(
+                        f"{func.name}: {extent.name} is {symbols[extent.name]}, but {buffer.name} says {size}"
+                    )
     for buffer in func.buffers:
         _bind_strides(func, buffer, symbols)
         array = bound.arrays[buffer.name]
@@ -133,7 +140,9 @@ def _bind_shapes(func: PrimFunc, bound: Bound) -> None:
         if any(s < 0 for s in shape):
             raise bad_argument(f"{func.name}: {buffer.name} has the shape {list(shape)}")
         if array is not None and array.shape[: buffer.rank] != shape:
-            raise bad_argument(f"{func.name}: {buffer.name} has the shape {list(shape)}, the array {list(array.shape[: buffer.rank])}")
+            raise bad_argument(
+                f"{func.name}: {buffer.name} has the shape {list(shape)}, the array {list(array.shape[: buffer.rank])}"
+            )
 
 
 def _bind_strides(func: PrimFunc, buffer: Buffer, symbols: dict[str, int]) -> None:
@@ -201,7 +210,8 @@ def shape_of(buffer: Buffer, symbols: Mapping[str, int]) -> Shape:
 
 
 def fill_memory(func: PrimFunc, bound: Bound, memories: Memories) -> dict[str, Storage]:
-    """A storage for every parameter's data, with the arrays' content; what lies between strided elements is not the array's.
+    """A storage for every parameter's data, with the arrays' content; what lies between strided elements is not the
+    array's.
 
     An array that nothing can change is not copied, however large.
     """
@@ -245,7 +255,9 @@ def _shared(array: Array) -> npt.NDArray[np.uint8] | None:
 
 # Which of several states is the worse: defined, poison, uninitialised, forbidden.
 _BY_RANK = np.array([DEFINED, POISON, UNINITIALISED, FORBIDDEN], dtype=np.uint8)
-_RANK = np.array([int(np.flatnonzero(_BY_RANK == s)[0]) if s in _BY_RANK else 0 for s in range(FORBIDDEN + 1)], dtype=np.uint8)
+_RANK = np.array(
+    [int(np.flatnonzero(_BY_RANK == s)[0]) if s in _BY_RANK else 0 for s in range(FORBIDDEN + 1)], dtype=np.uint8
+)
 
 
 def read_back(buffer: Buffer, symbols: Mapping[str, int], storage: Storage) -> tuple[Array, npt.NDArray[np.uint8]]:
@@ -264,12 +276,16 @@ def states_of(buffer: Buffer, storage: Storage, elements: slice | npt.NDArray[np
     dtype = buffer.dtype
     units = dtype.bits // 8 // storage.unit
     whole = storage.size // dtype.bytes
-    states = np.frombuffer(storage.state, dtype=np.uint8)[: whole * dtype.lanes * units].reshape(-1, dtype.lanes, units)[elements]
+    states = np.frombuffer(storage.state, dtype=np.uint8)[: whole * dtype.lanes * units].reshape(
+        -1, dtype.lanes, units
+    )[elements]
     return _BY_RANK[_RANK[states].max(axis=2)] if states.size else np.zeros((0, dtype.lanes), dtype=np.uint8)
 
 
 def elements_of(buffer: Buffer, storage: Storage) -> Array:
     """The whole elements in a storage, counted from its start: one row of lanes each. Not a copy."""
     dtype = buffer.dtype
-    found: Array = storage.data[: storage.size // dtype.bytes * dtype.bytes].view(numpy_dtype(dtype)).reshape(-1, dtype.lanes)
+    found: Array = (
+        storage.data[: storage.size // dtype.bytes * dtype.bytes].view(numpy_dtype(dtype)).reshape(-1, dtype.lanes)
+    )
     return found

@@ -15,7 +15,21 @@ import numpy as np
 
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.dtype import HANDLE, INT64, DType
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
 from layoutproof.ir.interp import runtime, write_expr
 from layoutproof.ir.interp.analysis import pointee, reads_memory
 from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret
@@ -23,7 +37,17 @@ from layoutproof.ir.interp.generator import Facts, Generator, Level, Operand, Si
 from layoutproof.ir.interp.memory import Storage
 from layoutproof.ir.interp.write_access import allocate, bind_memory, python_name, write_load, write_store
 from layoutproof.ir.interp.write_expr import integer_binary, refuse_taint, truth
-from layoutproof.ir.intrinsics import Assume, Call, Limit, OpaqueCall, PointerCast, StringImm, Undef, assumed_undef, is_identity
+from layoutproof.ir.intrinsics import (
+    Assume,
+    Call,
+    Limit,
+    OpaqueCall,
+    PointerCast,
+    StringImm,
+    Undef,
+    assumed_undef,
+    is_identity,
+)
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import Trap
@@ -107,7 +131,9 @@ def write_allocate(g: Generator, s: Allocate) -> None:
 def write_declaration(g: Generator, s: DeclBuffer) -> None:
     """Another view of memory that exists: nothing to run."""
     if g.root(s.buffer) not in g.owners:
-        raise cannot_interpret(f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span)
+        raise cannot_interpret(
+            f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span
+        )
     with g.scope():
         g.stmt(s.body)
 
@@ -132,7 +158,9 @@ def write_evaluate(g: Generator, s: Evaluate) -> None:
 
 
 def _assumed(g: Generator, condition: Expr) -> Operand:
-    """The condition of an assumption: value identity in its top-level connectives; `A[...] == undef` makes the cell arbitrary."""
+    """The condition of an assumption: value identity in its top-level connectives; `A[...] == undef` makes the cell
+    arbitrary.
+    """
     if isinstance(condition, Logical) and condition.dtype.lanes == 1:
         left = g.atom(_assumed(g, condition.lhs))
         refuse_taint(g, left, "an assumption")
@@ -375,7 +403,9 @@ def _value(operand: Operand, names: Mapping[str, object]) -> object:
 
 
 def compile_program(func: PrimFunc, facts: Facts) -> Compiled:
-    """The generated program for one binding of symbols. Raises TooDeep where Python's compiler would refuse the nesting."""
+    """The generated program for one binding of symbols. Raises TooDeep where Python's compiler would refuse the
+    nesting.
+    """
     g = Generator(facts, EXPRESSIONS, STATEMENTS)
     for root in facts.sizes:
         bind_memory(g, root, f"storages[{root!r}]")

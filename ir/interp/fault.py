@@ -1,7 +1,7 @@
 """What can go wrong in a run: faults of the program, told exactly, and programs or arguments that cannot be run at all.
 
-A fault is an event of the program's meaning (`proof`: out of bounds, a trap, a race, the use of an unreadable cell, ...); it is
-never mixed up with an input error, which is a `LayoutproofError` with a diagnostic.
+A fault is an event of the program's meaning (`proof`: out of bounds, a trap, a race, the use of an unreadable cell,
+...); it is never mixed up with an input error, which is a `LayoutproofError` with a diagnostic.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class FaultKind(StrEnum):
 class Fault(Exception):
     """One fault, and the end of the run that met it.
 
-    `span` is the place of the access or statement where the text is known, `block` the innermost block's name, `buffer` and
-    `indices` (elements, one an axis) the access, `values` the loop, block and let variables in scope.
+    `span` is the place of the access or statement where the text is known, `block` the innermost block's name, `buffer`
+    and `indices` (elements, one an axis) the access, `values` the loop, block and let variables in scope.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The state of writing one program as Python source: lines, names, scopes, and the operands that expressions become.
 
-The fast evaluator is a generated Python function, one assignment or check a line. A line's number leads back to the statement
-it came from, so checks cost nothing until they fail.
+The fast evaluator is a generated Python function, one assignment or check a line. A line's number leads back to the
+statement it came from, so checks cost nothing until they fail.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class TooDeep(Exception):
 class Operand:
     """One lane of a value: Python source without side effects, over names that no longer change.
 
-    `low` and `high` bound an integer or truth value; `taint` is source that says whether the value depends on an undefined one
-    (None: it does not).
+    `low` and `high` bound an integer or truth value; `taint` is source that says whether the value depends on an
+    undefined one (None: it does not).
     """
 
     code: str
@@ -59,8 +59,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the generated source may rely on: `always` are roots whose cells all hold defined values for good, `guarded` roots
-    with forbidden cells, `sizes` the bytes of parameters' memory, `floats` the names of float parameters."""
+    """What the generated source may rely on: `always` are roots whose cells all hold defined values for good, `guarded`
+    roots with forbidden cells, `sizes` the bytes of parameters' memory, `floats` the names of float parameters.
+    """
 
     memories: Memories
     symbols: Mapping[str, int]
@@ -73,7 +74,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One group of perfectly nested parallel loops being run: the source of the iteration's name, and the tables by root."""
+    """One group of perfectly nested parallel loops being run: the source of the iteration's name, and the tables by
+    root.
+    """
 
     iteration: str
     tables: Mapping[str, str]
@@ -91,7 +94,9 @@ class Generator:
     objects: dict[str, object] = field(default_factory=dict)  # constants handed to the source by name
     env: dict[str, tuple[Operand, ...]] = field(default_factory=dict)
     known: dict[object, object] = field(default_factory=dict)  # results that hold in the present scope
-    owners: dict[str, Buffer | None] = field(default_factory=dict)  # the buffer that each root in scope was made for, if any
+    owners: dict[str, Buffer | None] = field(
+        default_factory=dict
+    )  # the buffer that each root in scope was made for, if any
     levels: list[Level] = field(default_factory=list)
     path: list[Stmt] = field(default_factory=list)
     site: Site = field(default_factory=lambda: Site(None, None, {}))
@@ -137,7 +142,9 @@ class Generator:
         return name
 
     def expr(self, expr: Expr, index: bool = False) -> list[Operand]:
-        """The lanes of an expression; `index` says that its integers are index arithmetic, which must fit instead of wrapping."""
+        """The lanes of an expression; `index` says that its integers are index arithmetic, which must fit instead of
+        wrapping.
+        """
         write = self.expressions.get(type(expr))
         if write is None:
             raise cannot_interpret(f"the expression {type(expr).__name__}", expr.span)

@@ -40,7 +40,9 @@ _FORMATS = {
 
 
 def memory_format(dtype: DType) -> str:
-    """The memoryview format of one lane; 16-bit floats lie as their bits. Raises TypeError for handles, which are not stored."""
+    """The memoryview format of one lane; 16-bit floats lie as their bits. Raises TypeError for handles, which are not
+    stored.
+    """
     code = _FORMATS.get((dtype.kind, dtype.bits))
     if code is None:
         raise TypeError(f"elements of type {dtype} are not stored")
@@ -48,7 +50,7 @@ def memory_format(dtype: DType) -> str:
 
 
 @lru_cache(maxsize=2)
-def half_values(kind: Kind) -> list[float]:
+def model_values(kind: Kind) -> list[float]:
     """The number of each of the 65,536 bit patterns of float16 or bfloat16."""
     bits = np.arange(1 << 16, dtype=np.uint16)
     with np.errstate(all="ignore"):
@@ -81,14 +83,17 @@ def encoder(dtype: DType) -> Callable[[float], int] | None:
 class Storage:
     """One block of memory: `size` bytes that exist, `unit` bytes to a state.
 
-    `data` is somebody else's memory that is only read, a multiple of 8 bytes; without it the block has bytes of its own, all zero.
+    `data` is somebody else's memory that is only read, a multiple of 8 bytes; without it the block has bytes of its
+    own, all zero.
     """
 
     __slots__ = ("_views", "data", "name", "size", "state", "unit")
 
     def __init__(self, name: str, size: int, unit: int, data: npt.NDArray[np.uint8] | None = None) -> None:
         self.name, self.size, self.unit = name, size, unit
-        self.data: npt.NDArray[np.uint8] = data if data is not None else np.zeros(-(-max(size, 1) // 8) * 8, dtype=np.uint8)
+        self.data: npt.NDArray[np.uint8] = (
+            data if data is not None else np.zeros(-(-max(size, 1) // 8) * 8, dtype=np.uint8)
+        )
         self.state = bytearray(len(self.data) // unit)
         self._views: dict[str, memoryview] = {}
 
@@ -103,7 +108,7 @@ class Storage:
     def read(self, dtype: DType, address: int) -> int | float:
         """Scalar number `address` as a `dtype` (one lane), whatever its state."""
         value: int | float = self.view(memory_format(dtype))[address]
-        return half_values(dtype.kind)[int(value)] if encoder(dtype) is not None else value
+        return model_values(dtype.kind)[int(value)] if encoder(dtype) is not None else value
 
     def write(self, dtype: DType, address: int, value: int | float) -> None:
         """Put a number of `dtype` (one lane) at scalar number `address`."""

@@ -37,8 +37,10 @@ _STATE_OF = np.array([0, 0, POISON, FORBIDDEN], dtype=np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Parameters after a run, by buffer name. `states` says of each scalar whether it is `memory.DEFINED`, never written
-    (UNINITIALISED), arbitrary (POISON) or padding without a contract (FORBIDDEN). `written`: the buffers some store goes to."""
+    """Parameters after a run, by buffer name. `states` says of each scalar whether it is `memory.DEFINED`, never
+    written (UNINITIALISED), arbitrary (POISON) or padding without a contract (FORBIDDEN). `written`: the buffers some
+    store goes to.
+    """
 
     arrays: Mapping[str, Array]
     states: Mapping[str, States]
@@ -92,8 +94,12 @@ def prepare(
     for root, states in padding.items():
         if root in storages:
             _mark(storages[root], states, memories, filling)
-    guarded = {r for r, s in padding.items() if (s == FORBIDDEN).any()} | {r for r, s in storages.items() if FORBIDDEN in s.state}
-    always = {r for r, s in storages.items() if r not in memories.arbitrary and s.state.count(DEFINED) * s.unit >= s.size}
+    guarded = {r for r, s in padding.items() if (s == FORBIDDEN).any()} | {
+        r for r, s in storages.items() if FORBIDDEN in s.state
+    }
+    always = {
+        r for r, s in storages.items() if r not in memories.arbitrary and s.state.count(DEFINED) * s.unit >= s.size
+    }
     facts = Facts(
         memories,
         bound.symbols,
@@ -139,7 +145,9 @@ def _memories(func: PrimFunc, arbitrary: frozenset[str]) -> Memories:
 
 
 def _compiled(prepared: Prepared, programs: dict[tuple[object, ...], Compiled] | None) -> Compiled:
-    """The generated program, made once for a function and a binding; one of a selection is kept in `programs`, which belongs to it."""
+    """The generated program, made once for a function and a binding; one of a selection is kept in `programs`, which
+    belongs to it.
+    """
     facts, func = prepared.facts, prepared.func
     key = (
         tuple(sorted(facts.symbols.items())),
@@ -159,7 +167,11 @@ def _compiled(prepared: Prepared, programs: dict[tuple[object, ...], Compiled] |
 
 
 def execute(
-    prepared: Prepared, limit: int = DEFAULT_LIMIT, *, plain: bool = False, programs: dict[tuple[object, ...], Compiled] | None = None
+    prepared: Prepared,
+    limit: int = DEFAULT_LIMIT,
+    *,
+    plain: bool = False,
+    programs: dict[tuple[object, ...], Compiled] | None = None,
 ) -> int:
     """Run what was prepared, once; the iterations counted. `programs` keeps what was generated for a selection.
 
@@ -191,9 +203,10 @@ def run(
     """Run a function; the arguments are not changed.
 
     `arguments` go by position, or by name (buffers, parameters, symbols). A missing or None array starts uninitialised.
-    Vector elements are a last axis of lanes. `filling` gives the values of undefined cells; a cell of a parameter that the
-    program assumes to be undefined is filled too. `readable` marks, by buffer or data name, cells that are not padding without a
-    contract (False: forbidden), besides what the function's layout records say. `plain` walks the tree instead of generating source.
+    Vector elements are a last axis of lanes. `filling` gives the values of undefined cells; a cell of a parameter that
+    the program assumes to be undefined is filled too. `readable` marks, by buffer or data name, cells that are not
+    padding without a contract (False: forbidden), besides what the function's layout records say. `plain` walks the
+    tree instead of generating source.
 
     Raises Fault for a fault of the program, LayoutproofError for arguments that do not fit, programs that cannot be
     interpreted, and runs past `limit` iterations.
@@ -209,7 +222,9 @@ def collect(prepared: Prepared, iterations: int) -> Result:
     arrays: dict[str, Array] = {}
     states: dict[str, States] = {}
     for buffer in func.buffers:
-        arrays[buffer.name], states[buffer.name] = read_back(buffer, prepared.bound.symbols, prepared.storages[memories.of(buffer)])
+        arrays[buffer.name], states[buffer.name] = read_back(
+            buffer, prepared.bound.symbols, prepared.storages[memories.of(buffer)]
+        )
     written = frozenset(b.name for b in func.buffers if memories.of(b) in memories.written)
     return Result(arrays, states, written, iterations)
 
@@ -222,7 +237,9 @@ class FillingRuns:
     depends: Mapping[str, npt.NDArray[np.bool_]]
 
 
-def run_fillings(func: PrimFunc, arguments: Arguments, fillings: Sequence[Filling] | None = None, **options: Any) -> FillingRuns:
+def run_fillings(
+    func: PrimFunc, arguments: Arguments, fillings: Sequence[Filling] | None = None, **options: Any
+) -> FillingRuns:
     """Run once for each filling (`filling.all_fillings` when not given) with `run`'s other options."""
     chosen = tuple(fillings) if fillings is not None else all_fillings()
     results = tuple(run(func, arguments, filling=filling, **options) for filling in chosen)
@@ -250,7 +267,11 @@ def ulps_apart(a: Array, b: Array) -> Array:
     The zeros are one apart, and a NaN is as far from a number as can be.
     """
     if a.dtype.kind in "iub":
-        return np.abs(a.astype(object) - b.astype(object)).astype(np.uint64) if a.dtype.itemsize == 8 else _integer_distance(a, b)
+        return (
+            np.abs(a.astype(object) - b.astype(object)).astype(np.uint64)
+            if a.dtype.itemsize == 8
+            else _integer_distance(a, b)
+        )
     ordered_a, ordered_b = _ordered(a), _ordered(b)
     if a.dtype.itemsize == 8:
         distance = np.abs(ordered_a.astype(object) - ordered_b.astype(object)).astype(np.uint64)

@@ -105,7 +105,9 @@ def minimum(a: float, b: float) -> float:
 
 
 def _total(function: Callable[[float], float], *, pole: float | None = None) -> Callable[[float], float]:
-    """A one-argument function of the C library: NaN where Python raises for the domain, `pole` at zero, infinity on overflow."""
+    """A one-argument function of the C library: NaN where Python raises for the domain, `pole` at zero, infinity on
+    overflow.
+    """
 
     def call(x: float) -> float:
         if x == 0.0 and pole is not None:
@@ -184,7 +186,10 @@ def _narrow(definition: Definition) -> Callable[[float], float]:
 
 
 # Float64 results to round to a narrower type: the sequences of `ir/functions`, and the C library's where there is none.
-ROUNDED: Mapping[str, Callable[..., float]] = {**LIBRARY, **{name: _narrow(found) for name, found in DEFINITIONS.items()}}
+ROUNDED: Mapping[str, Callable[..., float]] = {
+    **LIBRARY,
+    **{name: _narrow(found) for name, found in DEFINITIONS.items()},
+}
 
 # Exact: the result is a number of the arguments' type already.
 EXACT: Mapping[str, Callable[..., float]] = {
@@ -206,7 +211,9 @@ def before_rounding(function: str, dtype: DType) -> Callable[..., float]:
 
 
 def call_math(function: str, arguments: tuple[float | int, ...], dtype: DType) -> float | int:
-    """One named math function on one lane: computed in float64 (`ir/functions`) and rounded to `dtype`, or exact, or (fma) rounded once."""
+    """One named math function on one lane: computed in float64 (`ir/functions`) and rounded to `dtype`, or exact, or
+    (fma) rounded once.
+    """
     if dtype.is_integer:
         return wrap(abs(int(arguments[0])), dtype)
     if function == "fma":
@@ -292,8 +299,8 @@ def over(limit: int) -> NoReturn:
 class RaceTable:
     """Who touched which cell of one memory, among the iterations of one run of a concurrent loop.
 
-    Iterations are run one after the other, so of a cell's readers the first is enough: whoever writes later is that one only
-    if it is the only one.
+    Iterations are run one after the other, so of a cell's readers the first is enough: whoever writes later is that one
+    only if it is the only one.
     """
 
     __slots__ = ("_readers", "_writers")
@@ -342,8 +349,8 @@ def namespace() -> dict[str, object]:
         "RaceTable": RaceTable,
         "worst_state": memory.worst_state,
         "same_value": memory.same_value,
-        "half_values": memory.half_values(Kind.FLOAT),
-        "bfloat_values": memory.half_values(Kind.BFLOAT),
+        "half_values": memory.model_values(Kind.FLOAT),
+        "bfloat_values": memory.model_values(Kind.BFLOAT),
         "half_bits": memory.half_bits,
         "bfloat_bits": memory.bfloat_bits,
         "float_div": float_div,

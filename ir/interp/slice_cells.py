@@ -1,5 +1,5 @@
-"""Which iterations touch which cells, and how many store instances a full run has: loops are opened one after the other,
-and boxes that cannot touch a needed cell are dropped early.
+"""Which iterations touch which cells, and how many store instances a full run has: loops are opened one after the
+other, and boxes that cannot touch a needed cell are dropped early.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Cells:
             try:
                 found = self.shapes[buffer] = shape_of(buffer, self.symbols)
             except KeyError as missing:
-                raise cannot_slice(f"the shape of {buffer.name} depends on {missing.args[0].rpartition(' ')[2]}") from missing
+                raise cannot_slice(
+                    f"the shape of {buffer.name} depends on {missing.args[0].rpartition(' ')[2]}"
+                ) from missing
         return found
 
     def units_of(self, buffer: Buffer) -> int:
@@ -141,7 +143,9 @@ class Target:
             inside = self.marked[: np.searchsorted(self.marked, self.shape.elements)]
             for extent, stride in zip(self.shape.extents, self.shape.strides, strict=True):
                 whole = len(inside) == self.shape.elements
-                self.by_axis.append(np.arange(extent) if whole else np.unique(inside // max(stride, 1) % max(extent, 1)))
+                self.by_axis.append(
+                    np.arange(extent) if whole else np.unique(inside // max(stride, 1) % max(extent, 1))
+                )
 
     def touched(self, access: Access, boxes: Boxes) -> Bits:
         """The boxes that may touch a needed element."""
@@ -256,7 +260,9 @@ def boxes_of(rows: npt.NDArray[np.int64], names: tuple[str, ...], symbols: Mappi
 def elements_touched(
     cells: Cells, access: Access, rows: npt.NDArray[np.int64], names: tuple[str, ...]
 ) -> Iterator[npt.NDArray[np.int64] | None]:
-    """The elements that an access touches when the loops in `names` have the values of any row, in chunks; None: it may be any."""
+    """The elements that an access touches when the loops in `names` have the values of any row, in chunks; None: it may
+    be any.
+    """
     wanted = access.relevant() & bounded_loops(access, cells.symbols)
     used = tuple(n for n in names if n in wanted)
     rows = unique_rows(rows[:, [names.index(n) for n in used]]) if used else rows[:1, :0]
@@ -293,9 +299,9 @@ def _elements(shape: Shape, access: Access, boxes: Boxes) -> npt.NDArray[np.int6
 def count_instances(func: PrimFunc, sizes: Mapping[str, object] | None = None) -> int:
     """How many store instances a full run has at most: every loop in full, every branch taken.
 
-    Loops that a branch's equalities pin to one value count once there: a block's init runs at the start of the reduction only.
-    `sizes` gives the names in shapes and integer parameters, or arrays by the names of buffers, whose shapes give them. Raises
-    LayoutproofError for a loop whose extent depends on data or on a name without a value.
+    Loops that a branch's equalities pin to one value count once there: a block's init runs at the start of the
+    reduction only. `sizes` gives the names in shapes and integer parameters, or arrays by the names of buffers, whose
+    shapes give them. Raises LayoutproofError for a loop whose extent depends on data or on a name without a value.
     """
     symbols: dict[str, int] = {}
     shapes = {b.name: b.shape for b in func.buffers}
@@ -347,7 +353,9 @@ def _point(expr: Expr, boxes: Boxes) -> int | None:
 
 
 class _Pins:
-    """Which loops have one value where an expression has a given one; `steps` has each name's definition, None for a loop."""
+    """Which loops have one value where an expression has a given one; `steps` has each name's definition, None for a
+    loop.
+    """
 
     def __init__(self, boxes: Boxes, steps: Mapping[str, Expr | None]) -> None:
         self.boxes = boxes

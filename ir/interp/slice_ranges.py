@@ -1,4 +1,5 @@
-"""Ranges of index expressions over many boxes of loop values at once, for finding the iterations that touch given cells.
+"""Ranges of index expressions over many boxes of loop values at once, for finding the iterations that touch given
+cells.
 
 A box holds an interval for every loop variable. `None` stands for "could be anything": the caller then keeps the box.
 """
@@ -53,7 +54,8 @@ def constant(boxes: Boxes, value: int) -> Range:
 
 
 def range_of(expr: Expr, boxes: Boxes) -> Range | None:
-    """The least and the largest value (or bounds on them) of an integer or truth expression in each box, None if unknown.
+    """The least and the largest value (or bounds on them) of an integer or truth expression in each box, None if
+    unknown.
 
     Exact where every variable of the expression has one value in each box.
     """
@@ -160,4 +162,10 @@ def _cast(expr: Cast, boxes: Boxes) -> Range | None:
     return range_of(expr.value, boxes) if expr.dtype.is_integer and expr.value.dtype.is_integer else None
 
 
-_RULES: Mapping[type, Callable[..., Range | None]] = {Binary: _binary, Compare: _compare, Logical: _logical, Not: _not, Cast: _cast}
+_RULES: Mapping[type, Callable[..., Range | None]] = {
+    Binary: _binary,
+    Compare: _compare,
+    Logical: _logical,
+    Not: _not,
+    Cast: _cast,
+}

@@ -1,7 +1,8 @@
-"""A program taken apart for slicing: the units that a partial run executes or leaves out, and what each of them touches.
+"""A program taken apart for slicing: the units that a partial run executes or leaves out, and what each of them
+touches.
 
-A unit is a block, together with everything inside it (unless it only holds blocks and has no init itself), or a store or assumption
-that stands outside such blocks.
+A unit is a block, together with everything inside it (unless it only holds blocks and has no init itself), or a store
+or assumption that stands outside such blocks.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One load or store: under `steps` (loops and definitions, outermost first) and `guards` (all true where it happens, as
-    far as they can be told)."""
+    """One load or store: under `steps` (loops and definitions, outermost first) and `guards` (all true where it
+    happens, as far as they can be told).
+    """
 
     buffer: Buffer
     indices: tuple[Expr, ...]

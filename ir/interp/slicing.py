@@ -1,9 +1,9 @@
 """Running only what chosen output cells depend on: the backward slice of a program too large to run in full.
 
-From the last statement to the first, and again until nothing changes: the instances of each unit that can write a needed cell
-are found, and every cell they read becomes needed. Order and overwriting play no part, so the slice is a superset of what
-counts and closed under reading: each needed cell sees exactly the writes of a full run, in the same order. What the slice leaves out is not
-checked for faults.
+From the last statement to the first, and again until nothing changes: the instances of each unit that can write a
+needed cell are found, and every cell they read becomes needed. Order and overwriting play no part, so the slice is a
+superset of what counts and closed under reading: each needed cell sees exactly the writes of a full run, in the same
+order. What the slice leaves out is not checked for faults.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _PATIENCE = 12  # rounds before a memory that keeps growing is needed as a whole
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """The values of the chosen cells, by buffer name, in the order asked for, and their states (as `run.Result` has them, one row of
-    lanes each); the iterations that ran for them."""
+    """The values of the chosen cells, by buffer name, in the order asked for, and their states (as `run.Result` has
+    them, one row of lanes each); the iterations that ran for them.
+    """
 
     values: Mapping[str, Array]
     states: Mapping[str, npt.NDArray[np.uint8]]
@@ -130,13 +131,18 @@ class _Slicer:
             points = enumerate_points(start_boxes(self.cells.symbols), access, wanted, target)
             parts.append(distinct(points, names))
         self.names[unit.place] = names
-        self.rows[unit.place] = unique_rows(np.concatenate(parts)) if parts else np.zeros((0, len(names)), dtype=np.int64)
+        self.rows[unit.place] = (
+            unique_rows(np.concatenate(parts)) if parts else np.zeros((0, len(names)), dtype=np.int64)
+        )
 
     def selection(self) -> Selection:
         """The loops' and units' choices that run these instances and few others."""
         loops: dict[Place, LoopChoice] = {}
         below = by_loop(self.units)
-        depth = {place: next(loop for u in units for loop in u.loops if loop.place == place) for place, units in below.items()}
+        depth = {
+            place: next(loop for u in units for loop in u.loops if loop.place == place)
+            for place, units in below.items()
+        }
         for place, units in below.items():
             busy = [u for u in units if len(self.rows[u.place])]
             name = depth[place].name
@@ -195,15 +201,17 @@ def run_slice(
 ) -> SliceResult:
     """The values that a full run would leave in chosen cells of parameters: `cells` gives index tuples by buffer name.
 
-    Runs only what those cells depend on. Raises Fault for faults in that part, LayoutproofError for cells that do not exist and
-    programs whose slice cannot be found.
+    Runs only what those cells depend on. Raises Fault for faults in that part, LayoutproofError for cells that do not
+    exist and programs whose slice cannot be found.
     """
     prepared = prepare(func, arguments, filling=filling)
     known = _slice_of(prepared, cells)
     partial = replace(prepared, facts=replace(prepared.facts, selection=known.selection))
     iterations = execute(partial, limit, programs=known.programs)
     values = {name: _values(prepared, name, elements) for name, elements in known.places.items()}
-    return SliceResult(values, {name: _states(prepared, name, elements) for name, elements in known.places.items()}, iterations)
+    return SliceResult(
+        values, {name: _states(prepared, name, elements) for name, elements in known.places.items()}, iterations
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +240,8 @@ def _slice_of(prepared: Prepared, cells: CellNumbers) -> _Slice:
 
 
 def slice_inputs(func: PrimFunc, arguments: Arguments, cells: CellNumbers) -> dict[str, npt.NDArray[np.int64]]:
-    """The elements of parameters, by buffer name and counted from the start of their memory, on whose content before a run chosen cells
-    may depend: a superset. Nothing is run. Raises LayoutproofError, as `run_slice` does.
+    """The elements of parameters, by buffer name and counted from the start of their memory, on whose content before a
+    run chosen cells may depend: a superset. Nothing is run. Raises LayoutproofError, as `run_slice` does.
     """
     prepared = prepare(func, arguments)
     slicer, _ = _settled(prepared, cells)

@@ -1,4 +1,6 @@
-"""The plain evaluator's expressions: one visit a node, a list of lanes, each a value and whether an undefined value went into it."""
+"""The plain evaluator's expressions: one visit a node, a list of lanes, each a value and whether an undefined value
+went into it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,21 @@ from layoutproof.ir import semantics
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.evaluate import COMPARISONS
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
 from layoutproof.ir.interp import runtime
 from layoutproof.ir.interp import runtime as number
 from layoutproof.ir.interp.analysis import is_index_like
@@ -188,7 +204,11 @@ def _call(s: State, e: Call, index: bool) -> list[Lane]:
     result: list[Lane] = []
     for lane in lanes:
         values = tuple(v for v, _ in lane)
-        value = settle(abs(int(values[0])), dtype, index) if dtype.is_integer else number.call_math(e.function, values, dtype)
+        value = (
+            settle(abs(int(values[0])), dtype, index)
+            if dtype.is_integer
+            else number.call_math(e.function, values, dtype)
+        )
         result.append((value, any(t for _, t in lane)))
     return result
 
@@ -222,7 +242,9 @@ def cells_of(s: State, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[
     """The scalars of an access: memory, scalar number, and the element's indices. Raises Fault outside any bound."""
     storage = s.memory.get(s.facts.memories.of(buffer))
     if storage is None:
-        raise cannot_interpret(f"buffer {buffer.name}, whose data {buffer.data.name} is not allocated here,", buffer.span)
+        raise cannot_interpret(
+            f"buffer {buffer.name}, whose data {buffer.data.name} is not allocated here,", buffer.span
+        )
     lanes = [evaluate_lanes(s, i, True) for i in indices]
     extents = [controlling(s, e, "a shape", True) for e in buffer.shape]
     strides = [controlling(s, e, "a stride", True) for e in buffer.strides]
@@ -246,7 +268,9 @@ def cells_of(s: State, buffer: Buffer, indices: tuple[Expr, ...]) -> list[tuple[
     return cells
 
 
-def track(s: State, storage: Storage, what: str, dtype: DType, address: int, buffer: Buffer, element: tuple[int, ...]) -> None:
+def track(
+    s: State, storage: Storage, what: str, dtype: DType, address: int, buffer: Buffer, element: tuple[int, ...]
+) -> None:
     """Tell the concurrent loops around that this iteration reads or writes a cell."""
     units = dtype.bits // 8 // storage.unit
     for level in s.levels:

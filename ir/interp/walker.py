@@ -1,4 +1,6 @@
-"""The plain evaluator: a program run by walking its tree, written to be read beside `programs`' rules rather than to be fast."""
+"""The plain evaluator: a program run by walking its tree, written to be read beside `programs`' rules rather than to be
+fast.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from layoutproof.ir.interp.fault import Fault, FaultKind, cannot_interpret, over
 from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import Storage, same_value
 from layoutproof.ir.interp.runtime import RaceTable
-from layoutproof.ir.interp.walk_expr import Lane, State, WalkLevel, controlling, evaluate_lanes, evaluate_one, store_lanes
+from layoutproof.ir.interp.walk_expr import (
+    Lane,
+    State,
+    WalkLevel,
+    controlling,
+    evaluate_lanes,
+    evaluate_one,
+    store_lanes,
+)
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, assumed_undef, is_identity
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -125,7 +135,9 @@ class Walker:
 
     def declare(self, s: DeclBuffer) -> None:
         if self.state.facts.memories.of(s.buffer) not in self.state.memory:
-            raise cannot_interpret(f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span)
+            raise cannot_interpret(
+                f"buffer {s.buffer.name}, whose data {s.buffer.data.name} is not allocated here,", s.span
+            )
         self.run(s.body)
 
     def attribute(self, s: AttrStmt) -> None:
@@ -133,7 +145,9 @@ class Walker:
 
     def evaluate(self, s: Evaluate) -> None:
         if isinstance(s.value, OpaqueCall):
-            raise cannot_interpret(f"the call of {s.value.function}", s.value.span if s.value.span is not None else s.span)
+            raise cannot_interpret(
+                f"the call of {s.value.function}", s.value.span if s.value.span is not None else s.span
+            )
         if not isinstance(s.value, Assume):
             evaluate_lanes(self.state, s.value)
         elif not self.assumed(s.value.condition):

@@ -19,7 +19,9 @@ MEMORY, STATE, SIZE = "m", "s", "z"
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The scalars of an access: their numbers, as names, each with the source of the element's indices; `units` states a scalar."""
+    """The scalars of an access: their numbers, as names, each with the source of the element's indices; `units` states
+    a scalar.
+    """
 
     numbers: tuple[str, ...]
     indices: tuple[str, ...]
@@ -38,10 +40,14 @@ def view_name(root: str, dtype: DType) -> str:
 
 
 def locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...]) -> Cells:
-    """The scalars that an access touches, every check on them written. The same access in the same scope is written once."""
+    """The scalars that an access touches, every check on them written. The same access in the same scope is written
+    once.
+    """
     root = g.root(buffer)
     if root not in g.owners:
-        raise cannot_interpret(f"buffer {buffer.name}, whose data {buffer.data.name} is not allocated here,", buffer.span)
+        raise cannot_interpret(
+            f"buffer {buffer.name}, whose data {buffer.data.name} is not allocated here,", buffer.span
+        )
     key = (buffer, indices)
     found = g.known.get(key)
     if isinstance(found, Cells):
@@ -63,7 +69,9 @@ def _locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], root: str) 
         for axis, (operand, extent) in enumerate(zip(index, extents, strict=True)):
             refuse_taint(g, operand, f"index {axis} of {buffer.name}")
             if not (operand.low >= 0 and operand.high < extent.low):
-                g.emit(f"if not 0 <= {operand.code} < {extent.code}: out_of_bounds({buffer.name!r}, {text}, {axis}, {extent.code})")
+                g.emit(
+                    f"if not 0 <= {operand.code} < {extent.code}: out_of_bounds({buffer.name!r}, {text}, {axis}, {extent.code})"
+                )
         element = _element(g, buffer, index, extents, root, text)
         for k in range(buffer.dtype.lanes):
             scalar = element.code if buffer.dtype.lanes == 1 else g.temp(f"{element.code} * {buffer.dtype.lanes} + {k}")
@@ -72,7 +80,9 @@ def _locate(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], root: str) 
     return Cells(tuple(numbers), tuple(described), buffer.dtype.bits // 8 // g.facts.memories.units[root])
 
 
-def _element(g: Generator, buffer: Buffer, index: list[Operand], extents: list[Operand], root: str, text: str) -> Operand:
+def _element(
+    g: Generator, buffer: Buffer, index: list[Operand], extents: list[Operand], root: str, text: str
+) -> Operand:
     """The element's number from the start of the memory, with the check that the memory reaches that far."""
     total = g.scalar(buffer.elem_offset, True)
     if buffer.strides:
@@ -90,7 +100,11 @@ def _element(g: Generator, buffer: Buffer, index: list[Operand], extents: list[O
     inside = _same_box(owner, buffer)
     size = g.facts.sizes.get(root)
     if not inside and not (size is not None and total.low >= 0 and total.high < size // buffer.dtype.bytes):
-        bound = str(size // buffer.dtype.bytes) if size is not None else f"{python_name(SIZE, root)} // {buffer.dtype.bytes}"
+        bound = (
+            str(size // buffer.dtype.bytes)
+            if size is not None
+            else f"{python_name(SIZE, root)} // {buffer.dtype.bytes}"
+        )
         g.emit(f"if not 0 <= {total.code} < {bound}: past_end({buffer.name!r}, {text}, {total.code}, {bound})")
     return total
 
@@ -136,7 +150,11 @@ def _check_state(g: Generator, buffer: Buffer, root: str, number: str, text: str
     if root in g.facts.always:
         return None
     states = python_name(STATE, root)
-    state = f"{states}[{number}]" if units == 1 else f"worst_state({states}[{number} * {units}:{number} * {units} + {units}])"
+    state = (
+        f"{states}[{number}]"
+        if units == 1
+        else f"worst_state({states}[{number} * {units}:{number} * {units} + {units}])"
+    )
     if root not in g.facts.memories.arbitrary:
         g.emit(f"if {state} != 1: unreadable({state}, {buffer.name!r}, {text})")
         return None
@@ -170,7 +188,9 @@ def _track(g: Generator, what: str, buffer: Buffer, root: str, number: str, text
                 g.emit(f"{table}.{what}({unit}, {level.iteration}, {buffer.name!r}, {text})")
 
 
-def write_store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], values: list[Operand], assumed: bool = False) -> None:
+def write_store(
+    g: Generator, buffer: Buffer, indices: tuple[Expr, ...], values: list[Operand], assumed: bool = False
+) -> None:
     """Values that are all evaluated, stored lane after lane. `assumed`: only said to be there, which cannot race."""
     cells = locate(g, buffer, indices)
     root, dtype = g.root(buffer), buffer.dtype.element
@@ -179,7 +199,11 @@ def write_store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], values:
         g.emit(f"if len({{{listed}}}) != {len(cells.numbers)}: lanes_collide({buffer.name!r}, {cells.indices[0]})")
     states = python_name(STATE, root)
     for number, text, value in zip(cells.numbers, cells.indices, values, strict=True):
-        place = f"[{number}]" if cells.units == 1 else f"[{number} * {cells.units}:{number} * {cells.units} + {cells.units}]"
+        place = (
+            f"[{number}]"
+            if cells.units == 1
+            else f"[{number} * {cells.units}:{number} * {cells.units} + {cells.units}]"
+        )
         if root in g.facts.guarded:
             test = f"{states}{place} == 4" if cells.units == 1 else f"4 in {states}{place}"
             g.emit(f"if {test}: unwritable({buffer.name!r}, {text})")
@@ -188,7 +212,11 @@ def write_store(g: Generator, buffer: Buffer, indices: tuple[Expr, ...], values:
         g.emit(f"{view_name(root, dtype)}[{number}] = {_encode(dtype, value.code)}")
         if root not in g.facts.always:
             state = "1" if value.taint is None else f"(3 if {value.taint} else 1)"
-            g.emit(f"{states}{place} = {state}" if cells.units == 1 else f"{states}{place} = bytes(({state},)) * {cells.units}")
+            g.emit(
+                f"{states}{place} = {state}"
+                if cells.units == 1
+                else f"{states}{place} = bytes(({state},)) * {cells.units}"
+            )
 
 
 def _may_collide(buffer: Buffer, indices: tuple[Expr, ...]) -> bool:

@@ -9,7 +9,21 @@ import math
 
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
 from layoutproof.ir.interp.analysis import is_index_like
 from layoutproof.ir.interp.fault import cannot_interpret
 from layoutproof.ir.interp.generator import Generator, Operand, Site, join_taints, limits_of, literal
@@ -19,7 +33,9 @@ from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 
 
 def fit(g: Generator, operand: Operand, dtype: DType, index: bool) -> Operand:
-    """An exact integer result brought to its type: checked for index arithmetic, wrapped for values; free where its range fits."""
+    """An exact integer result brought to its type: checked for index arithmetic, wrapped for values; free where its
+    range fits.
+    """
     low, high = limits_of(dtype)
     if low <= operand.low and operand.high <= high:
         return g.short(operand)
@@ -51,7 +67,9 @@ def integer_binary(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DT
         case BinaryOp.MIN | BinaryOp.MAX:
             a, b = g.atom(a), g.atom(b)
             sign, pick = ("<", min) if op is BinaryOp.MIN else (">", max)
-            exact = Operand(f"({a.code} if {a.code} {sign} {b.code} else {b.code})", pick(a.low, b.low), pick(a.high, b.high), taint)
+            exact = Operand(
+                f"({a.code} if {a.code} {sign} {b.code} else {b.code})", pick(a.low, b.low), pick(a.high, b.high), taint
+            )
         case BinaryOp.BITAND | BinaryOp.BITOR | BinaryOp.BITXOR:
             exact = Operand(f"({a.code} {op} {b.code})", *_bitwise_range(op, a, b, dtype), taint)
         case BinaryOp.SHL | BinaryOp.SHR:
@@ -85,7 +103,9 @@ def _shift(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, ind
 
 
 def _divide(g: Generator, op: BinaryOp, a: Operand, b: Operand, dtype: DType, taint: str | None) -> Operand:
-    """The four divisions; in line where the divisor is known to be positive and the operands make floor and trunc alike."""
+    """The four divisions; in line where the divisor is known to be positive and the operands make floor and trunc
+    alike.
+    """
     truncated = op in (BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
     division = op in (BinaryOp.FLOORDIV, BinaryOp.TRUNCDIV)
     if b.low < 1 or (truncated and a.low < 0):
@@ -244,7 +264,9 @@ def write_logical(g: Generator, e: Logical, index: bool) -> Lanes:
     word = "and" if e.op is LogicalOp.AND else "or"
     if len(left) > 1:
         right = g.expr(e.rhs, index)
-        return [Operand(f"({a.code} {word} {b.code})", 0, 1, join_taints(a, b)) for a, b in zip(left, right, strict=True)]
+        return [
+            Operand(f"({a.code} {word} {b.code})", 0, 1, join_taints(a, b)) for a, b in zip(left, right, strict=True)
+        ]
     (a,) = left
     if a.constant is not None and a.taint is None:
         decided = bool(a.constant) == (e.op is LogicalOp.OR)
@@ -276,7 +298,9 @@ def write_not(g: Generator, e: Not, index: bool) -> Lanes:
 
 
 def write_select(g: Generator, e: Select, index: bool) -> Lanes:
-    """Both sides are evaluated, then one is taken lane by lane. The choice is a value like another: undefined, it taints the result."""
+    """Both sides are evaluated, then one is taken lane by lane. The choice is a value like another: undefined, it
+    taints the result.
+    """
     conditions = g.expr(e.condition, index)
     then, otherwise = g.expr(e.then, index), g.expr(e.otherwise, index)
     if len(conditions) == 1:
@@ -307,7 +331,10 @@ def write_choice(g: Generator, e: IfThenElseExpr, index: bool) -> Lanes:
     if not then_lines and not else_lines:
         return [_pick(g, condition, a, b) for a, b in zip(then, otherwise, strict=True)]
     names = [g.name("t") for _ in then]
-    taints = [g.name("t") if a.taint is not None or b.taint is not None else None for a, b in zip(then, otherwise, strict=True)]
+    taints = [
+        g.name("t") if a.taint is not None or b.taint is not None else None
+        for a, b in zip(then, otherwise, strict=True)
+    ]
     for head, lines, sites, side in (
         (f"if {condition.code}:", then_lines, then_sites, then),
         ("else:", else_lines, else_sites, otherwise),

@@ -1,7 +1,8 @@
 """Layouts as strings: `NCHW4c`, `OIHW4i16o4i`, and the index map from one to another.
 
-An upper-case letter is an axis, a number with the lower-case letter a tile of it. Tiles of one axis are written from coarse to fine:
-in `OIHW4i16o4i` the axis I is split into I//16, then four, then four. The numbers are extents, so each tile is a digit.
+An upper-case letter is an axis, a number with the lower-case letter a tile of it. Tiles of one axis are written from
+coarse to fine: in `OIHW4i16o4i` the axis I is split into I//16, then four, then four. The numbers are extents, so each
+tile is a digit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _TOKEN = re.compile(r"(?P<digits>[0-9]*)(?P<letter>[A-Za-z])")
 
 @dataclass(frozen=True, slots=True)
 class LayoutAxis:
-    """One axis of a layout: `name` in upper case, `extent` of a tile (None for the outermost part), `stride` of one step along it."""
+    """One axis of a layout: `name` in upper case, `extent` of a tile (None for the outermost part), `stride` of one
+    step along it.
+    """
 
     name: str
     extent: int | None
@@ -45,7 +48,9 @@ class Layout:
 
 
 def parse_layout(text: str, name: str = "<layout>") -> Layout:
-    """Read a layout string. Raises LayoutproofError naming the place of a repeated axis, a tile without a size or without its axis."""
+    """Read a layout string. Raises LayoutproofError naming the place of a repeated axis, a tile without a size or
+    without its axis.
+    """
     source = Source(name, text)
     if not text.strip():
         raise error(codes.EMPTY, "the text is empty: a layout such as NCHW4c is expected", _span(source, 0, 1))
@@ -54,7 +59,11 @@ def parse_layout(text: str, name: str = "<layout>") -> Layout:
     for letter, size, span in parts:
         if letter.isupper():
             if size is not None:
-                raise error(codes.LAYOUT_STRING, f"the axis {letter} takes no size; a tile of it is written {size}{letter.lower()}", span)
+                raise error(
+                    codes.LAYOUT_STRING,
+                    f"the axis {letter} takes no size; a tile of it is written {size}{letter.lower()}",
+                    span,
+                )
             if letter in seen:
                 raise error(codes.LAYOUT_STRING, f"the axis {letter} stands twice in {text}", span)
             seen[letter] = span
@@ -63,9 +72,15 @@ def parse_layout(text: str, name: str = "<layout>") -> Layout:
             if size is None:
                 raise error(codes.LAYOUT_STRING, f"the tile {letter} has no size: write for example 4{letter}", span)
             if not 1 <= size <= INT32.max_int:
-                raise error(codes.LAYOUT_STRING, f"the tile {size}{letter} needs a size from 1 to {INT32.max_int}", span)
+                raise error(
+                    codes.LAYOUT_STRING, f"the tile {size}{letter} needs a size from 1 to {INT32.max_int}", span
+                )
             if letter.upper() not in seen:
-                raise error(codes.LAYOUT_STRING, f"the tile {size}{letter} belongs to an axis {letter.upper()} that {text} lacks", span)
+                raise error(
+                    codes.LAYOUT_STRING,
+                    f"the tile {size}{letter} belongs to an axis {letter.upper()} that {text} lacks",
+                    span,
+                )
     return Layout(text, _with_strides(parts))
 
 
@@ -117,8 +132,8 @@ def _with_strides(parts: list[_Part]) -> tuple[LayoutAxis, ...]:
 def layout_map(source: str | Layout, target: str | Layout) -> IndexMap:
     """The index map from one layout to another: NHWC to NCHW4c is `lambda n, h, w, c: [n, c//4, h, w, c%4]`.
 
-    The source may be tiled too; its tiles' indices are named by their sizes (`c_4`). Raises LayoutproofError where the two
-    layouts do not have the same axes.
+    The source may be tiled too; its tiles' indices are named by their sizes (`c_4`). Raises LayoutproofError where the
+    two layouts do not have the same axes.
     """
     old = parse_layout(source) if isinstance(source, str) else source
     new = parse_layout(target) if isinstance(target, str) else target
@@ -142,7 +157,11 @@ def _check_same_axes(old: Layout, new: Layout) -> None:
 def _axis_error(first: Layout, second: Layout, name: str) -> LayoutproofError:
     source = Source("<layout>", first.text)
     column = first.text.index(name)
-    return error(codes.LAYOUT_STRING, f"{first.text} has an axis {name} that {second.text} lacks", _span(source, column, column + 1))
+    return error(
+        codes.LAYOUT_STRING,
+        f"{first.text} has an axis {name} that {second.text} lacks",
+        _span(source, column, column + 1),
+    )
 
 
 def _input_names(layout: Layout) -> tuple[Var, ...]:
@@ -161,7 +180,13 @@ def _joined(layout: Layout, inputs: tuple[Var, ...], name: str) -> Expr:
     parts = sorted(layout.of(name), key=lambda part: part[1].extent is not None)
     result: Expr | None = None
     for position, axis in parts:
-        result = inputs[position] if result is None else result * axis.extent + inputs[position] if axis.extent is not None else result
+        result = (
+            inputs[position]
+            if result is None
+            else result * axis.extent + inputs[position]
+            if axis.extent is not None
+            else result
+        )
     assert result is not None
     return result
 

@@ -18,7 +18,9 @@ __all__ = ["parse_condition", "parse_index_map", "parse_integer", "parse_shape"]
 
 
 def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
-    """The extents of `16,64,n` or `(4*n, m)`; every name is a new variable. Raises LayoutproofError, also for constants below 1."""
+    """The extents of `16,64,n` or `(4*n, m)`; every name is a new variable. Raises LayoutproofError, also for constants
+    below 1.
+    """
     tree, source = parse_expression(Source(name, text), "a shape such as 16,64,n")
     nodes = list(tree.elts) if isinstance(tree, ast.Tuple | ast.List) else [tree]
     reader = IntegerReader(source, PlainNames({}, open_ended=True), "a shape")
@@ -34,8 +36,12 @@ def parse_shape(text: str, name: str = "<shape>") -> tuple[Expr, ...]:
     return tuple(extents)
 
 
-def parse_condition(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True) -> Expr:
-    """A truth value over the given variables: `n >= 1 and 0 <= i < n`; `folded` as in `parse_index_map`. Raises LayoutproofError."""
+def parse_condition(
+    text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<condition>", *, folded: bool = True
+) -> Expr:
+    """A truth value over the given variables: `n >= 1 and 0 <= i < n`; `folded` as in `parse_index_map`. Raises
+    LayoutproofError.
+    """
     known = by_name(variables)
     tree, source = parse_expression(Source(name, text), "a condition such as n >= 1")
     with limited_depth(source):

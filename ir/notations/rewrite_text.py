@@ -1,16 +1,18 @@
-"""Rewrites as text that people write and certificates keep: the witness in comment lines, then two programs, `before` and `after`.
+"""Rewrites as text that people write and certificates keep: the witness in comment lines, then two programs, `before`
+and `after`.
 
     # theta: 1 -> 0: lambda i, jo, ji: [i, 4*jo + ji] where 4*jo + ji < 14
     # theta: 2 -> none
     # cells: A_data -> A_data: lambda i, j: [i, j//4, j%4]
     # interface: A, B
 
-New store 1 computes old store 0, new store 2 none. A line without a map, `0 -> 0`, says that both stand in as many loops, one for one;
-without any theta line that is said of every store and the one of its number (`theta: none` is a witness that says nothing).
+New store 1 computes old store 0, new store 2 none. A line without a map, `0 -> 0`, says that both stand in as many
+loops, one for one; without any theta line that is said of every store and the one of its number (`theta: none` is a
+witness that says nothing).
 
-A test case has further lines, which are no part of the rewrite: `where` (what callers vouch for), `expect`, `strictness`, `clause` and
-`about`. The types of a map's inputs are those of the loops (cells: int32) unless ` of int64, int32` stands behind it; functions with
-names of their own are named by `# functions: old, new`.
+A test case has further lines, which are no part of the rewrite: `where` (what callers vouch for), `expect`,
+`strictness`, `clause` and `about`. The types of a map's inputs are those of the loops (cells: int32) unless ` of int64,
+int32` stands behind it; functions with names of their own are named by `# functions: old, new`.
 """
 
 from __future__ import annotations
@@ -52,8 +54,9 @@ _WHERE = re.compile(r"(?:\s*of\s+(?P<types>[\w\s,]+?))?(?:\s*\bwhere\s+(?P<where
 class LitmusHeader:
     """What a test case says beside its rewrite.
 
-    `expect` is one of EXPECTATIONS; `strictness` the licences a proof needs, none for a proof bit for bit, None where nothing is said;
-    `clause` the clause of the checker that refuses it; `where` a condition on symbols that callers vouch for.
+    `expect` is one of EXPECTATIONS; `strictness` the licences a proof needs, none for a proof bit for bit, None where
+    nothing is said; `clause` the clause of the checker that refuses it; `where` a condition on symbols that callers
+    vouch for.
     """
 
     expect: str | None = None
@@ -104,7 +107,9 @@ class _Entry:
         stop = len(self.value) if end is None else end
         return Span(self.source, self.line, self.column + start, self.line, self.column + max(stop, start + 1))
 
-    def fail(self, message: str, start: int = 0, end: int | None = None, *, help: str | None = None) -> LayoutproofError:
+    def fail(
+        self, message: str, start: int = 0, end: int | None = None, *, help: str | None = None
+    ) -> LayoutproofError:
         return error(codes.REWRITE_WITNESS, message, self.span(start, end), help=help)
 
 
@@ -116,7 +121,9 @@ def _entries(source: Source) -> Iterator[_Entry]:
         whole = Span(source, number, 0, number, max(len(line), 1))
         if not inside:
             if found is not None and found[1] in _KEYS:
-                raise error(codes.REWRITE_HEADER, f"`{found[1]}` stands below the programs: the header stands above them", whole)
+                raise error(
+                    codes.REWRITE_HEADER, f"`{found[1]}` stands below the programs: the header stands above them", whole
+                )
             continue
         if line.strip() in ("", "#") or _IMPORT.fullmatch(line) is not None:
             continue
@@ -198,13 +205,17 @@ class _Reader:
     def instance(self, entry: _Entry) -> InstanceMap:
         found = _ARROW.fullmatch(entry.value)
         if found is None or not found["new"].isdecimal() or not (found["old"].isdecimal() or found["old"] == _NONE):
-            raise entry.fail("a theta line is `new -> old: lambda loops: [old loops]`, stores by number, or `new -> none`")
+            raise entry.fail(
+                "a theta line is `new -> old: lambda loops: [old loops]`, stores by number, or `new -> none`"
+            )
         new = self.store(entry, found, "new", len(self.loops))
         old = None if found["old"] == _NONE else self.store(entry, found, "old", self.old_stores)
         types = tuple(loop.var.dtype for loop in self.loops[new])
         instances, where = self.map(entry, found, types, {loop.var.name: loop.var for loop in self.loops[new]})
         if old is None and instances is not None:
-            raise entry.fail(f"new store {new} computes no old store, so there is no map of its instances", found.start("rest"))
+            raise entry.fail(
+                f"new store {new} computes no old store, so there is no map of its instances", found.start("rest")
+            )
         if old is not None and instances is None:
             instances = self.same_loops(entry, new, old)
         return InstanceMap(new, old, instances, where)
@@ -221,7 +232,9 @@ class _Reader:
     def store(self, entry: _Entry, found: re.Match[str], which: str, stores: int) -> int:
         number = int(found[which])
         if number >= stores:
-            raise entry.fail(f"there is no {which} store {number}: there are {stores}, counted from 0", *found.span(which))
+            raise entry.fail(
+                f"there is no {which} store {number}: there are {stores}, counted from 0", *found.span(which)
+            )
         return number
 
     def cells(self, entry: _Entry) -> CellMap:
@@ -250,10 +263,15 @@ class _Reader:
             index_map = self.placed(entry, start, start + end, partial(self.index_map, dtypes))
             if given is not None and len(dtypes) != len(index_map.inputs):
                 raise entry.fail(
-                    f"{len(dtypes)} types for {counted(len(index_map.inputs), 'input', 'inputs')}", start + tail.start("types")
+                    f"{len(dtypes)} types for {counted(len(index_map.inputs), 'input', 'inputs')}",
+                    start + tail.start("types"),
                 )
         inputs = loops if index_map is None else {v.name: v for v in index_map.inputs}
-        where = None if tail["where"] is None else self.condition(entry, start + tail.start("where"), start + tail.end("where"), inputs)
+        where = (
+            None
+            if tail["where"] is None
+            else self.condition(entry, start + tail.start("where"), start + tail.end("where"), inputs)
+        )
         return index_map, where
 
     def index_map(self, types: Sequence[DType], text: str) -> IndexMap:
@@ -315,7 +333,9 @@ def _same_stores(new: PrimFunc) -> tuple[InstanceMap, ...]:
 
 
 def rewrite_text(rewrite: Rewrite, header: LitmusHeader | None = None) -> str:
-    """The text of a rewrite (and of a test case's header), which reads back equal. Raises KeyError for a store that is not there."""
+    """The text of a rewrite (and of a test case's header), which reads back equal. Raises KeyError for a store that is
+    not there.
+    """
     lines = [f"# {key}: {value}" for key, value in (*_header_lines(header), *_witness_lines(rewrite))]
     functions = [print_func(replace(f, name=n)) for f, n in ((rewrite.old, BEFORE), (rewrite.new, AFTER))]
     bodies = [text.removeprefix(CURRENT.header[1]).lstrip("\n") for text in functions]

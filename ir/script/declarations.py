@@ -41,14 +41,17 @@ class Environment:
 
     @contextmanager
     def frame(self, node: ast.AST, levels: int = 1) -> Generator[None, None, None]:
-        """Bindings made inside end with it; it stands for `levels` statements inside one another, none for what holds from here on.
+        """Bindings made inside end with it; it stands for `levels` statements inside one another, none for what holds
+        from here on.
 
         Raises LayoutproofError where statements are nested too deeply.
         """
         if self._depth + levels > MAX_NESTING:
             raise self.text.fail(codes.TOO_DEEP, f"statements are nested more than {MAX_NESTING} deep here", node)
         if len(self._frames) > MAX_SEQUENCE:
-            raise self.text.fail(codes.TOO_DEEP, f"more than {MAX_SEQUENCE} lets and allocations follow one another", node)
+            raise self.text.fail(
+                codes.TOO_DEEP, f"more than {MAX_SEQUENCE} lets and allocations follow one another", node
+            )
         self._frames.append({})
         self._depth += levels
         try:
@@ -58,12 +61,16 @@ class Environment:
             self._depth -= levels
 
     def bind(self, name: str, value: Expr | Buffer, node: ast.AST, loop: Range | None = None) -> None:
-        """Give `name` its meaning; `loop` is the range of a loop variable. Raises LayoutproofError where it has one already."""
+        """Give `name` its meaning; `loop` is the range of a loop variable. Raises LayoutproofError where it has one
+        already.
+        """
         earlier = self._find(name)
         span = self.text.span(node)
         if earlier is not None:
             message = f"`{name}` is bound again, its first meaning still holds here"
-            raise LayoutproofError(Diagnostic(codes.BOUND_TWICE, message, span, related=((earlier.span, "first bound here"),)))
+            raise LayoutproofError(
+                Diagnostic(codes.BOUND_TWICE, message, span, related=((earlier.span, "first bound here"),))
+            )
         self._frames[-1][name] = _Binding(value, span, loop)
 
     def forget(self, name: str) -> None:
@@ -101,7 +108,9 @@ def read_attributes(reader: ExpressionReader, node: ast.expr, what: str) -> Attr
     items: dict[str, object] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise reader.text.fail(codes.WRONG_ARGUMENTS, f"a key of {what} must be a string", key if key is not None else value)
+            raise reader.text.fail(
+                codes.WRONG_ARGUMENTS, f"a key of {what} must be a string", key if key is not None else value
+            )
         if key.value in items:
             raise reader.text.fail(codes.WRONG_ARGUMENTS, f'{what} has the key "{key.value}" twice', key)
         items[key.value] = read_value(reader, value)
@@ -167,13 +176,25 @@ class BufferArguments:
         self.env = env
         self.text = reader.text
 
-    def buffer(self, node: ast.AST, name: str, bound: Bound, data: Var | None = None, dtype: DType | None = None) -> Buffer:
-        """The buffer that `bound` describes. `data` overrides the text's own, `dtype` is the default where it gives none."""
+    def buffer(
+        self, node: ast.AST, name: str, bound: Bound, data: Var | None = None, dtype: DType | None = None
+    ) -> Buffer:
+        """The buffer that `bound` describes. `data` overrides the text's own, `dtype` is the default where it gives
+        none.
+        """
         shape = tuple(self.extent(entry, "an extent") for entry in self._entries(bound["shape"], "a shape"))
-        strides = tuple(self.extent(e, "a stride") for e in self._entries(bound["strides"], "strides")) if _given(bound, "strides") else ()
-        element = read_dtype(self.text, bound["dtype"]) if _given(bound, "dtype") else dtype if dtype is not None else FLOAT32
+        strides = (
+            tuple(self.extent(e, "a stride") for e in self._entries(bound["strides"], "strides"))
+            if _given(bound, "strides")
+            else ()
+        )
+        element = (
+            read_dtype(self.text, bound["dtype"]) if _given(bound, "dtype") else dtype if dtype is not None else FLOAT32
+        )
         if element.kind is Kind.HANDLE:
-            raise self.text.fail(codes.WRONG_TYPE, "the elements of a buffer are numbers or truth values, not handles", bound["dtype"])
+            raise self.text.fail(
+                codes.WRONG_TYPE, "the elements of a buffer are numbers or truth values, not handles", bound["dtype"]
+            )
         self._check_type(bound)
         if data is None:
             data = self.data(bound["data"]) if _given(bound, "data") else Var(f"{name}_data", HANDLE)
@@ -211,7 +232,9 @@ class BufferArguments:
 
     def _named(self, node: ast.expr, name: str) -> Expr:
         if not name.isidentifier():
-            raise self.text.fail(codes.EXTENT, f"{name!r} is no name; an extent is an integer, an expression or a name in quotes", node)
+            raise self.text.fail(
+                codes.EXTENT, f"{name!r} is no name; an extent is an integer, an expression or a name in quotes", node
+            )
         found = self.env.lookup(name)
         if found is None:
             found = Var(name, span=self.text.span(node))
@@ -227,8 +250,13 @@ class BufferArguments:
         return read_integer(self.text, bound[key], f"`{key}`") if _given(bound, key) else 0
 
     def _check_type(self, bound: Bound) -> None:
-        if _given(bound, "buffer_type") and read_string(self.text, bound["buffer_type"], "a buffer type") not in ("", "default"):
-            raise self.text.fail(codes.UNSUPPORTED, "only buffers of the default type are supported", bound["buffer_type"])
+        if _given(bound, "buffer_type") and read_string(self.text, bound["buffer_type"], "a buffer type") not in (
+            "",
+            "default",
+        ):
+            raise self.text.fail(
+                codes.UNSUPPORTED, "only buffers of the default type are supported", bound["buffer_type"]
+            )
 
     def _separators(self, bound: Bound) -> tuple[int, ...]:
         """The text counts the axes before each separator, the IR has the index of the last of them."""
@@ -257,7 +285,12 @@ class Scoped:
 
 
 # The statements that allocate, and the memory scope that their name implies.
-ALLOCATIONS: Mapping[str, str | None] = {"allocate": None, "alloc_buffer": None, "alloc_local": "local", "alloc_shared": "shared"}
+ALLOCATIONS: Mapping[str, str | None] = {
+    "allocate": None,
+    "alloc_buffer": None,
+    "alloc_local": "local",
+    "alloc_shared": "shared",
+}
 
 
 class CallReader(Protocol):
@@ -270,13 +303,17 @@ class CallReader(Protocol):
         """The name behind `T.` and the call."""
 
 
-def read_decl(reader: ExpressionReader, env: Environment, node: ast.stmt, target: ast.Name, call: ast.Call, name: str) -> Scoped:
+def read_decl(
+    reader: ExpressionReader, env: Environment, node: ast.stmt, target: ast.Name, call: ast.Call, name: str
+) -> Scoped:
     """`T.decl_buffer(shape, dtype, data=...)`: an alias; without `data`, an allocation, as upstream has it."""
     arguments = BufferArguments(reader, env)
     bound = _bind_decl(reader, call, name)
     buffer = arguments.buffer(node, target.id, bound)
     if "data" in bound:
-        return Scoped(lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, DeclBuffer, buffer, body))
+        return Scoped(
+            lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, DeclBuffer, buffer, body)
+        )
     return Scoped(lambda e: e.bind(target.id, buffer, target), lambda body: reader.make(node, Allocate, buffer, body))
 
 
@@ -293,24 +330,38 @@ def _bind_decl(reader: ExpressionReader, call: ast.Call, name: str) -> dict[str,
 def read_allocation(
     statements: CallReader, node: ast.stmt, target: ast.Name, call: ast.Call, name: str, following: ast.stmt | None
 ) -> Scoped:
-    """`T.alloc_buffer(...)` as a statement, and `T.allocate([16], "float32", "global")` with the T.decl_buffer that names its buffer."""
+    """`T.alloc_buffer(...)` as a statement, and `T.allocate([16], "float32", "global")` with the T.decl_buffer that
+    names its buffer.
+    """
     reader, env = statements.exprs, statements.env
     if name != "allocate":
         bound = bind(reader.text, call, f"T.{name}", (*BUFFER_PARAMETERS, "annotations"), 1)
         scope = ALLOCATIONS[name]
         if scope is not None:
             bound.setdefault("scope", ast.copy_location(ast.Constant(scope), call))
-        annotations = read_attributes(reader, bound.pop("annotations"), "annotations") if "annotations" in bound else Attributes()
+        annotations = (
+            read_attributes(reader, bound.pop("annotations"), "annotations") if "annotations" in bound else Attributes()
+        )
         buffer = BufferArguments(reader, env).buffer(node, target.id, bound)
-        return Scoped(lambda e: e.bind(target.id, buffer, target), lambda b: reader.make(node, Allocate, buffer, b, annotations))
+        return Scoped(
+            lambda e: e.bind(target.id, buffer, target), lambda b: reader.make(node, Allocate, buffer, b, annotations)
+        )
     bound = bind(reader.text, call, "T.allocate", ("extents", "dtype", "scope", "condition", "annotations"), 2)
-    if "condition" in bound and not (isinstance(bound["condition"], ast.Constant) and bound["condition"].value in (None, True)):
-        raise reader.text.fail(codes.UNSUPPORTED, "an allocation under a condition is not supported", bound["condition"])
-    annotations = read_attributes(reader, bound["annotations"], "annotations") if "annotations" in bound else Attributes()
+    if "condition" in bound and not (
+        isinstance(bound["condition"], ast.Constant) and bound["condition"].value in (None, True)
+    ):
+        raise reader.text.fail(
+            codes.UNSUPPORTED, "an allocation under a condition is not supported", bound["condition"]
+        )
+    annotations = (
+        read_attributes(reader, bound["annotations"], "annotations") if "annotations" in bound else Attributes()
+    )
     plain = _plain_buffer(reader, env, node, target, bound)
     named = _named_by(statements, target.id, plain, following)
     if named is None:
-        return Scoped(lambda e: e.bind(target.id, plain, target), lambda b: reader.make(node, Allocate, plain, b, annotations))
+        return Scoped(
+            lambda e: e.bind(target.id, plain, target), lambda b: reader.make(node, Allocate, plain, b, annotations)
+        )
     alias_target, decl = named
     data = Var(target.id, HANDLE, span=reader.text.span(target))
 
@@ -324,7 +375,9 @@ def read_allocation(
     return Scoped(bind_names, lambda b: reader.make(node, Allocate, buffer_of_pair, b, annotations), consumed=1)
 
 
-def _plain_buffer(reader: ExpressionReader, env: Environment, node: ast.stmt, target: ast.Name, bound: dict[str, ast.expr]) -> Buffer:
+def _plain_buffer(
+    reader: ExpressionReader, env: Environment, node: ast.stmt, target: ast.Name, bound: dict[str, ast.expr]
+) -> Buffer:
     arguments = BufferArguments(reader, env)
     shape = tuple(arguments.extent(entry, "an extent") for entry in read_list(reader.text, bound["extents"], "extents"))
     dtype = read_dtype(reader.text, bound["dtype"])
@@ -336,8 +389,14 @@ def _plain_buffer(reader: ExpressionReader, env: Environment, node: ast.stmt, ta
 def _named_by(
     statements: CallReader, handle: str, plain: Buffer, following: ast.stmt | None
 ) -> tuple[ast.Name, dict[str, ast.expr]] | None:
-    """The target and arguments of the T.decl_buffer after an allocation that views exactly what was allocated; else None."""
-    if not isinstance(following, ast.Assign) or len(following.targets) != 1 or not isinstance(following.targets[0], ast.Name):
+    """The target and arguments of the T.decl_buffer after an allocation that views exactly what was allocated; else
+    None.
+    """
+    if (
+        not isinstance(following, ast.Assign)
+        or len(following.targets) != 1
+        or not isinstance(following.targets[0], ast.Name)
+    ):
         return None
     found = statements.script_call(following.value)
     if found is None or found[0] not in ("decl_buffer", "buffer_decl", "Buffer"):
@@ -348,8 +407,12 @@ def _named_by(
     if not isinstance(data, ast.Name) or data.id != handle:
         return None
     with statements.env.frame(following):
-        view = BufferArguments(reader, statements.env).buffer(following, following.targets[0].id, bound, data=Var(handle, HANDLE))
-    same = view.dtype == plain.dtype and view.scope == plain.scope and view.elem_offset == IntImm(0) and not view.strides
+        view = BufferArguments(reader, statements.env).buffer(
+            following, following.targets[0].id, bound, data=Var(handle, HANDLE)
+        )
+    same = (
+        view.dtype == plain.dtype and view.scope == plain.scope and view.elem_offset == IntImm(0) and not view.strides
+    )
     return (following.targets[0], bound) if same and _same_size(plain, view) else None
 
 

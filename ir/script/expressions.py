@@ -1,4 +1,6 @@
-"""Python's expressions -> IR expressions, with spans, by one table of syntax nodes. Nothing is executed, nothing simplified."""
+"""Python's expressions -> IR expressions, with spans, by one table of syntax nodes. Nothing is executed, nothing
+simplified.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,12 @@ class ExpressionReader(OperandReader):
     """
 
     def __init__(
-        self, text: Text, scope: Scope, functions: Mapping[str, Handler], namespaces: Collection[str], bare: Collection[str]
+        self,
+        text: Text,
+        scope: Scope,
+        functions: Mapping[str, Handler],
+        namespaces: Collection[str],
+        bare: Collection[str],
     ) -> None:
         super().__init__(text)
         self.scope = scope
@@ -88,7 +95,9 @@ class ExpressionReader(OperandReader):
         return value
 
     def repeated(self, node: ast.expr) -> Expr:
-        """A value that is evaluated once, and written more than once here: one that is the same each time, and of a bounded size."""
+        """A value that is evaluated once, and written more than once here: one that is the same each time, and of a
+        bounded size.
+        """
         value = self.named(node)
         for part in walk(value):
             if isinstance(part, OpaqueCall | Undef):
@@ -123,12 +132,16 @@ class ExpressionReader(OperandReader):
                 return found
             if found is None:
                 raise self.undefined(node, node.id)
-            raise self.text.fail(codes.BUFFER_USE, f"`{node.id}` is a variable of type {found.dtype}, not a buffer", node)
+            raise self.text.fail(
+                codes.BUFFER_USE, f"`{node.id}` is a variable of type {found.dtype}, not a buffer", node
+            )
         raise self.text.fail(codes.BUFFER_USE, f"the name of a buffer is expected, not {syntax_name(node)}", node)
 
     def undefined(self, node: ast.AST, name: str) -> Exception:
         """The error for a name that means nothing."""
-        return self.text.fail(codes.UNDEFINED_NAME, f"`{name}` is not defined here", node, help=did_you_mean(name, self.scope.names()))
+        return self.text.fail(
+            codes.UNDEFINED_NAME, f"`{name}` is not defined here", node, help=did_you_mean(name, self.scope.names())
+        )
 
     def indices(self, node: ast.Subscript, buffer: Buffer) -> tuple[Expr, ...]:
         """The indices of an access; a slice in the last place becomes a ramp."""
@@ -140,7 +153,9 @@ class ExpressionReader(OperandReader):
             return self._ramp(entry, buffer, axis)
         value = self.expr(entry)
         if not value.dtype.is_integer:
-            raise self.text.fail(codes.BUFFER_USE, f"index {axis} of {buffer.name} has type {value.dtype}, an integer is expected", entry)
+            raise self.text.fail(
+                codes.BUFFER_USE, f"index {axis} of {buffer.name} has type {value.dtype}, an integer is expected", entry
+            )
         return value
 
     def _ramp(self, entry: ast.Slice, buffer: Buffer, axis: int) -> Expr:
@@ -222,7 +237,9 @@ _LARGEST_NAMED = 256  # nodes
 def _constant(reader: ExpressionReader, node: ast.Constant) -> Value:
     value = node.value
     if isinstance(value, float) and math.isinf(value):
-        raise reader.text.fail(codes.NUMBER_RANGE, "the number is past the largest float", node, help="write T.infinity(...)")
+        raise reader.text.fail(
+            codes.NUMBER_RANGE, "the number is past the largest float", node, help="write T.infinity(...)"
+        )
     if isinstance(value, bool | int | float):
         return reader.literal(node, value)
     what = "a string" if isinstance(value, str) else "None" if value is None else repr(value)[:40]
@@ -329,7 +346,10 @@ def _attribute(reader: ExpressionReader, node: ast.Attribute) -> Value:
         if node.attr == "elem_offset":
             return found.elem_offset
         raise reader.text.fail(
-            codes.BUFFER_USE, f"a buffer has no `{node.attr}` here", node, help=did_you_mean(node.attr, ("data", "elem_offset", "shape"))
+            codes.BUFFER_USE,
+            f"a buffer has no `{node.attr}` here",
+            node,
+            help=did_you_mean(node.attr, ("data", "elem_offset", "shape")),
         )
     name = dotted_name(node)
     shown = ".".join(name) if name is not None else f".{node.attr}"

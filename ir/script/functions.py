@@ -8,7 +8,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from layoutproof.ir.dtype import FLOAT32, HANDLE, INT32, DType, Kind
-from layoutproof.ir.expr import Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, Logical, Ramp, Select, Var, const
+from layoutproof.ir.expr import (
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    Logical,
+    Ramp,
+    Select,
+    Var,
+    const,
+)
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
     OPAQUE_CALLS,
@@ -100,7 +112,9 @@ def _select(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
 
 def _if_then_else(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     bound = bind(reader.text, node, name, ("cond", "t", "f"), 3)
-    return reader.choice(node, IfThenElseExpr, reader.condition(bound["cond"]), reader.read(bound["t"]), reader.read(bound["f"]))
+    return reader.choice(
+        node, IfThenElseExpr, reader.condition(bound["cond"]), reader.read(bound["t"]), reader.read(bound["f"])
+    )
 
 
 def _cast(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
@@ -146,7 +160,9 @@ def _special_float(reader: ExpressionReader, node: ast.expr) -> float:
     text = read_string(reader.text, node, "a float")
     values = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
     if text not in values:
-        raise reader.text.fail(codes.WRONG_ARGUMENTS, f'{text!r} is no float: "inf", "-inf" and "nan" are written in quotes', node)
+        raise reader.text.fail(
+            codes.WRONG_ARGUMENTS, f'{text!r} is no float: "inf", "-inf" and "nan" are written in quotes', node
+        )
     return values[text]
 
 
@@ -195,12 +211,16 @@ def _math(function: str) -> Handler:
         values = [reader.read(bound[p]) for p in parameters]
         if len(values) == 2:
             return reader.make(node, Call, function, reader.matched(node, *values))
-        arguments = tuple(reader.strong(v, FLOAT32 if v.number is None else None) if isinstance(v, Weak) else v for v in values)
+        arguments = tuple(
+            reader.strong(v, FLOAT32 if v.number is None else None) if isinstance(v, Weak) else v for v in values
+        )
         if function in _OF_WHOLE_NUMBERS and arguments[0].dtype.is_integer:
             return arguments[0]
         if function != "abs" and arguments[0].dtype.is_integer:
             message = f"{function} of a {arguments[0].dtype}"
-            raise reader.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("float32", ...) around the argument')
+            raise reader.text.fail(
+                codes.WRONG_TYPE, message, node, help='write T.Cast("float32", ...) around the argument'
+            )
         return reader.make(node, Call, function, arguments)
 
     return handle
@@ -222,7 +242,9 @@ def _opaque(function: str) -> Handler:
         for keyword in node.keywords:
             if keyword.arg != "dtype":
                 help = did_you_mean(str(keyword.arg), ("dtype",))
-                raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=help)
+                raise reader.text.fail(
+                    codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=help
+                )
             dtype = _opaque_dtype(reader, keyword.value)
         if signature.dtype_first and not node.keywords:
             if not positional:
@@ -236,7 +258,9 @@ def _opaque(function: str) -> Handler:
 def _opaque_dtype(reader: ExpressionReader, node: ast.expr) -> DType:
     if isinstance(node, ast.Attribute) and node.attr == "ty" and isinstance(node.value, ast.Call):
         node = node.value.func  # T.handle("int32").ty
-    name = read_string(reader.text, node, "the data type of a call") if not isinstance(node, ast.Attribute) else node.attr
+    name = (
+        read_string(reader.text, node, "the data type of a call") if not isinstance(node, ast.Attribute) else node.attr
+    )
     return HANDLE if name in ("handle", "void", "") else parse_dtype(reader.text, node, name)
 
 
@@ -257,7 +281,9 @@ def _ceildiv(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
 
 
 def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
-    """The number of zeros before the first one in the bits of an integer: a choice by its size. Of 0 all bits; TVM leaves that open."""
+    """The number of zeros before the first one in the bits of an integer: a choice by its size. Of 0 all bits; TVM
+    leaves that open.
+    """
     value = reader.repeated(bind(reader.text, node, name, ("x",), 1)["x"])
     dtype = value.dtype
     if dtype.kind not in (Kind.INT, Kind.UINT) or dtype.bits not in (32, 64) or dtype.lanes != 1:
@@ -268,7 +294,9 @@ def _clz(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
     digits = dtype.bits - signed
     found: Expr = const(dtype.bits, INT32)
     for digit in range(digits):
-        found = Select(Compare(CompareOp.LT, value, const(1 << digit, dtype)), found, const(dtype.bits - 1 - digit, INT32))
+        found = Select(
+            Compare(CompareOp.LT, value, const(1 << digit, dtype)), found, const(dtype.bits - 1 - digit, INT32)
+        )
     return Select(Compare(CompareOp.LT, value, const(0, dtype)), const(0, INT32), found) if signed else found
 
 
@@ -284,11 +312,15 @@ def _let(reader: ExpressionReader, node: ast.Call, name: str) -> Value:
         var = reader.expr(key) if isinstance(key, ast.Name) else None
         if not isinstance(var, Var) or key is None:
             raise reader.text.fail(
-                codes.WRONG_ARGUMENTS, f"{name} gives values to names declared before", key if key is not None else entry
+                codes.WRONG_ARGUMENTS,
+                f"{name} gives values to names declared before",
+                key if key is not None else entry,
             )
         value = reader.repeated(entry)
         if value.dtype != var.dtype:
-            raise reader.text.fail(codes.WRONG_TYPE, f"`{var.name}` is declared {var.dtype}, its value has type {value.dtype}", entry)
+            raise reader.text.fail(
+                codes.WRONG_TYPE, f"`{var.name}` is declared {var.dtype}, its value has type {value.dtype}", entry
+            )
         if not always_evaluates(body, var):
             message = f"{name} evaluates the value of `{var.name}` where its body may not"
             raise reader.text.fail(codes.UNSUPPORTED, message, entry, help="bind it by a statement, x = T.bind(...)")
@@ -408,7 +440,21 @@ FUNCTIONS: Mapping[str, Handler] = {
 
 # What a plain text (an index map, a condition, a shape) may call without a prefix.
 PLAIN_FUNCTIONS = frozenset(
-    {"min", "max", "abs", "select", "if_then_else", "floordiv", "floormod", "truncdiv", "truncmod", "int8", "int16", "int32", "int64"}
+    {
+        "min",
+        "max",
+        "abs",
+        "select",
+        "if_then_else",
+        "floordiv",
+        "floormod",
+        "truncdiv",
+        "truncmod",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+    }
 )
 # What a program may: Python's own, as TVM's texts use them.
 SCRIPT_BUILTINS = frozenset({"min", "max", "abs"})

@@ -1,7 +1,8 @@
-"""Index maps and integers in a text that is no program: what stands in quotes in a layout record, on a command line, in a trace.
+"""Index maps and integers in a text that is no program: what stands in quotes in a layout record, on a command line, in
+a trace.
 
-Read with the same grammar as programs, never executed. Names of shapes are 32-bit index variables. Arithmetic on constants alone is
-computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simplified.
+Read with the same grammar as programs, never executed. Names of shapes are 32-bit index variables. Arithmetic on
+constants alone is computed, as calling the lambda would (`i & (2**3 - 1)`); nothing else is simplified.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ class IntegerReader(ExpressionReader):
 
     def binary(self, node: ast.expr, op: BinaryOp, a: Value, b: Value) -> Value:
         """`a op b`; two constants are computed, as Python does where a lambda is called instead of read."""
-        if isinstance(a, Weak) and isinstance(b, Weak) and type(a.literal) is int and type(b.literal) is int and op in self.folded:
+        if (
+            isinstance(a, Weak)
+            and isinstance(b, Weak)
+            and type(a.literal) is int
+            and type(b.literal) is int
+            and op in self.folded
+        ):
             try:
                 return self.literal(node, self.folded[op](a.literal, b.literal))
             except Trap as problem:
@@ -80,23 +87,36 @@ class IntegerReader(ExpressionReader):
 
     def check(self, node: ast.expr, value: Expr) -> None:
         """Refuse what is not integer arithmetic: floats, lanes, undefined values, opaque calls."""
-        if not isinstance(value, _INTEGER_NODES) or not (value.dtype.is_integer or value.dtype.is_bool) or value.dtype.lanes > 1:
+        if (
+            not isinstance(value, _INTEGER_NODES)
+            or not (value.dtype.is_integer or value.dtype.is_bool)
+            or value.dtype.lanes > 1
+        ):
             shown = expr_text(value, "plain")
-            raise self.text.fail(codes.WRONG_TYPE, f"`{shown}` has type {value.dtype}: {self.what} is made of integers", node)
+            raise self.text.fail(
+                codes.WRONG_TYPE, f"`{shown}` has type {value.dtype}: {self.what} is made of integers", node
+            )
 
 
 def parse_index_map(
-    text: str, name: str = "<index map>", *, symbols: Iterable[str | Var] = (), types: Sequence[DType] = (), folded: bool = True
+    text: str,
+    name: str = "<index map>",
+    *,
+    symbols: Iterable[str | Var] = (),
+    types: Sequence[DType] = (),
+    folded: bool = True,
 ) -> IndexMap:
     """The map that a lambda's text states, as written: `lambda n, c: [n, c//4, AXIS_SEPARATOR, c%4]`.
 
-    `symbols` are names beside the lambda's own that it may use: those of a symbolic shape. `types` are those of the lambda's inputs,
-    int32 where there are not as many. `folded=False` keeps arithmetic on constants, so that what a program printed reads back equal.
-    Raises LayoutproofError.
+    `symbols` are names beside the lambda's own that it may use: those of a symbolic shape. `types` are those of the
+    lambda's inputs, int32 where there are not as many. `folded=False` keeps arithmetic on constants, so that what a
+    program printed reads back equal. Raises LayoutproofError.
     """
     tree, source = parse_expression(Source(name, text), "an index map, `lambda i, j: [...]`,")
     if not isinstance(tree, ast.Lambda):
-        raise source.fail(codes.NOT_A_MAP, f"an index map is a lambda, this is {syntax_name(tree)}", tree, help=_MAP_HELP)
+        raise source.fail(
+            codes.NOT_A_MAP, f"an index map is a lambda, this is {syntax_name(tree)}", tree, help=_MAP_HELP
+        )
     arguments = _lambda_arguments(tree, source)
     dtypes = types if len(types) == len(arguments) else (INT32,) * len(arguments)
     inputs = tuple(Var(a.arg, dtype, span=source.span(a)) for a, dtype in zip(arguments, dtypes, strict=True))
@@ -122,11 +142,17 @@ def _lambda_arguments(tree: ast.Lambda, text: Text) -> list[ast.arg]:
     for starred in (args.vararg, args.kwarg):
         if starred is not None:
             star = "*" if starred is args.vararg else "**"
-            raise text.fail(codes.NOT_A_MAP, f"the text of an index map names its indices one by one, not {star}{starred.arg}", starred)
+            raise text.fail(
+                codes.NOT_A_MAP,
+                f"the text of an index map names its indices one by one, not {star}{starred.arg}",
+                starred,
+            )
     for default in (*args.defaults, *(d for d in args.kw_defaults if d is not None)):
         raise text.fail(codes.NOT_A_MAP, "an index of an index map has no default", default)
     for keyword in args.kwonlyargs:
-        raise text.fail(codes.NOT_A_MAP, f"an index map takes positional indices, `{keyword.arg}` is a keyword", keyword)
+        raise text.fail(
+            codes.NOT_A_MAP, f"an index map takes positional indices, `{keyword.arg}` is a keyword", keyword
+        )
     return [*args.posonlyargs, *args.args]
 
 
@@ -153,7 +179,9 @@ def by_name(variables: Mapping[str, Var] | Iterable[Var]) -> dict[str, Var]:
     return {v.name: v for v in variables}
 
 
-def parse_integer(text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<expression>", dtype: DType | None = None) -> Expr:
+def parse_integer(
+    text: str, variables: Mapping[str, Var] | Iterable[Var], name: str = "<expression>", dtype: DType | None = None
+) -> Expr:
     """One integer expression over the given variables, `(n + 3)//4`. Raises LayoutproofError."""
     known = by_name(variables)
     tree, source = parse_expression(Source(name, text), "an integer expression")

@@ -1,4 +1,5 @@
-"""Layout records as a text of a program has them, plain values with maps, extents and contracts in quotes -> LayoutRecord.
+"""Layout records as a text of a program has them, plain values with maps, extents and contracts in quotes ->
+LayoutRecord.
 
 They are read once, when their function has been: a contract may load from its buffer, and use the function's symbols.
 """
@@ -45,7 +46,9 @@ def with_records(func: PrimFunc, text: Text, place: ast.AST) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """What texts may name: maps and extents the function's `variables`, contracts its `buffers` and what is constant in a call."""
+    """What texts may name: maps and extents the function's `variables`, contracts its `buffers` and what is constant in
+    a call.
+    """
 
     variables: Mapping[str, Var]
     constants: Mapping[str, Var]
@@ -55,7 +58,11 @@ class RecordReader:
     def of(func: PrimFunc) -> RecordReader:
         """The names of one function, those of its parameters first."""
         sizes = (size for b in func.buffers for size in (*b.shape, *b.strides, b.elem_offset))
-        constants = {v.name: v for v in (*(v for size in sizes for v in free_variables(size)), *func.params) if v.dtype.is_integer}
+        constants = {
+            v.name: v
+            for v in (*(v for size in sizes for v in free_variables(size)), *func.params)
+            if v.dtype.is_integer
+        }
         buffers: dict[Buffer, None] = dict.fromkeys(func.buffers)
         variables: dict[str, Var] = {}
         for node in (node for root in (*func.buffers, func.body) for node in walk(root)):
@@ -102,11 +109,20 @@ class RecordReader:
         return tuple(map(self._extent, value))
 
     def _extent(self, value: AttrValue) -> Expr:
-        if isinstance(value, Expr) and value.dtype.is_integer and value.dtype.lanes == 1 and foreign_part(value) is None:
+        if (
+            isinstance(value, Expr)
+            and value.dtype.is_integer
+            and value.dtype.lanes == 1
+            and foreign_part(value) is None
+        ):
             return value
         if isinstance(value, bool) or not isinstance(value, int | str):
             raise _bad(f"an extent is an integer or a text, not {value!r}")
-        return const(value) if isinstance(value, int) else parse_integer(value, {name: Var(name) for name in self.variables})
+        return (
+            const(value)
+            if isinstance(value, int)
+            else parse_integer(value, {name: Var(name) for name in self.variables})
+        )
 
     def contract(self, given: str, box: Buffer) -> Contract:
         """The contract of padding in a box that is stored as `box`. Raises LayoutproofError."""

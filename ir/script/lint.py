@@ -24,8 +24,10 @@ _LATE_HELP = "let the binding begin at the start of its domain, or initialise in
 
 
 def check_init(f: PrimFunc) -> tuple[Diagnostic, ...]:
-    """One diagnostic for each block whose init may not run, or not first: a warning for guards (at the first condition that may fail),
-    empty reductions and bindings that begin elsewhere; a note for reductions of symbolic extent, which may be empty."""
+    """One diagnostic for each block whose init may not run, or not first: a warning for guards (at the first condition
+    that may fail), empty reductions and bindings that begin elsewhere; a note for reductions of symbolic extent, which
+    may be empty.
+    """
     loops = {node.var: node for node in walk(f.body) if isinstance(node, For)}
     blocks = (node for node in walk(f.body) if isinstance(node, Block))
     return tuple(d for block in blocks if block.init is not None for d in _check(block, loops))
@@ -55,7 +57,11 @@ def _check(block: Block, loops: dict[Var, For]) -> Iterator[Diagnostic]:
         if set(free_variables(bound)) & over and not _holds(substitute(bound, starts)):
             message = f"the guard of block {block.name} may exclude its first reduction step, and then its result is not initialised"
             yield Diagnostic(
-                codes.INIT_GUARDED, message, term.span if term.span is not None else block.span, Severity.WARNING, help=_GUARD_HELP
+                codes.INIT_GUARDED,
+                message,
+                term.span if term.span is not None else block.span,
+                Severity.WARNING,
+                help=_GUARD_HELP,
             )
             return
 
@@ -85,8 +91,8 @@ _EXACT = (BinaryOp.MIN, BinaryOp.MAX)
 
 
 def check_upstream(f: PrimFunc) -> tuple[Diagnostic, ...]:
-    """One diagnostic for each kind of difference, at the first place that has it: warnings, and notes of what only TVM's code for LLVM
-    does otherwise.
+    """One diagnostic for each kind of difference, at the first place that has it: warnings, and notes of what only
+    TVM's code for LLVM does otherwise.
     """
     nodes = list(walk(f.body))
     expressions = [node for node in nodes if isinstance(node, Expr)]
@@ -125,7 +131,9 @@ def _folded_floats(expressions: Sequence[Expr]) -> Diagnostic | None:
         if e.op in _SUMS:
             terms = list(_terms(e, True))
             if any((term, not positive) in terms for term, positive in terms if not isinstance(term, FloatImm)):
-                return _warning(e, "a term with both signs is added and taken away, with roundings between; TVM leaves both out")
+                return _warning(
+                    e, "a term with both signs is added and taken away, with roundings between; TVM leaves both out"
+                )
         if e.op is BinaryOp.MUL and any(isinstance(side, FloatImm) and side.value == 0 for side in (e.lhs, e.rhs)):
             return _warning(e, "a product with zero may be NaN or a zero of either sign; TVM takes it for 0")
     return None
@@ -135,9 +143,17 @@ def _ordered(expressions: Sequence[Expr]) -> Diagnostic | None:
     """A comparison of floats that is True where one of them is NaN."""
     for e in expressions:
         if isinstance(e, Compare) and e.op is CompareOp.NE and e.lhs.dtype.is_float and e.lhs != e.rhs:
-            return _warning(e, "`!=` is True where a side is NaN; TVM's code for LLVM has False there", severity=Severity.NOTE)
-        if isinstance(e, Not) and any(part.lhs.dtype.is_float and part.op is not CompareOp.NE for part in _compared(e.operand)):
-            return _warning(e, "True where a side is NaN; TVM turns the comparison around, and has False there", severity=Severity.NOTE)
+            return _warning(
+                e, "`!=` is True where a side is NaN; TVM's code for LLVM has False there", severity=Severity.NOTE
+            )
+        if isinstance(e, Not) and any(
+            part.lhs.dtype.is_float and part.op is not CompareOp.NE for part in _compared(e.operand)
+        ):
+            return _warning(
+                e,
+                "True where a side is NaN; TVM turns the comparison around, and has False there",
+                severity=Severity.NOTE,
+            )
     return None
 
 
@@ -183,7 +199,9 @@ def _truth_of_constant(expressions: Sequence[Expr]) -> Diagnostic | None:
     """A constant between -1 and 1 that becomes a truth value."""
     for e in expressions:
         if isinstance(e, Cast) and e.dtype.is_bool and isinstance(e.value, FloatImm) and 0 < abs(e.value.value) < 1:
-            return _warning(e, f"{e.value.value} is not zero, so this is True; TVM makes it an integer first, and has False")
+            return _warning(
+                e, f"{e.value.value} is not zero, so this is True; TVM makes it an integer first, and has False"
+            )
     return None
 
 
@@ -191,7 +209,9 @@ def _limit_of_bfloat16(expressions: Sequence[Expr]) -> Diagnostic | None:
     """The largest finite bfloat16, which TVM has not."""
     for e in expressions:
         if isinstance(e, Limit) and e.dtype.element == BFLOAT16 and e.kind.value != "infinity":
-            return _warning(e, f"T.{e.kind.value} of bfloat16 is finite; in TVM it becomes an infinity where it is stored")
+            return _warning(
+                e, f"T.{e.kind.value} of bfloat16 is finite; in TVM it becomes an infinity where it is stored"
+            )
     return None
 
 

@@ -71,18 +71,27 @@ def read_loop(reader: ExpressionReader, call: ast.Call, name: str, shown: str) -
         keywords.keywords.append(ast.keyword("step", call.args[2]))
     elif len(call.args) > 2:
         if kind is not ForKind.THREAD_BINDING or len(call.args) > 3:
-            raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{shown} takes an extent, or a start and a stop", call.args[2])
+            raise reader.text.fail(
+                codes.WRONG_ARGUMENTS, f"{shown} takes an extent, or a start and a stop", call.args[2]
+            )
         keywords.keywords.append(ast.keyword("thread", call.args[2]))
     bound = bind(reader.text, keywords, shown, ("start", "stop", *options), 0)
     limits = [*positional.args, *(bound[key] for key in ("start", "stop") if key in bound)]
-    if kind is ForKind.THREAD_BINDING and len(positional.args) == 2 and "thread" not in bound and _is_text(positional.args[1]):
+    if (
+        kind is ForKind.THREAD_BINDING
+        and len(positional.args) == 2
+        and "thread" not in bound
+        and _is_text(positional.args[1])
+    ):
         bound["thread"] = limits.pop(1)  # T.thread_binding(16, "threadIdx.x")
     if len(limits) not in (1, 2):
         raise reader.text.fail(codes.WRONG_ARGUMENTS, f"{shown} takes an extent, or a start and a stop", call)
     if kind is ForKind.THREAD_BINDING and "thread" not in bound:
         raise reader.text.fail(codes.WRONG_ARGUMENTS, f'{shown} lacks its thread, such as thread="threadIdx.x"', call)
     thread = read_string(reader.text, bound["thread"], "a thread") if "thread" in bound else None
-    annotations = read_attributes(reader, bound["annotations"], "annotations") if "annotations" in bound else Attributes()
+    annotations = (
+        read_attributes(reader, bound["annotations"], "annotations") if "annotations" in bound else Attributes()
+    )
     step = read_integer(reader.text, bound["step"], "the step of a loop") if "step" in bound else 1
     if step < 1:
         raise reader.text.fail(codes.WRONG_ARGUMENTS, f"a loop in steps of {step}", bound["step"])
@@ -97,7 +106,11 @@ def _in_steps(reader: ExpressionReader, domain: Range, step: int, call: ast.Call
     if isinstance(extent, IntImm):
         return Range(domain.start, IntImm(-(-extent.value // step), dtype), span=domain.span)
     most = reader.make(call, Binary, BinaryOp.ADD, extent, reader.constant(call, step - 1, dtype))
-    return Range(domain.start, reader.make(call, Binary, BinaryOp.FLOORDIV, most, reader.constant(call, step, dtype)), span=domain.span)
+    return Range(
+        domain.start,
+        reader.make(call, Binary, BinaryOp.FLOORDIV, most, reader.constant(call, step, dtype)),
+        span=domain.span,
+    )
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -270,7 +283,9 @@ class BlockReader:
         elif word in _KINDS and len(names) == 1 and isinstance(names[0], ast.Name):
             self._axis(names[0], _KINDS[word], call, f"T.{name}")
         elif word in _KINDS:
-            raise self.text.fail(codes.WRONG_ARGUMENTS, f"T.{name} gives one axis, {len(names)} names stand on the left", targets)
+            raise self.text.fail(
+                codes.WRONG_ARGUMENTS, f"T.{name} gives one axis, {len(names)} names stand on the left", targets
+            )
         else:
             help = did_you_mean(word, (*_KINDS, "remap"), "T.axis.")
             raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`T.{name}` is not known", call.func, help=help)
@@ -285,12 +300,16 @@ class BlockReader:
         raw_stop, raw_binding = values[-1], self.reader.read(bound["binding"])
         for limit, value in ((bound["binding"], raw_binding), (limits[-1], raw_stop)):
             if isinstance(value, Expr) and value.dtype.lanes > 1:  # Matched, both would have them.
-                raise self.text.fail(codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit)
+                raise self.text.fail(
+                    codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit
+                )
         stop, binding = self.reader.matched(call, raw_stop, raw_binding)
         first = self.reader.strong(values[0], binding.dtype) if len(values) == 2 else stop
         for limit, value in ((bound["binding"], binding), (limits[0], first), (limits[-1], stop)):
             if not value.dtype.is_integer or value.dtype.lanes > 1:
-                raise self.text.fail(codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit)
+                raise self.text.fail(
+                    codes.WRONG_TYPE, f"an axis ranges over integers, this has type {value.dtype}", limit
+                )
         start = first if len(values) == 2 else IntImm(0, binding.dtype)
         start, stop = self.reader.matched(call, start, stop)
         domain = Range(start, extent_between(start, stop) if len(values) == 2 else stop, span=self.text.span(dom))
@@ -346,7 +365,9 @@ class BlockReader:
     def attributes(self, call: ast.Call, name: str) -> None:
         """T.block_attr({...})."""
         self._once(self.header.annotations, call, name)
-        self.header.annotations = read_attributes(self.reader, bind(self.text, call, f"T.{name}", ("attrs",), 1)["attrs"], f"T.{name}")
+        self.header.annotations = read_attributes(
+            self.reader, bind(self.text, call, f"T.{name}", ("attrs",), 1)["attrs"], f"T.{name}"
+        )
 
     def _once(self, earlier: object, call: ast.Call, name: str) -> None:
         if earlier is not None:

@@ -1,5 +1,5 @@
-"""Operands while an expression is read: numbers without a type until they meet one that has it, the rule that brings two
-operands to one type (TVM's), ranges by stop and by extent, and messages where a node refuses an operand.
+"""Operands while an expression is read: numbers without a type until they meet one that has it, the rule that brings
+two operands to one type (TVM's), ranges by stop and by extent, and messages where a node refuses an operand.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ Literal = int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Weak:
-    """A value without a type: `build` makes it one of a given type (lanes included), raising LayoutproofError where it cannot be.
+    """A value without a type: `build` makes it one of a given type (lanes included), raising LayoutproofError where it
+    cannot be.
 
-    `default` is the type it has when nothing decides; None where there is none. `literal` is the number, where it is a single one,
-    `number` what Python makes of the arithmetic, where the text is arithmetic on numbers only.
+    `default` is the type it has when nothing decides; None where there is none. `literal` is the number, where it is a
+    single one, `number` what Python makes of the arithmetic, where the text is arithmetic on numbers only.
     """
 
     node: ast.expr
@@ -57,7 +58,9 @@ _ORDER = (BOOL, INT32, INT64, FLOAT32, FLOAT64)
 
 
 def default_type(literal: Literal) -> DType | None:
-    """The type of a bare constant: the narrowest of int32 and int64 that holds it, float32, bool; None for an integer past int64."""
+    """The type of a bare constant: the narrowest of int32 and int64 that holds it, float32, bool; None for an integer
+    past int64.
+    """
     if isinstance(literal, bool):
         return BOOL
     if isinstance(literal, float):
@@ -76,8 +79,8 @@ def joint_default(a: Weak, b: Weak) -> DType | None:
 def joint_type(a: DType, b: DType) -> DType | None:
     """The type that operands of two types are brought to, lanes aside; None where versions of TVM differ.
 
-    A float is wider than any integer, an integer than a truth value; of two of a kind the one of more bits, and of a signed and an
-    unsigned integer of one width the unsigned one.
+    A float is wider than any integer, an integer than a truth value; of two of a kind the one of more bits, and of a
+    signed and an unsigned integer of one width the unsigned one.
     """
     if a.element == b.element:
         return a.element
@@ -95,7 +98,9 @@ N = TypeVar("N", bound=Node)
 
 _TAKES_OTHERS_TYPE = frozenset({BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR, BinaryOp.SHL, BinaryOp.SHR})
 
-_INTEGER_ONLY = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR})
+_INTEGER_ONLY = frozenset(
+    {BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR}
+)
 
 
 def _typed_help(first: DType, second: DType, a: Value, b: Value) -> str:
@@ -147,7 +152,9 @@ class OperandReader:
         return self.converted(a, dtype, lanes), self.converted(b, dtype, lanes)
 
     def converted(self, value: Value, dtype: DType, lanes: int = 1) -> Expr:
-        """A value as one of a scalar type and that many lanes: a number written in it, or a cast; a vector keeps its lanes."""
+        """A value as one of a scalar type and that many lanes: a number written in it, or a cast; a vector keeps its
+        lanes.
+        """
         if isinstance(value, Weak):
             return value.build(dtype.with_lanes(lanes))
         if value.dtype.lanes == 1 < lanes:
@@ -196,7 +203,9 @@ class OperandReader:
                 raise self.text.fail(codes.WRONG_TYPE, message, node, help='write T.Cast("int32", ...)')
 
     def same(self, node: ast.expr, name: str, a: Value, b: Value) -> tuple[Expr, Expr]:
-        """Both operands, which have one type as they stand: TVM brings those of `name` to none. `T.undef()` has the other's."""
+        """Both operands, which have one type as they stand: TVM brings those of `name` to none. `T.undef()` has the
+        other's.
+        """
         first, second = (v.dtype if isinstance(v, Expr) else v.default for v in (a, b))
         if first is not None and second is not None and first.element != second.element:
             message = f"the operands of {name} have types {first} and {second}, and TVM does not bring them to one"
@@ -206,7 +215,9 @@ class OperandReader:
     def _arithmetic(self, node: ast.expr, op: BinaryOp, a: Weak, b: Weak) -> Weak:
         """Arithmetic on numbers: as written where 32 bits hold all of it, else what Python makes of it."""
         if a.number is None or b.number is None:
-            return Weak(node, lambda dtype: self.make(node, Binary, op, a.build(dtype), b.build(dtype)), joint_default(a, b))
+            return Weak(
+                node, lambda dtype: self.make(node, Binary, op, a.build(dtype), b.build(dtype)), joint_default(a, b)
+            )
         try:
             number = python_number(op, a.number, b.number)
         except (ArithmeticError, TypeError, ValueError) as problem:
@@ -228,10 +239,18 @@ class OperandReader:
             return self.constant(node, compared(op, *numbers), BOOL)
         return self.make(node, Compare, op, *self.matched(node, a, b))
 
-    def choice(self, node: ast.expr, kind: type[Select] | type[IfThenElseExpr], condition: Expr, a: Value, b: Value) -> Value:
-        """One of two values; the sides of `T.Select` have one type as they stand. Still untyped where one is and nothing else decides."""
+    def choice(
+        self, node: ast.expr, kind: type[Select] | type[IfThenElseExpr], condition: Expr, a: Value, b: Value
+    ) -> Value:
+        """One of two values; the sides of `T.Select` have one type as they stand. Still untyped where one is and
+        nothing else decides.
+        """
         if isinstance(a, Weak) and isinstance(b, Weak) and (a.number is None or b.number is None):
-            return Weak(node, lambda dtype: self.make(node, kind, condition, a.build(dtype), b.build(dtype)), joint_default(a, b))
+            return Weak(
+                node,
+                lambda dtype: self.make(node, kind, condition, a.build(dtype), b.build(dtype)),
+                joint_default(a, b),
+            )
         sides = self.same(node, "T.Select", a, b) if kind is Select else self.matched(node, a, b)
         return self.make(node, kind, condition, *sides)
 
@@ -262,13 +281,21 @@ class OperandReader:
         except (ValueError, OverflowError) as problem:
             raise self.text.fail(codes.NUMBER_RANGE, f"{value} does not fit {dtype.element}", node) from problem
         if isinstance(scalar, FloatImm) and math.isinf(scalar.value) and math.isfinite(value):
-            raise self.text.fail(codes.NUMBER_RANGE, f"{value} is past the largest {dtype.element}", node, help="write T.infinity(...)")
-        element = self.make(node, type(scalar), scalar.value, scalar.dtype) if isinstance(scalar, IntImm | FloatImm) else scalar
+            raise self.text.fail(
+                codes.NUMBER_RANGE, f"{value} is past the largest {dtype.element}", node, help="write T.infinity(...)"
+            )
+        element = (
+            self.make(node, type(scalar), scalar.value, scalar.dtype)
+            if isinstance(scalar, IntImm | FloatImm)
+            else scalar
+        )
         return element if dtype.lanes == 1 else self.make(node, Broadcast, element, dtype.lanes)
 
 
 def extent_between(start: Expr, stop: Expr) -> Expr:
-    """`stop - start`, undone where `stop` was written as `start + extent`; so that what printing adds, reading takes away."""
+    """`stop - start`, undone where `stop` was written as `start + extent`; so that what printing adds, reading takes
+    away.
+    """
     if isinstance(start, IntImm) and isinstance(stop, IntImm) and stop.value - start.value <= start.dtype.max_int:
         return IntImm(stop.value - start.value, start.dtype, span=stop.span)
     if isinstance(stop, Binary) and stop.op is BinaryOp.ADD and stop.lhs == start:

@@ -1,5 +1,5 @@
-"""From text to Python's syntax tree, with a message at its place for every way in which that fails; and the arguments of
-a call, bound to parameter names as Python would.
+"""From text to Python's syntax tree, with a message at its place for every way in which that fails; and the arguments
+of a call, bound to parameter names as Python would.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ def _syntax_error(problem: SyntaxError, text: Text) -> LayoutproofError:
 
 
 def check_depth(tree: ast.AST, text: Text, limit: int = MAX_DEPTH) -> None:
-    """Raise LayoutproofError where the tree is deeper than `limit`; a chain of n `and`s counts as n - 1 levels, each `elif` as one."""
+    """Raise LayoutproofError where the tree is deeper than `limit`; a chain of n `and`s counts as n - 1 levels, each
+    `elif` as one.
+    """
     if len(text.source.text) <= limit:
         return  # every level takes a character
     stack: list[tuple[ast.AST, int]] = [(tree, 0)]
@@ -168,7 +170,9 @@ def check_node_depth(root: Node, start: Span) -> None:
         node, depth = stack.pop()
         if depth > MAX_NODE_DEPTH:
             place = node.span if node.span is not None else start
-            raise error(codes.TOO_DEEP, f"statements and expressions are nested more than {MAX_NODE_DEPTH} deep here", place)
+            raise error(
+                codes.TOO_DEEP, f"statements and expressions are nested more than {MAX_NODE_DEPTH} deep here", place
+            )
         # Statements that follow one another are as deep as they are many: `ir/visit.py` makes room for them.
         below = depth if isinstance(node, Seq) or opens_scope(node) else depth + 1
         stack.extend((child, below) for child in children(node))
@@ -198,14 +202,19 @@ def bind(text: Text, call: ast.Call, name: str, parameters: Sequence[str], requi
         if isinstance(argument, ast.Starred):
             raise text.fail(codes.UNSUPPORTED, f"a starred argument of {name}", argument)
         if position >= len(parameters):
-            raise text.fail(codes.WRONG_ARGUMENTS, f"{name} takes {_count(parameters, required)}, not {len(call.args)}", argument)
+            raise text.fail(
+                codes.WRONG_ARGUMENTS, f"{name} takes {_count(parameters, required)}, not {len(call.args)}", argument
+            )
         bound[parameters[position]] = argument
     for keyword in call.keywords:
         if keyword.arg is None:
             raise text.fail(codes.UNSUPPORTED, f"** in a call of {name}", keyword.value)
         if keyword.arg not in parameters:
             raise text.fail(
-                codes.WRONG_ARGUMENTS, f"{name} has no argument `{keyword.arg}`", keyword, help=did_you_mean(keyword.arg, parameters)
+                codes.WRONG_ARGUMENTS,
+                f"{name} has no argument `{keyword.arg}`",
+                keyword,
+                help=did_you_mean(keyword.arg, parameters),
             )
         if keyword.arg in bound:
             raise text.fail(codes.WRONG_ARGUMENTS, f"{name} is given `{keyword.arg}` twice", keyword)

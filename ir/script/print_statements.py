@@ -37,7 +37,9 @@ from layoutproof.ir.visit import free_variables
 
 
 class Page:
-    """Lines of one function. `handles` says how data variables are written, `loops` the ranges of the loops that are open."""
+    """Lines of one function. `handles` says how data variables are written, `loops` the ranges of the loops that are
+    open.
+    """
 
     def __init__(self, dialect: Dialect, depth: int = 0) -> None:
         self.dialect = dialect
@@ -114,7 +116,9 @@ class Page:
         """From here on the buffer's data variable is written through the buffer, unless it has another name already."""
         self.handles.setdefault(buffer.data.name, f"{buffer.name}.data")
 
-    def buffer_arguments(self, buffer: Buffer, *, quoted: tuple[Var, ...] = (), short: bool = False, data: bool = False) -> str:
+    def buffer_arguments(
+        self, buffer: Buffer, *, quoted: tuple[Var, ...] = (), short: bool = False, data: bool = False
+    ) -> str:
         """The arguments that make a buffer: shape and type, then what differs from the defaults, by keyword.
 
         `short` leaves float32 out; `data` writes the data variable even where it has the default name.
@@ -267,7 +271,9 @@ def _is_plain(s: Stmt) -> bool:
 
 
 def _grid(s: For) -> list[For]:
-    """The loops that one T.grid can say: plain ones directly inside one another, no extent using an outer one's variable."""
+    """The loops that one T.grid can say: plain ones directly inside one another, no extent using an outer one's
+    variable.
+    """
     chain = [s]
     while _is_plain(chain[-1]) and isinstance(chain[-1].body, For) and _is_plain(chain[-1].body):
         inner = chain[-1].body

@@ -18,7 +18,16 @@ from layoutproof.ir.script import codes
 from layoutproof.ir.script.declarations import BUFFER_PARAMETERS, BufferArguments, read_attributes
 from layoutproof.ir.script.expressions import dotted_name
 from layoutproof.ir.script.layout_records import with_records
-from layoutproof.ir.script.parsing import Text, bind, check_depth, check_node_depth, did_you_mean, limited_depth, parse_dtype, parse_module
+from layoutproof.ir.script.parsing import (
+    Text,
+    bind,
+    check_depth,
+    check_node_depth,
+    did_you_mean,
+    limited_depth,
+    parse_dtype,
+    parse_module,
+)
 from layoutproof.ir.script.statements import StatementReader
 from layoutproof.ir.stmt import Attributes, Block
 
@@ -64,7 +73,11 @@ class PrimFuncReader:
         self._declare_sizes()
         self._parameters()
         nodes = self.node.body
-        if isinstance(nodes[0], ast.Expr) and isinstance(nodes[0].value, ast.Constant) and isinstance(nodes[0].value.value, str):
+        if (
+            isinstance(nodes[0], ast.Expr)
+            and isinstance(nodes[0].value, ast.Constant)
+            and isinstance(nodes[0].value.value, str)
+        ):
             nodes = nodes[1:]  # a docstring
         with self.env.frame(self.node):
             body = self.statements.body(nodes, self.node, self._take)
@@ -87,7 +100,10 @@ class PrimFuncReader:
     def _signature(self) -> ast.AST:
         """The `def` line only, so that a message about a function does not underline all of it."""
         head = ast.Pass(lineno=self.node.lineno, col_offset=self.node.col_offset)
-        head.end_lineno, head.end_col_offset = self.node.lineno, self.node.col_offset + len("def ") + len(self.node.name.encode())
+        head.end_lineno, head.end_col_offset = (
+            self.node.lineno,
+            self.node.col_offset + len("def ") + len(self.node.name.encode()),
+        )
         return head
 
     def _check_decorators(self) -> None:
@@ -102,7 +118,9 @@ class PrimFuncReader:
         # TVM writes the type of a status there; what returns one is refused where it does.
         path = dotted_name(returns)
         if path is None or len(path) < 2 or not path[-1].startswith(("int", "uint")):
-            raise self.text.fail(codes.UNSUPPORTED, "a program returns nothing: its results are buffers it writes", returns)
+            raise self.text.fail(
+                codes.UNSUPPORTED, "a program returns nothing: its results are buffers it writes", returns
+            )
         parse_dtype(self.text, returns, path[-1])
 
     def _declare_sizes(self) -> None:
@@ -138,7 +156,9 @@ class PrimFuncReader:
         annotation = arg.annotation
         if annotation is None:
             message = f"the parameter `{arg.arg}` has no type"
-            raise self.text.fail(codes.FUNCTIONS, message, arg, help='write T.Buffer((16, 14), "float32"), T.handle or T.int32')
+            raise self.text.fail(
+                codes.FUNCTIONS, message, arg, help='write T.Buffer((16, 14), "float32"), T.handle or T.int32'
+            )
         head = annotation.func if isinstance(annotation, ast.Call) else annotation
         head = head.value if isinstance(head, ast.Subscript) else head
         return annotation if self.statements.script_name(head) in ("Buffer", "match_buffer") else None
@@ -152,7 +172,12 @@ class PrimFuncReader:
             message = f"the type of `{arg.arg}` is not known: T.Buffer, T.handle or T.int32 is expected"
             raise self.text.fail(codes.FUNCTIONS, message, annotation)
         if name[:1].isupper() or "." in name:
-            raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`T.{name}` is not known", annotation, help=did_you_mean(name, ("Buffer",), "T."))
+            raise self.text.fail(
+                codes.UNKNOWN_FUNCTION,
+                f"`T.{name}` is not known",
+                annotation,
+                help=did_you_mean(name, ("Buffer",), "T."),
+            )
         return parse_dtype(self.text, annotation, name)
 
     def _buffer_parameter(self, arg: ast.arg, annotation: ast.expr) -> None:
@@ -216,7 +241,9 @@ class PrimFuncReader:
         self.map[param] = buffer
 
     def _matched_parameter(self, call: ast.Call) -> Var:
-        """The handle that is matched: the one named, or the next one where the text names none, as in the seeds' examples."""
+        """The handle that is matched: the one named, or the next one where the text names none, as in the seeds'
+        examples.
+        """
         node = next((k.value for k in call.keywords if k.arg in ("param", "a")), call.args[0] if call.args else None)
         free = [p for p in self.params if p.dtype.kind is Kind.HANDLE and p not in self.map]
         if node is None or isinstance(node, ast.Tuple | ast.List):
@@ -244,7 +271,9 @@ def loads(text: str, name: str = "<text>") -> PrimFunc:
     module, source = _read(Source(name, text.removeprefix("\ufeff")))
     if len(module.functions) != 1:
         names = ", ".join(f.name for f in module.functions)
-        raise error(codes.FUNCTIONS, f"one function is expected, the text has {len(module.functions)}: {names}", source.start())
+        raise error(
+            codes.FUNCTIONS, f"one function is expected, the text has {len(module.functions)}: {names}", source.start()
+        )
     return module.functions[0]
 
 
@@ -342,12 +371,16 @@ class _ModuleReader:
         if not any(decorates(d, "prim_func") for d in node.decorator_list):
             place = node.decorator_list[0] if node.decorator_list else _name_of(node)
             message = f"the function `{node.name}` is not decorated with T.prim_func"
-            raise self.text.fail(codes.FUNCTIONS, message, place, help="nothing in a text is executed, so only programs may stand in it")
+            raise self.text.fail(
+                codes.FUNCTIONS, message, place, help="nothing in a text is executed, so only programs may stand in it"
+            )
         self.functions.append(PrimFuncReader(self.text, node, self.namespaces, self.current_import).read())
 
     def _class(self, node: ast.ClassDef) -> None:
         if not any(decorates(d, "ir_module") for d in node.decorator_list):
-            raise self.text.fail(codes.FUNCTIONS, f"the class `{node.name}` is not decorated with I.ir_module", _name_of(node))
+            raise self.text.fail(
+                codes.FUNCTIONS, f"the class `{node.name}` is not decorated with I.ir_module", _name_of(node)
+            )
         for member in node.body:
             if isinstance(member, ast.FunctionDef):
                 self._function(member)

@@ -100,7 +100,9 @@ class StatementReader:
     # ---- declarations of variables
 
     def declare(self, node: ast.stmt) -> bool:
-        """Bind the variables of `n = T.int32()` or `n, m = T.int32(), T.int32()`; False where the statement is something else."""
+        """Bind the variables of `n = T.int32()` or `n, m = T.int32(), T.int32()`; False where the statement is
+        something else.
+        """
         found = self.declarations(node)
         for name, dtype, target in found:
             if self.env.lookup(name) != Var(name, dtype):  # a signature may have brought it in already
@@ -168,14 +170,21 @@ class StatementReader:
 
     def _let(self, node: ast.AST, target: ast.Name, value: Expr) -> Scoped:
         var = Var(target.id, value.dtype, span=self.text.span(target))
-        return Scoped(lambda env: env.bind(target.id, var, target), lambda body: self.exprs.make(node, Let, var, value, body))
+        return Scoped(
+            lambda env: env.bind(target.id, var, target), lambda body: self.exprs.make(node, Let, var, value, body)
+        )
 
     def annotated(self, node: ast.AnnAssign, following: ast.stmt | None) -> Stmt | Scoped:
         """`x: T.int32 = value` and `x: T.let[T.int32] = value`."""
         if not isinstance(node.target, ast.Name):
             raise self.text.fail(codes.UNSUPPORTED, "a let binds a name", node.target)
         if node.value is None:
-            raise self.text.fail(codes.UNSUPPORTED, f"`{node.target.id}` is given no value", node, help="a symbolic size is n = T.int32()")
+            raise self.text.fail(
+                codes.UNSUPPORTED,
+                f"`{node.target.id}` is given no value",
+                node,
+                help="a symbolic size is n = T.int32()",
+            )
         dtype = self._let_type(node.annotation)
         source = node.value
         found = self.script_call(source)
@@ -193,7 +202,9 @@ class StatementReader:
         if isinstance(node, ast.Subscript) and self.script_name(node.value) == "let":
             return self._let_type(node.slice)
         if isinstance(node, ast.Call) and (not node.args or self.script_name(node.func) == "handle"):
-            node = node.func  # T.int32(), and T.handle("int32"): what a pointer points to is said by the buffers that use it
+            node = (
+                node.func
+            )  # T.int32(), and T.handle("int32"): what a pointer points to is said by the buffers that use it
         name = self.script_name(node)
         if name == "let":
             return None
@@ -244,8 +255,14 @@ class StatementReader:
         for var, value in reversed(steps):
             result = self.exprs.make(node, Let, var, value, result)
         for var, head in reversed(list(zip(names, heads, strict=True))):
-            d = head.domain if head.step == 1 else Range(IntImm(0, var.dtype), head.domain.extent, span=head.domain.span)
-            result = self.exprs.make(node, For, var, d.start, d.extent, head.kind, result, head.thread, head.annotations)
+            d = (
+                head.domain
+                if head.step == 1
+                else Range(IntImm(0, var.dtype), head.domain.extent, span=head.domain.span)
+            )
+            result = self.exprs.make(
+                node, For, var, d.start, d.extent, head.kind, result, head.thread, head.annotations
+            )
         return result
 
     def _counted(self, target: ast.Name, var: Var, head: LoopHead, steps: list[tuple[Var, Expr]]) -> Var:
@@ -255,7 +272,9 @@ class StatementReader:
         self.env.bind(target.id, var, target)
         offset = self.exprs.make(target, Binary, BinaryOp.MUL, counter, IntImm(head.step, var.dtype))
         from_zero = head.domain.start == IntImm(0, var.dtype)
-        steps.append((var, offset if from_zero else self.exprs.make(target, Binary, BinaryOp.ADD, head.domain.start, offset)))
+        steps.append(
+            (var, offset if from_zero else self.exprs.make(target, Binary, BinaryOp.ADD, head.domain.start, offset))
+        )
         return counter
 
     def _loop_heads(self, node: ast.expr) -> list[LoopHead]:
@@ -270,8 +289,12 @@ class StatementReader:
                 return [read_loop(self.exprs, node, name, shown)]
             help = did_you_mean(name, LOOP_NAMES, "T.") if name is not None else None
             if name is not None:
-                raise self.text.fail(codes.UNKNOWN_FUNCTION, f"a loop over `{shown}` is not known", node.func, help=help)
-        raise self.text.fail(codes.UNSUPPORTED, "a loop runs over range(...), T.serial(...), T.grid(...) and the like", node)
+                raise self.text.fail(
+                    codes.UNKNOWN_FUNCTION, f"a loop over `{shown}` is not known", node.func, help=help
+                )
+        raise self.text.fail(
+            codes.UNSUPPORTED, "a loop runs over range(...), T.serial(...), T.grid(...) and the like", node
+        )
 
     def branch(self, node: ast.If, following: ast.stmt | None) -> Stmt:
         """`if`, `elif`, `else`."""
@@ -311,7 +334,9 @@ class StatementReader:
             if self._allocates(name):
                 return read_allocation(self, node, target, call, name, node.body[0])
             return read_decl(self.exprs, self.env, node, target, call, f"T.{name}")
-        help = did_you_mean(name, ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer"), "T.")
+        help = did_you_mean(
+            name, ("block", "sblock", "init", "attr", "let", "LetStmt", "allocate", "decl_buffer"), "T."
+        )
         raise self.text.fail(codes.UNKNOWN_FUNCTION, f"`with T.{name}` is not known", call.func, help=help)
 
     def _with_let(self, node: ast.With, item: ast.withitem, name: str, call: ast.Call) -> Scoped:
@@ -322,7 +347,9 @@ class StatementReader:
             bound = bind(self.text, call, "T.let", ("var", "value"), 2)
             target = bound["var"]
         if not isinstance(target, ast.Name):
-            raise self.text.fail(codes.WRONG_ARGUMENTS, f"T.{name} binds a name", target if target is not None else call)
+            raise self.text.fail(
+                codes.WRONG_ARGUMENTS, f"T.{name} binds a name", target if target is not None else call
+            )
         declared = self.env.lookup(target.id) if item.optional_vars is None else None
         if declared is not None:
             # `x = T.int32()` before it says the type; the let is what binds the name.
@@ -359,7 +386,9 @@ class StatementReader:
         value = self.exprs.read(node.value)
         if isinstance(value, Assume | OpaqueCall):
             return self.exprs.make(node, Evaluate, value)
-        raise self.text.fail(codes.UNSUPPORTED, "an expression whose value nobody uses", node, help="T.evaluate(...) keeps it")
+        raise self.text.fail(
+            codes.UNSUPPORTED, "an expression whose value nobody uses", node, help="T.evaluate(...) keeps it"
+        )
 
     def _buffer_store(self, node: ast.Expr, call: ast.Call) -> Stmt:
         bound = bind(self.text, call, "T.buffer_store", ("buffer", "value", "indices"), 3)
@@ -368,10 +397,18 @@ class StatementReader:
 
     def misplaced(self, call: ast.Call, name: str) -> Exception:
         """The error for a statement that belongs to the start of a function or block."""
-        where = "of the function" if name == "func_attr" else "of a block" if name != "match_buffer" else "of the function or a block"
+        where = (
+            "of the function"
+            if name == "func_attr"
+            else "of a block"
+            if name != "match_buffer"
+            else "of the function or a block"
+        )
         if name in self.block_allocations:
             where = "of the function or a block"
-        return self.text.fail(codes.MISPLACED, f"T.{name} stands at the start {where}, before its other statements", call)
+        return self.text.fail(
+            codes.MISPLACED, f"T.{name} stands at the start {where}, before its other statements", call
+        )
 
     def pass_(self, node: ast.Pass, following: ast.stmt | None) -> Stmt:
         """Nothing."""
@@ -388,7 +425,9 @@ class StatementReader:
                 if actual != wanted:
                     raise self.text.fail(codes.ASSERTION, f"the assertion is false: the type is {actual}", node)
                 return seq()
-        raise self.text.fail(codes.UNSUPPORTED, 'only assertions about types, `assert A[0].dtype == "float32"`, are supported', node)
+        raise self.text.fail(
+            codes.UNSUPPORTED, 'only assertions about types, `assert A[0].dtype == "float32"`, are supported', node
+        )
 
 
 def _as_tuple(node: ast.expr) -> ast.expr:
@@ -396,7 +435,21 @@ def _as_tuple(node: ast.expr) -> ast.expr:
 
 
 _TYPE_NAMES = frozenset(
-    {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bfloat16"}
+    {
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "bfloat16",
+    }
 )
 
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[StatementReader, Any, ast.stmt | None], Stmt | Scoped]] = {

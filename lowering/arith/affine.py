@@ -91,11 +91,11 @@ def _order(term: Expr) -> tuple[int, str]:
 
 
 def expression_of(affine: Affine, dtype: DType, first: Iterable[Expr] = ()) -> Expr:
-    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then the constant;
-    the constant first where nothing else is added.
+    """The normal form as an expression of `dtype`: what is added by falling coefficient, then what is subtracted, then
+    the constant; the constant first where nothing else is added.
 
-    Terms with one coefficient are multiplied by it once. Terms of `first` decide ties, in their order; the rest is ordered by text.
-    Added terms come first, so that no partial sum of non-negative terms goes below zero.
+    Terms with one coefficient are multiplied by it once. Terms of `first` decide ties, in their order; the rest is
+    ordered by text. Added terms come first, so that no partial sum of non-negative terms goes below zero.
     """
     rank = {term: position for position, term in enumerate(first)}
     groups: dict[int, list[Expr]] = {}
@@ -175,7 +175,9 @@ def number(value: Polynomial) -> int | None:
 
 
 def expression(value: Polynomial) -> Expr:
-    """The polynomial as an expression: what is added first, then what is subtracted, so that no partial sum is below zero needlessly."""
+    """The polynomial as an expression: what is added first, then what is subtracted, so that no partial sum is below
+    zero needlessly.
+    """
     dtype = _type_of(value)
     result: Expr | None = None
     for monomial, coefficient in sorted(value.items(), key=lambda item: (item[1] < 0, item[0] == (), -abs(item[1]))):

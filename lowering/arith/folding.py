@@ -28,7 +28,8 @@ _INTEGER: Mapping[BinaryOp, Callable[[int, int, DType], int]] = {
     BinaryOp.SHR: semantics.shift_right,
 }
 
-# Sums, differences and products of two numbers of at most 24 bits of precision, rounded from float64, are rounded once (`interp.number`).
+# Sums, differences and products of two numbers of at most 24 bits of precision, rounded from float64, are rounded once
+# (`interp.number`).
 _FLOAT: Mapping[BinaryOp, Callable[[float, float], float]] = {
     BinaryOp.ADD: lambda a, b: a + b,
     BinaryOp.SUB: lambda a, b: a - b,
@@ -39,11 +40,17 @@ _FLOAT: Mapping[BinaryOp, Callable[[float, float], float]] = {
 
 
 def fold_constants(expr: Expr) -> Expr:
-    """The constant that an operation on constants gives; the expression itself where an operand is none, or where it traps."""
+    """The constant that an operation on constants gives; the expression itself where an operand is none, or where it
+    traps.
+    """
     try:
         if isinstance(expr, Binary):
             return _binary(expr)
-        if isinstance(expr, Compare) and isinstance(expr.lhs, IntImm | FloatImm) and isinstance(expr.rhs, IntImm | FloatImm):
+        if (
+            isinstance(expr, Compare)
+            and isinstance(expr.lhs, IntImm | FloatImm)
+            and isinstance(expr.rhs, IntImm | FloatImm)
+        ):
             return const(COMPARISONS[expr.op](expr.lhs.value, expr.rhs.value))
         if isinstance(expr, Cast) and isinstance(expr.value, IntImm | FloatImm):
             value = semantics.cast_value(expr.value.value, expr.value.dtype, expr.dtype)

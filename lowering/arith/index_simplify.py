@@ -1,7 +1,8 @@
-"""Simplifying index arithmetic: normal forms of sums, and the rules of `rules.py` applied where the scope proves their conditions.
+"""Simplifying index arithmetic: normal forms of sums, and the rules of `rules.py` applied where the scope proves their
+conditions.
 
-Termination: each rule replaces an expression by one with fewer or smaller divisions, sums are put into one canonical order, and the
-parts of a result are simplified by going down, never by starting over.
+Termination: each rule replaces an expression by one with fewer or smaller divisions, sums are put into one canonical
+order, and the parts of a result are simplified by going down, never by starting over.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 @dataclass(frozen=True, slots=True)
 class IndexSimplifier:
-    """Simplifies what stands where only index arithmetic may: every sub-expression fits its type, so integers have no width here."""
+    """Simplifies what stands where only index arithmetic may: every sub-expression fits its type, so integers have no
+    width here.
+    """
 
     scope: Scope
 
@@ -83,7 +86,8 @@ class IndexSimplifier:
         left, right = self.simplify(expr.lhs), self.simplify(expr.rhs)
         if not _has_product(expr):
             return self.operation(replace(expr, lhs=left, rhs=right))
-        # Products of symbols are no multiples that sums could be ordered by: as they were written, they are the same terms everywhere.
+        # Products of symbols are no multiples that sums could be ordered by: as they were written, they are the same
+        # terms everywhere.
         changed = replace(expr, lhs=_smaller(left, expr.lhs), rhs=_smaller(right, expr.rhs))
         return _smaller(self.operation(changed), changed)
 
@@ -113,7 +117,12 @@ class IndexSimplifier:
 
     def joined(self, one: Expr, coefficient: int, other: Expr, step: int, dtype: DType) -> Expr | None:
         """`coefficient * one + step * other` as `step` times one expression, by the first rule of sums that fits."""
-        if isinstance(one, Cast) and isinstance(other, Cast) and one.value.dtype == other.value.dtype and one.value.dtype.is_integer:
+        if (
+            isinstance(one, Cast)
+            and isinstance(other, Cast)
+            and one.value.dtype == other.value.dtype
+            and one.value.dtype.is_integer
+        ):
             # Digits that are widened one by one: what they are the digits of is part of them, and fits as they do.
             narrow = self.joined(one.value, coefficient, other.value, step, one.value.dtype)
             return None if narrow is None else self.simplify_widened(_pushed(narrow, dtype))
@@ -127,7 +136,9 @@ class IndexSimplifier:
     def division(self, expr: Binary) -> Expr:
         """A floor division or its remainder, the operands simplified."""
         rules, factor_rules = (
-            (FLOORDIV_RULES, FLOORDIV_FACTOR_RULES) if expr.op is BinaryOp.FLOORDIV else (FLOORMOD_RULES, FLOORMOD_FACTOR_RULES)
+            (FLOORDIV_RULES, FLOORDIV_FACTOR_RULES)
+            if expr.op is BinaryOp.FLOORDIV
+            else (FLOORMOD_RULES, FLOORMOD_FACTOR_RULES)
         )
         quotient, rest = _split(affine_of(expr.lhs), expr.rhs)
         binding = self.binding(a=quotient, c=affine_of(expr.rhs), r=rest, dtype=expr.dtype)
@@ -191,7 +202,11 @@ class IndexSimplifier:
         inner = self.simplify(expr.value)
         if not (expr.dtype.is_integer and inner.dtype.is_integer):
             return replace(expr, value=inner)
-        return self.simplify_widened(_pushed(inner, expr.dtype)) if expr.dtype.bits > inner.dtype.bits else replace(expr, value=inner)
+        return (
+            self.simplify_widened(_pushed(inner, expr.dtype))
+            if expr.dtype.bits > inner.dtype.bits
+            else replace(expr, value=inner)
+        )
 
     def simplify_widened(self, expr: Expr) -> Expr:
         """The result of moving a cast to the leaves: sums are put in order again, leaves stay."""
@@ -287,7 +302,12 @@ def _constant(value: int, like: Expr) -> Expr:
 def _nested_bindings(expr: Binary) -> Iterator[tuple[Rule, dict[str, Expr]]]:
     """Bindings of the rules about a division of a division, both by constants."""
     inner, outer = expr.lhs, expr.rhs
-    if not isinstance(inner, Binary) or not isinstance(outer, IntImm) or outer.value < 1 or not isinstance(inner.rhs, IntImm):
+    if (
+        not isinstance(inner, Binary)
+        or not isinstance(outer, IntImm)
+        or outer.value < 1
+        or not isinstance(inner.rhs, IntImm)
+    ):
         return
     div_of_div, div_of_mod, mod_of_mod = NESTED_RULES
     if inner.op is BinaryOp.FLOORDIV and expr.op is BinaryOp.FLOORDIV:
@@ -307,12 +327,22 @@ def _digit_bindings(one: Expr, ratio: int, other: Expr) -> Iterator[tuple[Rule, 
     if one.op is BinaryOp.FLOORDIV and one.rhs == other.rhs and one.lhs == other.lhs and ratio == one.rhs.value:
         yield whole, {"a": one.lhs, "c": one.rhs}
     inner = other.lhs
-    if one.op is BinaryOp.FLOORDIV and other.rhs.value == ratio and _is_op(inner, BinaryOp.FLOORDIV) and isinstance(inner, Binary):
+    if (
+        one.op is BinaryOp.FLOORDIV
+        and other.rhs.value == ratio
+        and _is_op(inner, BinaryOp.FLOORDIV)
+        and isinstance(inner, Binary)
+    ):
         assert isinstance(inner.rhs, IntImm)
         if inner.lhs == one.lhs and one.rhs.value == ratio * inner.rhs.value:
             yield join_digits, {"a": one.lhs, "b": other.rhs, "c": inner.rhs}
     digit = one.lhs
-    if one.op is BinaryOp.FLOORMOD and other.rhs.value == ratio and _is_op(digit, BinaryOp.FLOORDIV) and isinstance(digit, Binary):
+    if (
+        one.op is BinaryOp.FLOORMOD
+        and other.rhs.value == ratio
+        and _is_op(digit, BinaryOp.FLOORDIV)
+        and isinstance(digit, Binary)
+    ):
         if digit.lhs == other.lhs and digit.rhs == other.rhs:
             yield join_remainders, {"a": other.lhs, "b": one.rhs, "c": other.rhs}
 
@@ -333,9 +363,11 @@ def _typed(rule: Rule, dtype: DType) -> Rule:
 
 
 def _pushed(expr: Expr, dtype: DType) -> Expr:
-    """Index arithmetic in a wider type, the cast moved into its sums: the same integers, since every part fits the narrow type.
+    """Index arithmetic in a wider type, the cast moved into its sums: the same integers, since every part fits the
+    narrow type.
 
-    Quotients stay as they are, so that they are the same terms as elsewhere in the program, the shapes of buffers among it.
+    Quotients stay as they are, so that they are the same terms as elsewhere in the program, the shapes of buffers among
+    it.
     """
     if isinstance(expr, Binary) and expr.op in _LINEAR:
         return Binary(expr.op, _pushed(expr.lhs, dtype), _pushed(expr.rhs, dtype))

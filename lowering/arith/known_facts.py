@@ -12,7 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var, logical_and
+from layoutproof.ir.expr import (
+    TRUE,
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+    logical_and,
+)
 from layoutproof.ir.interval import OPERATIONS, Interval, of_type, point
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
@@ -102,7 +115,9 @@ class Scope:
         return False
 
     def _lowered(self, affine: Affine) -> Affine | None:
-        """A normal form that is never larger, with one variable replaced by its symbolic end; None when there is none to replace."""
+        """A normal form that is never larger, with one variable replaced by its symbolic end; None when there is none
+        to replace.
+        """
         for term, coefficient in affine.terms.items():
             known = self.known.get(term) if isinstance(term, Var) else None
             end = None if known is None else known.low if coefficient > 0 else known.high
@@ -142,7 +157,9 @@ class Scope:
 
 
 def _without_casts(affine: Affine) -> Affine:
-    """The same integers with terms that are widened written as they were: variables of loops are known under their own width."""
+    """The same integers with terms that are widened written as they were: variables of loops are known under their own
+    width.
+    """
     result = Affine({}, affine.constant)
     for term, coefficient in affine.terms.items():
         widened = isinstance(term, Cast) and term.value.dtype.is_integer and term.value.dtype.bits <= term.dtype.bits
@@ -155,12 +172,19 @@ _INDEX_NODES = (IntImm, Var, Binary, Compare, Logical, Not, Select, IfThenElseEx
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether integers and truth values over variables and constants are all there is: arithmetic that does not wrap, and no load."""
-    return all(isinstance(n, _INDEX_NODES) and n.dtype.lanes == 1 and (n.dtype.is_integer or n.dtype.is_bool) for n in walk(expr))
+    """Whether integers and truth values over variables and constants are all there is: arithmetic that does not wrap,
+    and no load.
+    """
+    return all(
+        isinstance(n, _INDEX_NODES) and n.dtype.lanes == 1 and (n.dtype.is_integer or n.dtype.is_bool)
+        for n in walk(expr)
+    )
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> list[Affine]:
-    """Normal forms that are at least 0 where the condition has the truth value `holds`; parts that say nothing are left out."""
+    """Normal forms that are at least 0 where the condition has the truth value `holds`; parts that say nothing are left
+    out.
+    """
     if isinstance(condition, Not):
         return conjuncts(condition.operand, not holds)
     if isinstance(condition, Logical) and (condition.op is LogicalOp.AND) == holds:
@@ -217,7 +241,8 @@ def _cast(scope: Scope, expr: Cast) -> Interval:
     return inner if inner.fits(expr.dtype) else of_type(expr.dtype)
 
 
-# As `interval_of`, with what conditions say of the sides of a choice and with casts that wrap; sums go through their normal form.
+# As `interval_of`, with what conditions say of the sides of a choice and with casts that wrap; sums go through their
+# normal form.
 _BOUNDS: Mapping[type[Expr], Callable[[Scope, Any], Interval]] = {
     IntImm: lambda scope, e: point(e.value),
     Var: _variable,
@@ -244,9 +269,15 @@ def constants_of(func: PrimFunc) -> tuple[Var, ...]:
 
 
 def assumed_of_constants(func: PrimFunc) -> Expr | None:
-    """What the function's own unconditional assumptions say of its constants, as one condition; None where they say nothing."""
+    """What the function's own unconditional assumptions say of its constants, as one condition; None where they say
+    nothing.
+    """
     known = set(constants_of(func))
-    found = [c for c in _assumptions(func.body) if set(free_variables(c)) <= known and not any(isinstance(n, BufferLoad) for n in walk(c))]
+    found = [
+        c
+        for c in _assumptions(func.body)
+        if set(free_variables(c)) <= known and not any(isinstance(n, BufferLoad) for n in walk(c))
+    ]
     return logical_and(*found) if found else None
 
 

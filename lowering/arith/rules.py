@@ -11,7 +11,22 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 
-from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, DType
+from layoutproof.ir.dtype import (
+    BFLOAT16,
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DType,
+)
 from layoutproof.ir.expr import (
     FALSE,
     TRUE,
@@ -59,14 +74,17 @@ def _line(depth: int) -> int:
     return frame.f_lineno if frame is not None else 0
 
 
-def _rule(name: str, lhs: Expr, rhs: Expr, condition: Expr = TRUE, domain: Domain = Domain.INDEX, depth: int = 1) -> Rule:
+def _rule(
+    name: str, lhs: Expr, rhs: Expr, condition: Expr = TRUE, domain: Domain = Domain.INDEX, depth: int = 1
+) -> Rule:
     found: dict[Var, None] = {}
     for part in (lhs, rhs, condition):
         found.update(dict.fromkeys(free_variables(part)))
     return Rule(name, tuple(found), lhs, rhs, condition, domain, f"lowering/arith/rules.py:{_line(depth)}")
 
 
-# The dividend is written `c*a + r` with what the divisor divides in `a`: the simplifier splits its normal form that way.
+# The dividend is written `c*a + r` with what the divisor divides in `a`: the simplifier splits its normal form that
+# way.
 FLOORDIV_RULES: tuple[Rule, ...] = (
     _rule("floordiv-by-one", _a // 1, _a),
     _rule("floordiv-of-multiple", (_a * _c + _r) // _c, _a, _both(const(0) <= _r, _r < _c)),
@@ -83,7 +101,9 @@ FLOORDIV_FACTOR_RULES: tuple[Rule, ...] = (
     _rule("floordiv-by-factor", (_a * _c + _r) // (_b * _c), _a // _b, _both(const(0) <= _r, _r < _c, _b > 0)),
 )
 FLOORMOD_FACTOR_RULES: tuple[Rule, ...] = (
-    _rule("floormod-by-factor", (_a * _c + _r) % (_b * _c), (_a % _b) * _c + _r, _both(const(0) <= _r, _r < _c, _b > 0)),
+    _rule(
+        "floormod-by-factor", (_a * _c + _r) % (_b * _c), (_a % _b) * _c + _r, _both(const(0) <= _r, _r < _c, _b > 0)
+    ),
 )
 NESTED_RULES: tuple[Rule, ...] = (
     _rule("floordiv-of-floordiv", (_a // _b) // _c, _a // (_b * _c), _both(_b > 0, _c > 0)),

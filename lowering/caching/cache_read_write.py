@@ -34,7 +34,7 @@ from layoutproof.lowering.caching.stage import (
     place_of,
     stage,
     staged_rewrite,
-    twin,
+    variant,
 )
 from layoutproof.lowering.caching.stage import Cell as StagedCell
 from layoutproof.lowering.layout.transform_layout import padding_predicate
@@ -45,11 +45,13 @@ from layoutproof.lowering.passes.find import aliases_of, find_buffer
 from layoutproof.verify.maps.check_map import check_map
 
 
-def elements_of(func: PrimFunc, buffer: Buffer, *, only_elements: bool = False) -> Callable[[Sequence[Expr]], Expr] | None:
+def elements_of(
+    func: PrimFunc, buffer: Buffer, *, only_elements: bool = False
+) -> Callable[[Sequence[Expr]], Expr] | None:
     """The condition on a cell of a buffer under which it is copied; None where every cell is.
 
-    Padding is left out where a transform left it without a contract, and all of it with `only_elements`. Raises LayoutproofError where
-    no formula for the padding is known.
+    Padding is left out where a transform left it without a contract, and all of it with `only_elements`. Raises
+    LayoutproofError where no formula for the padding is known.
     """
     record = layout_records(func).get(buffer.data.name)
     if record is None:
@@ -80,8 +82,8 @@ def elements_of(func: PrimFunc, buffer: Buffer, *, only_elements: bool = False) 
 class CacheRead(Pass):
     """Copy a buffer before the nest of a block, which then reads the copy.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block reads is copied.
-    With the block `root` the copy stands at the start of the function, for all that is read there.
+    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block
+    reads is copied. With the block `root` the copy stands at the start of the function, for all that is read there.
     """
 
     primitive: ClassVar[str] = "cache_read"
@@ -92,8 +94,8 @@ class CacheRead(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block does not read, and uses of its address or of views of
-        it that a copy would not be seen by.
+        Raises LayoutproofError for names that mean nothing, a buffer that the block does not read, and uses of its
+        address or of views of it that a copy would not be seen by.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         if not any(isinstance(access, BufferLoad) for access in accesses_of(place.target, buffer)):
@@ -101,19 +103,21 @@ class CacheRead(Pass):
         check_visible(place.target, buffer)
         check_outside(place, self.block, buffer)
         taken = names_of(func)
-        cache = twin(buffer, name_of_cache(buffer, self.scope, taken), self.scope)
+        cache = variant(buffer, name_of_cache(buffer, self.scope, taken), self.scope)
         box = Box(loaded_box(func, place, buffer), buffer.shape)
         copy = stage(cache.name, box, taken, copy_of(cache, buffer), elements_of(func, buffer))
         target = Redirection(buffer, cache, stores=False).statement(place.target)
-        return staged_rewrite(func, put(func, place.target, target), apart(place.put(func, target, before=[copy], allocate=cache)))
+        return staged_rewrite(
+            func, put(func, place.target, target), apart(place.put(func, target, before=[copy], allocate=cache))
+        )
 
 
 @dataclass(frozen=True)
 class CacheWrite(Pass):
     """Let a block work on a buffer of its own, which is copied to the old one after the block's nest.
 
-    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block writes is copied.
-    With the block `root` the copy stands at the end of the function.
+    The cache and its block are called `<buffer>_<scope>`. It has the buffer's shape; of it, the box that the block
+    writes is copied. With the block `root` the copy stands at the end of the function.
     """
 
     primitive: ClassVar[str] = "cache_write"
@@ -124,8 +128,8 @@ class CacheWrite(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block does not write, and uses of its address or of views
-        of it that a copy would not be seen by.
+        Raises LayoutproofError for names that mean nothing, a buffer that the block does not write, and uses of its
+        address or of views of it that a copy would not be seen by.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         if not any(store.buffer == buffer for store in stores_in(place.target)):
@@ -134,16 +138,20 @@ class CacheWrite(Pass):
         check_outside(place, self.block, buffer)
         for other in aliases_of(func, buffer):
             if uses_buffer(place.target, other):
-                message = f"block {self.block} uses {other.name} too, which is another view of the memory of {self.buffer}"
+                message = (
+                    f"block {self.block} uses {other.name} too, which is another view of the memory of {self.buffer}"
+                )
                 raise error(codes.ALIASES, message, other.span)
         taken = names_of(func)
-        cache = twin(buffer, name_of_cache(buffer, self.scope, taken), self.scope)
+        cache = variant(buffer, name_of_cache(buffer, self.scope, taken), self.scope)
         box = Box(stored_box(func, place, buffer), buffer.shape)
         # Padding that is filled by another stage is left to it.
         elsewhere = any(s.buffer.data == buffer.data for s in stores_in(put(func, place.target, NOTHING).body))
         copy = stage(cache.name, box, taken, copy_of(buffer, cache), elements_of(func, buffer, only_elements=elsewhere))
         target = Redirection(buffer, cache, stores=True).statement(place.target)
-        return staged_rewrite(func, put(func, place.target, target), apart(place.put(func, target, after=[copy], allocate=cache)))
+        return staged_rewrite(
+            func, put(func, place.target, target), apart(place.put(func, target, after=[copy], allocate=cache))
+        )
 
 
 def _not_there(func: PrimFunc, block: str, buffer: Buffer, verb: str, target: Stmt) -> LayoutproofError:
@@ -159,8 +167,8 @@ Indices = tuple[Expr, ...]
 class Reindex(Pass):
     """Let a block access a buffer at its own iterators: `A[2*i + r, k]` becomes `A_reindex[i, r, k]`.
 
-    Where the block writes the buffer, the copy to it follows the nest; else the copy from it stands before. The new buffer has an axis
-    for each iterator that the access uses, in the block's order, as long as the iterator's domain.
+    Where the block writes the buffer, the copy to it follows the nest; else the copy from it stands before. The new
+    buffer has an axis for each iterator that the access uses, in the block's order, as long as the iterator's domain.
     """
 
     primitive: ClassVar[str] = "reindex"
@@ -170,8 +178,8 @@ class Reindex(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the copy.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the block accesses at several places or at one that more than
-        its iterators decide, and uses of the buffer's address or of views of it.
+        Raises LayoutproofError for names that mean nothing, a buffer that the block accesses at several places or at
+        one that more than its iterators decide, and uses of the buffer's address or of views of it.
         """
         buffer, place = find_buffer(func, self.buffer), place_of(func, self.block)
         block = place.target
@@ -182,13 +190,19 @@ class Reindex(Pass):
         indices = _one_access(block, buffer)
         used = _used(place, block, buffer, indices)
         taken = names_of(func)
-        copy = twin(buffer, name_of_cache(buffer, "reindex", taken), buffer.scope, tuple(v.domain.extent for v in used))
+        copy = variant(
+            buffer, name_of_cache(buffer, "reindex", taken), buffer.scope, tuple(v.domain.extent for v in used)
+        )
         box = Box(tuple(Range(const(0, e.dtype), e) for e in copy.shape), copy.shape)
         writes = any(store.buffer == buffer for store in stores_in(block))
 
         def one(cell: StagedCell) -> Stmt:
             there = _at(indices, used, cell)
-            return BufferStore(buffer, there, BufferLoad(copy, cell)) if writes else BufferStore(copy, cell, BufferLoad(buffer, there))
+            return (
+                BufferStore(buffer, there, BufferLoad(copy, cell))
+                if writes
+                else BufferStore(copy, cell, BufferLoad(buffer, there))
+            )
 
         stages = [stage(copy.name, box, taken, one, _where(block, buffer, used))]
         own = tuple(v.var if is_zero(v.domain.start) else v.var - v.domain.start for v in used)
@@ -205,7 +219,9 @@ def _one_access(block: Block, buffer: Buffer) -> Indices:
     first = accesses[0].indices
     other = next((a for a in accesses if a.indices != first), None)
     if other is not None:
-        message = f"block {block.name} accesses {buffer.name} at two places, which one buffer over its iterators cannot hold"
+        message = (
+            f"block {block.name} accesses {buffer.name} at two places, which one buffer over its iterators cannot hold"
+        )
         raise error(codes.SEVERAL_ACCESSES, message, other.span or block.span)
     return first
 

@@ -36,7 +36,8 @@ from layoutproof.lowering.passes.witness_maps import pair_instances
 class Inside:
     """The loops and iterators that visit what is inside.
 
-    `shifts` says where the parts of iterators begin, `starts` the old values of loops that were shortened; `where` are guards over loops.
+    `shifts` says where the parts of iterators begin, `starts` the old values of loops that were shortened; `where` are
+    guards over loops.
     """
 
     loops: list[For]
@@ -83,9 +84,16 @@ def inside_of(chain: Chain, block: Block, conditions: Sequence[Expr], scope: Sco
 def own_loop(v: IterVar, chain: Chain, block: Block) -> For | None:
     """The loop in the chain that runs over the iterator's domain, and over nothing else."""
     loop = next((loop for loop in chain.loops if loop.var == v.binding), None)
-    if loop is None or not is_zero(loop.start) or not is_zero(v.domain.start) or affine_of(loop.extent) != affine_of(v.domain.extent):
+    if (
+        loop is None
+        or not is_zero(loop.start)
+        or not is_zero(v.domain.start)
+        or affine_of(loop.extent) != affine_of(v.domain.extent)
+    ):
         return None
-    others = [o.binding for o in block.iter_vars if o is not v] + [e for each in chain.loops for e in (each.start, each.extent)]
+    others = [o.binding for o in block.iter_vars if o is not v] + [
+        e for each in chain.loops for e in (each.start, each.extent)
+    ]
     return None if any(loop.var in free_variables(e) for e in others) else loop
 
 
@@ -117,10 +125,11 @@ def _part(v: IterVar, bounds: Sequence[Affine], scope: Scope) -> tuple[Affine, A
 
 @dataclass(frozen=True)
 class DecomposePadding(Pass):
-    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill before a loop, and a copy of what is inside.
+    """Make of `y[v] = if_then_else(inside, x[...], constant)` a constant fill before a loop, and a copy of what is
+    inside.
 
-    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its part that is inside, and count from 0;
-    of what other loops say, the condition becomes the guard of the block.
+    The fill is called `<block>_pad_const`. Loops that are an iterator by themselves run over its part that is inside,
+    and count from 0; of what other loops say, the condition becomes the guard of the block.
     """
 
     primitive: ClassVar[str] = "decompose_padding"
@@ -130,8 +139,8 @@ class DecomposePadding(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two stages.
 
-        Raises LayoutproofError for names that mean nothing, a block that does not pad, a condition that always holds, and a loop that
-        holds more than the block.
+        Raises LayoutproofError for names that mean nothing, a block that does not pad, a condition that always holds,
+        and a loop that holds more than the block.
         """
         if self.block == ROOT:
             raise error(codes.NO_PADS, "the body of a function is no block that pads; name one", func.span)
@@ -200,7 +209,9 @@ def _chain(loop: For, block: Block) -> Chain:
 
 def _fill(block: Block, padding: Padding, taken: set[str]) -> Block:
     body = replace(padding.store, value=padding.constant)
-    return replace(block, name=fresh(f"{block.name}_pad_const", taken), body=body, reads=() if block.reads is not None else None)
+    return replace(
+        block, name=fresh(f"{block.name}_pad_const", taken), body=body, reads=() if block.reads is not None else None
+    )
 
 
 def _copy(block: Block, padding: Padding, inside: Inside) -> Block:
@@ -243,7 +254,9 @@ def _index(index: Expr, shifts: Mapping[Var, Expr]) -> Expr:
 
 
 def _region(region: BufferRegion, shifts: Mapping[Var, Expr]) -> BufferRegion:
-    return replace(region, ranges=tuple(Range(_index(r.start, shifts), _index(r.extent, shifts)) for r in region.ranges))
+    return replace(
+        region, ranges=tuple(Range(_index(r.start, shifts), _index(r.extent, shifts)) for r in region.ranges)
+    )
 
 
 def _instances(old: PrimFunc, new: PrimFunc, block: Block, padding: Padding, inside: Inside) -> tuple[InstanceMap, ...]:

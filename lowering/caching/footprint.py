@@ -28,7 +28,9 @@ _ROUNDS = 8  # ranges that depend on one another are followed this deep
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or a store, with what is known where it happens, and the conditions of branches and choices that it stands in."""
+    """A load or a store, with what is known where it happens, and the conditions of branches and choices that it stands
+    in.
+    """
 
     node: BufferLoad | BufferStore
     scope: Scope
@@ -51,8 +53,12 @@ def touched_box(func: PrimFunc, place: Place, buffer: Buffer) -> tuple[Range, ..
     return _box(func, place, buffer, BufferLoad | BufferStore, assumed=True)
 
 
-def _box(func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *, assumed: bool = False) -> tuple[Range, ...]:
-    """The least box known to hold accesses, in terms of what is the same throughout; an axis where none is known is taken whole."""
+def _box(
+    func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *, assumed: bool = False
+) -> tuple[Range, ...]:
+    """The least box known to hold accesses, in terms of what is the same throughout; an axis where none is known is
+    taken whole.
+    """
     outside = symbol_scope(func)
     for stmt in path_to(func.body, place.nest):
         outside = _fixed(stmt, outside)
@@ -61,7 +67,10 @@ def _box(func: PrimFunc, place: Place, buffer: Buffer, kind: type | UnionType, *
         scope = _inside(stmt, scope)
     every = (a for a in _accesses(place.target, scope) if a.node.buffer == buffer and isinstance(a.node, kind))
     found = [a for a in every if assumed or not a.assumed]
-    hull = [_axis([(a.node.indices[axis], a.scope) for a in found], extent, outside) for axis, extent in enumerate(buffer.shape)]
+    hull = [
+        _axis([(a.node.indices[axis], a.scope) for a in found], extent, outside)
+        for axis, extent in enumerate(buffer.shape)
+    ]
     there = {*outside.known, *constants_of(func)}
     return tuple(
         over if found and set(free_variables(over)) <= there else Range(const(0, extent.dtype), extent)
@@ -99,7 +108,9 @@ def _domains(block: Block, scope: Scope) -> Scope:
 def common_conditions(block: Block, buffer: Buffer) -> tuple[Expr, ...]:
     """The conditions inside a block, of branches and of choices in values, under which alone it accesses a buffer."""
     parts = [block.body] if block.init is None else [block.body, block.init]
-    found = [a.conditions for part in parts for a in _accesses(part, Scope()) if a.node.buffer == buffer and not a.assumed]
+    found = [
+        a.conditions for part in parts for a in _accesses(part, Scope()) if a.node.buffer == buffer and not a.assumed
+    ]
     return tuple(c for c in found[0] if all(c in others for others in found)) if found else ()
 
 

@@ -1,6 +1,7 @@
 """Sums of products over domains that divide: every iterator is padded to a multiple, and nobody outside sees it.
 
-Source: the roadmap's companions of `transform_layout` (`pad_einsum` of upstream); neutral pad values: the table of padding laws.
+Source: the roadmap's companions of `transform_layout` (`pad_einsum` of upstream); neutral pad values: the table of
+padding laws.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from layoutproof.lowering.caching.stage import (
     place_of,
     stage,
     staged_rewrite,
-    twin,
+    variant,
     whole,
 )
 from layoutproof.lowering.loops.nest import Chain, chain_around, names_of, nest, path_to, put
@@ -50,10 +51,11 @@ Axes = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class PadEinsum(Pass):
-    """Pad every iterator of a block to a multiple: its buffers are copied to larger ones before, its result is copied back after.
+    """Pad every iterator of a block to a multiple: its buffers are copied to larger ones before, its result is copied
+    back after.
 
-    `padding` has a factor for each iterator. Copies are filled with what is neutral in the block's reduction (0 in a sum, 1 in a product,
-    the end of the range in a minimum or maximum). They are called `<buffer>_pad`.
+    `padding` has a factor for each iterator. Copies are filled with what is neutral in the block's reduction (0 in a
+    sum, 1 in a product, the end of the range in a minimum or maximum). They are called `<buffer>_pad`.
     """
 
     primitive: ClassVar[str] = "pad_einsum"
@@ -63,8 +65,8 @@ class PadEinsum(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the larger block; as it is where every factor divides.
 
-        Raises LayoutproofError for names that mean nothing, factors that are no positive numbers or not one for each iterator, a block
-        among other statements in its loops, and accesses at anything but plain iterators.
+        Raises LayoutproofError for names that mean nothing, factors that are no positive numbers or not one for each
+        iterator, a block among other statements in its loops, and accesses at anything but plain iterators.
         """
         place = place_of(func, self.block)
         block = place.target
@@ -93,11 +95,13 @@ class PadEinsum(Pass):
 
 
 class _Copy:
-    """A larger twin of a buffer; `axes` are the extents that the block visits and those of the twin, the same where nothing is padded."""
+    """A larger twin of a buffer; `axes` are the extents that the block visits and those of the twin, the same where
+    nothing is padded.
+    """
 
     def __init__(self, old: Buffer, axes: Axes, name: str) -> None:
         self.old, self.axes = old, axes
-        self.new = twin(old, name, old.scope, tuple(after for _, after in axes))
+        self.new = variant(old, name, old.scope, tuple(after for _, after in axes))
 
     def inside(self, cell: Sequence[Expr]) -> Expr:
         """Whether a cell of the twin is one of the buffer."""
@@ -150,7 +154,10 @@ def _chain(place: Place, block: Block) -> Chain:
 def _padded(block: Block, chain: Chain, padding: Sequence[int]) -> Extents:
     """The iterators that a factor does not divide, with the extents that it makes of theirs."""
     if len(padding) != len(block.iter_vars):
-        said, needed = counted(len(padding), "factor", "factors"), counted(len(block.iter_vars), "iterator", "iterators")
+        said, needed = (
+            counted(len(padding), "factor", "factors"),
+            counted(len(block.iter_vars), "iterator", "iterators"),
+        )
         raise error(codes.NO_EINSUM, f"{said} for block {block.name}, which has {needed}", block.span)
     found: Extents = {}
     for v, factor in zip(block.iter_vars, padding, strict=True):
@@ -222,7 +229,9 @@ def _loops(chain: Chain, block: Block, extents: Extents) -> list[For]:
 
 
 def _iterators(block: Block, extents: Extents) -> tuple[IterVar, ...]:
-    return tuple(replace(v, domain=Range(v.domain.start, extents[v.var][1])) if v.var in extents else v for v in block.iter_vars)
+    return tuple(
+        replace(v, domain=Range(v.domain.start, extents[v.var][1])) if v.var in extents else v for v in block.iter_vars
+    )
 
 
 def _where_it_was(rewrite: Rewrite, target: Block, block: Block, extents: Extents) -> Rewrite:

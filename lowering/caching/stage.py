@@ -46,7 +46,8 @@ Indices = tuple[Expr, ...]
 class Redirection:
     """`new` for `old`; `indices` says where an access finds its cell, `stores` whether stores go there too.
 
-    Where they do not, assumptions go on to speak of the old buffer: what is assumed of a copy does not follow by itself.
+    Where they do not, assumptions go on to speak of the old buffer: what is assumed of a copy does not follow by
+    itself.
     """
 
     old: Buffer
@@ -122,11 +123,23 @@ def check_visible(stmt: Stmt, buffer: Buffer) -> None:
     """Raise LayoutproofError where a statement uses the buffer's memory in a way that cannot be redirected."""
     for node in walk(stmt):
         if isinstance(node, MatchBuffer) and node.source.buffer == buffer:
-            raise error(codes.ALIASES, f"{node.buffer.name} is a view of a region of {buffer.name} and would be left behind", node.span)
+            raise error(
+                codes.ALIASES,
+                f"{node.buffer.name} is a view of a region of {buffer.name} and would be left behind",
+                node.span,
+            )
         if isinstance(node, OpaqueCall) and any(n == buffer.data for n in walk(node)):
-            raise error(codes.POINTER_USE, f"{buffer.name} is handed to {node.function}, which cannot be given a copy", node.span)
+            raise error(
+                codes.POINTER_USE,
+                f"{buffer.name} is handed to {node.function}, which cannot be given a copy",
+                node.span,
+            )
     if any(_pointers(stmt, buffer.data)):
-        raise error(codes.POINTER_USE, f"the pointer of {buffer.name} is used by itself, where its copy would not be seen", buffer.span)
+        raise error(
+            codes.POINTER_USE,
+            f"the pointer of {buffer.name} is used by itself, where its copy would not be seen",
+            buffer.span,
+        )
 
 
 def _pointers(node: Node, data: Var) -> Iterator[bool]:
@@ -151,9 +164,14 @@ class Box:
 
 
 def stage(
-    name: str, box: Box, taken: set[str], make: Callable[[Cell], Stmt], where: Callable[[Sequence[Expr]], Expr] | None = None
+    name: str,
+    box: Box,
+    taken: set[str],
+    make: Callable[[Cell], Stmt],
+    where: Callable[[Sequence[Expr]], Expr] | None = None,
 ) -> Stmt:
-    """A block that runs `make(cell)` for each cell of a box; under `where`, if it is given, which takes the cell over loops.
+    """A block that runs `make(cell)` for each cell of a box; under `where`, if it is given, which takes the cell over
+    loops.
 
     `taken` are names in use, and get those of the stage. The block's regions are the cells that its accesses name.
     """
@@ -194,7 +212,7 @@ def whole(buffer: Buffer) -> Box:
     return Box(tuple(Range(const(0, e.dtype), e) for e in buffer.shape), buffer.shape)
 
 
-def twin(buffer: Buffer, name: str, scope: str, shape: tuple[Expr, ...] | None = None) -> Buffer:
+def variant(buffer: Buffer, name: str, scope: str, shape: tuple[Expr, ...] | None = None) -> Buffer:
     """A compact buffer of the same element type in memory of its own; of the same shape where none is given."""
     extents = buffer.shape if shape is None else shape
     return Buffer(name, buffer.dtype, extents, Var(f"{name}_data", HANDLE), scope=scope)
@@ -216,12 +234,21 @@ class Place:
     nest: Stmt
     home: Block | None
 
-    def put(self, func: PrimFunc, target: Stmt, *, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Buffer) -> PrimFunc:
-        """The function with `target` in the place of the old one, stages before and after its nest, and a buffer allocated around."""
+    def put(
+        self, func: PrimFunc, target: Stmt, *, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Buffer
+    ) -> PrimFunc:
+        """The function with `target` in the place of the old one, stages before and after its nest, and a buffer
+        allocated around.
+        """
         return self.put_nest(func, put(func.with_body(self.nest), self.target, target).body, before, after, (allocate,))
 
     def put_nest(
-        self, func: PrimFunc, nest: Stmt, before: Sequence[Stmt] = (), after: Sequence[Stmt] = (), allocate: Sequence[Buffer] = ()
+        self,
+        func: PrimFunc,
+        nest: Stmt,
+        before: Sequence[Stmt] = (),
+        after: Sequence[Stmt] = (),
+        allocate: Sequence[Buffer] = (),
     ) -> PrimFunc:
         """The function with another nest, stages around it, and buffers allocated."""
         stages = seq(*before, nest, *after)
@@ -235,8 +262,8 @@ class Place:
 def place_of(func: PrimFunc, name: str) -> Place:
     """Where a block stands. Raises LayoutproofError where there is none of that name, or two.
 
-    The nest is the outermost loop inside the innermost block around, or the block itself; branches and lets around the loops stay
-    around the stages.
+    The nest is the outermost loop inside the innermost block around, or the block itself; branches and lets around the
+    loops stay around the stages.
     """
     if name == ROOT:
         body = _in_shell(func.body)
@@ -267,13 +294,17 @@ def _allocated(body: Stmt, buffers: Sequence[Buffer]) -> Stmt:
 
 
 def staged_rewrite(old: PrimFunc, moved: PrimFunc, new: PrimFunc) -> Rewrite:
-    """The rewrite to `new`, in which each store of `moved` (the very object) computes the old one of its number; other stores are extra."""
+    """The rewrite to `new`, in which each store of `moved` (the very object) computes the old one of its number; other
+    stores are extra.
+    """
     numbers = {id(store): number for number, store in enumerate(stores_in(moved.body))}
     return rewrite_of(old, new, [numbers.get(id(store)) for store in stores_in(new.body)])
 
 
 def apart(func: PrimFunc) -> PrimFunc:
-    """The function with the demand that its parameters do not overlap, where they could: without it no source of a value is known."""
+    """The function with the demand that its parameters do not overlap, where they could: without it no source of a
+    value is known.
+    """
     written = {store.buffer.data for store in stores_in(func.body)}
     if func.noalias or len(func.buffers) < 2 or not any(b.data in written for b in func.buffers):
         return func
@@ -283,6 +314,10 @@ def apart(func: PrimFunc) -> PrimFunc:
 def check_outside(place: Place, block: str, buffer: Buffer) -> None:
     """Raise LayoutproofError where a buffer is allocated in the nest of a block: there is none of it before or after."""
     for node in walk(place.nest):
-        if (isinstance(node, Allocate) and node.buffer == buffer) or (isinstance(node, Block) and buffer in node.alloc_buffers):
-            message = f"{buffer.name} is allocated inside the loops of block {block}, and is not there before or after them"
+        if (isinstance(node, Allocate) and node.buffer == buffer) or (
+            isinstance(node, Block) and buffer in node.alloc_buffers
+        ):
+            message = (
+                f"{buffer.name} is allocated inside the loops of block {block}, and is not there before or after them"
+            )
             raise error(codes.NOT_IN_BLOCK, message, node.span, help="name a block that uses it")

@@ -34,12 +34,14 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]:
     """A buffer, and the statement that allocates it.
 
-    Raises LayoutproofError where there is none of that name, where it is a parameter, where other buffers or calls see its memory, and
-    where a layout transform of it waits in an attribute.
+    Raises LayoutproofError where there is none of that name, where it is a parameter, where other buffers or calls see
+    its memory, and where a layout transform of it waits in an attribute.
     """
     buffer = find_buffer(func, name)
     if any(b.data == buffer.data for b in func.buffers):
-        message = f"{name} is memory of the caller; only a buffer that the function allocates can be given another shape"
+        message = (
+            f"{name} is memory of the caller; only a buffer that the function allocates can be given another shape"
+        )
         raise error(codes.NOT_TEMPORARY, message, buffer.span)
     check_alone(func, buffer)
     waiting = func.attrs.get(LAYOUT_TRANSFORMATIONS)
@@ -47,13 +49,17 @@ def find_temporary(func: PrimFunc, name: str) -> tuple[Buffer, Allocate | Block]
         message = f"a layout transform of {name} waits in the attribute {LAYOUT_TRANSFORMATIONS}, and it is about the shape as it is"
         raise error(codes.NOT_TEMPORARY, message, buffer.span, help="apply_buffer_transforms comes first")
     for node in walk(func.body):
-        if (isinstance(node, Allocate) and node.buffer == buffer) or (isinstance(node, Block) and buffer in node.alloc_buffers):
+        if (isinstance(node, Allocate) and node.buffer == buffer) or (
+            isinstance(node, Block) and buffer in node.alloc_buffers
+        ):
             return buffer, node
     raise error(codes.NOT_TEMPORARY, f"nothing in {func.name} allocates {name}", buffer.span)
 
 
 def reshaped(func: PrimFunc, buffer: Buffer, shape: tuple[Expr, ...], separators: tuple[int, ...]) -> Buffer:
-    """The buffer with another shape. Memory that has a layout record gets a new name: what the record says is no longer so."""
+    """The buffer with another shape. Memory that has a layout record gets a new name: what the record says is no longer
+    so.
+    """
     records = func.attrs.get(LAYOUT)
     recorded = isinstance(records, Attributes) and buffer.data.name in records
     data = Var(fresh(f"{buffer.data.name}_1", names_of(func)), HANDLE) if recorded else buffer.data
@@ -61,7 +67,9 @@ def reshaped(func: PrimFunc, buffer: Buffer, shape: tuple[Expr, ...], separators
 
 
 def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
-    """The function with `new` allocated instead of `old`, and what attributes say of its memory; accesses stay what they are."""
+    """The function with `new` allocated instead of `old`, and what attributes say of its memory; accesses stay what
+    they are.
+    """
 
     def visit(node: Node) -> Node:
         if isinstance(node, Allocate) and node.buffer == old:
@@ -75,7 +83,9 @@ def reallocated(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
     attrs = _without(func.attrs, LAYOUT, old.data.name) if old.data != new.data else func.attrs
     separators = attrs.get(AXIS_SEPARATORS)
     if isinstance(separators, Attributes) and old.data.name in separators:
-        attrs = attrs.with_value(AXIS_SEPARATORS, separators.without(old.data.name).with_value(new.data.name, new.axis_separators))
+        attrs = attrs.with_value(
+            AXIS_SEPARATORS, separators.without(old.data.name).with_value(new.data.name, new.axis_separators)
+        )
     return replace(func, body=body, attrs=attrs)
 
 
@@ -92,8 +102,8 @@ def _without(attrs: Attributes, key: str, name: str) -> Attributes:
 class CompactBuffer(Pass):
     """Shrink a temporary to the box of it that is touched.
 
-    What is touched is told from loops, domains of iterators and branches inside the statement that allocates the buffer: memory that is
-    allocated for each tile is as large as a tile. An axis of which nothing is known stays whole.
+    What is touched is told from loops, domains of iterators and branches inside the statement that allocates the
+    buffer: memory that is allocated for each tile is as large as a tile. An axis of which nothing is known stays whole.
     """
 
     primitive: ClassVar[str] = "compact_buffer"
@@ -108,7 +118,8 @@ class CompactBuffer(Pass):
         box = touched_box(func, Place(home.body, home.body, None), buffer)
         symbols = set(constants_of(func))
         ranges = tuple(
-            r if set(free_variables(r.extent)) <= symbols else Range(const(0, e.dtype), e) for r, e in zip(box, buffer.shape, strict=True)
+            r if set(free_variables(r.extent)) <= symbols else Range(const(0, e.dtype), e)
+            for r, e in zip(box, buffer.shape, strict=True)
         )
         shape = tuple(r.extent for r in ranges)
         if shape == buffer.shape:
@@ -116,7 +127,9 @@ class CompactBuffer(Pass):
         separators = stated_separators(func).get(buffer.data.name, buffer.axis_separators)
         new = reshaped(func, buffer, shape, separators)
         starts = [r.start for r in ranges]
-        redirection = Redirection(buffer, new, True, lambda indices: tuple(_less(i, s) for i, s in zip(indices, starts, strict=True)))
+        redirection = Redirection(
+            buffer, new, True, lambda indices: tuple(_less(i, s) for i, s in zip(indices, starts, strict=True))
+        )
         moved = put(func, home.body, redirection.statement(home.body))
         return rewrite_of(func, apart(reallocated(moved, buffer, new)))
 
@@ -136,8 +149,9 @@ def _less(index: Expr, start: Expr) -> Expr:
 class SinkAllocation(Pass):
     """Allocate a temporary anew in each iteration of a loop instead of once outside of it.
 
-    Right where no iteration reads what another one left there, which is for the checker to find out. Threads of a parallel loop then
-    have memory of their own, and `compact_buffer` can make it as small as what one iteration touches.
+    Right where no iteration reads what another one left there, which is for the checker to find out. Threads of a
+    parallel loop then have memory of their own, and `compact_buffer` can make it as small as what one iteration
+    touches.
     """
 
     primitive: ClassVar[str] = "sink_allocation"
@@ -148,9 +162,9 @@ class SinkAllocation(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the allocation inside of the loop.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that the function does not allocate or whose memory something else
-        sees, one that a block allocates (blocks are lowered first), a loop outside of the allocation or bound to a thread, and uses of
-        the buffer outside of the loop.
+        Raises LayoutproofError for names that mean nothing, a buffer that the function does not allocate or whose
+        memory something else sees, one that a block allocates (blocks are lowered first), a loop outside of the
+        allocation or bound to a thread, and uses of the buffer outside of the loop.
         """
         buffer, home = find_temporary(func, self.buffer)
         if isinstance(home, Block):
@@ -178,8 +192,8 @@ def _uses(node: Node, buffer: Buffer) -> bool:
 class InjectDoubleBuffer(Pass):
     """Give a temporary a new first axis of 2: iteration `i` of a loop around a block works on copy `i % 2`.
 
-    What one iteration wrote then stays while the next one writes. Blocks in the loop get an iterator for it where they have none. A
-    buffer is doubled before it is flattened: the new axis is one of the first axis group.
+    What one iteration wrote then stays while the next one writes. Blocks in the loop get an iterator for it where they
+    have none. A buffer is doubled before it is flattened: the new axis is one of the first axis group.
     """
 
     primitive: ClassVar[str] = "inject_double_buffer"
@@ -190,8 +204,8 @@ class InjectDoubleBuffer(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the doubled buffer.
 
-        Raises LayoutproofError for names that mean nothing, a buffer that is not allocated outside the loop or is used outside it, and one
-        whose memory something else sees.
+        Raises LayoutproofError for names that mean nothing, a buffer that is not allocated outside the loop or is used
+        outside it, and one whose memory something else sees.
         """
         loop = find_loop(func, self.block, self.loop)
         buffer, home = find_temporary(func, self.buffer)
@@ -201,7 +215,9 @@ class InjectDoubleBuffer(Pass):
         if not uses_buffer(loop, buffer):
             raise error(codes.NOT_IN_BLOCK, f"loop {loop.var.name} neither reads nor writes {self.buffer}", loop.span)
         if uses_buffer(put(func, loop, replace(loop, body=NOTHING)).body, buffer):
-            message = f"{self.buffer} is used outside loop {loop.var.name} too, where no iteration says which copy is meant"
+            message = (
+                f"{self.buffer} is used outside loop {loop.var.name} too, where no iteration says which copy is meant"
+            )
             raise error(codes.LOOP_OUTSIDE, message, loop.span)
         separators = stated_separators(func).get(buffer.data.name, buffer.axis_separators)
         first = const(2, buffer.shape[0].dtype) if buffer.shape else const(2)

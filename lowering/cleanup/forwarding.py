@@ -28,7 +28,9 @@ MAX_FACTS = 64
 
 @dataclass(slots=True)
 class Contents:
-    """Puts known values in the place of loads, in a body whose stores `origins` knows. `may` is asked about each change."""
+    """Puts known values in the place of loads, in a body whose stores `origins` knows. `may` is asked about each
+    change.
+    """
 
     func: PrimFunc
     origins: Origins
@@ -69,7 +71,11 @@ class Contents:
                 body_here = here.bound(var, value)
                 new_body, known = self.statement(stmt.body, body_here, self._after_calls(value, known))
                 left = tuple(fact for fact in known if not fact.mentions(var))
-                return (stmt if new_value is value and new_body is stmt.body else replace(stmt, value=new_value, body=new_body)), left
+                return (
+                    stmt
+                    if new_value is value and new_body is stmt.body
+                    else replace(stmt, value=new_value, body=new_body)
+                ), left
             case Allocate() | DeclBuffer():
                 new_body, known = self.statement(stmt.body, here, known)
                 ended = {stmt.buffer.data} if isinstance(stmt, Allocate) else set[Var]()
@@ -86,7 +92,11 @@ class Contents:
         if value is not stmt.value or any(a is not b for a, b in zip(indices, stmt.indices, strict=True)):
             new = self.origins.same(replace(stmt, value=value, indices=indices), stmt)
         cell = tuple(here.over_loops(i) for i in stmt.indices)
-        left = tuple(f for f in (self.elsewhere(fact, stmt, cell, here) for fact in self._after_calls(stmt.value, known)) if f is not None)
+        left = tuple(
+            f
+            for f in (self.elsewhere(fact, stmt, cell, here) for fact in self._after_calls(stmt.value, known))
+            if f is not None
+        )
         stored = here.over_loops(value)
         if is_plain_value(stored) and all(map(is_total, cell)) and stmt.buffer.dtype == stored.dtype:
             left = (*left, Fact(stmt.buffer, cell, stored, source=stmt))
@@ -123,7 +133,11 @@ class Contents:
 
     def is_left_by_others(self, fact: Fact, loop: For, inner: Here) -> bool:
         """Whether no iteration of a loop writes what another one made known, the store that did so aside."""
-        return all(store is fact.source for store, _ in _stores(loop.body, inner) if self.cells.may_be_one(store.buffer, fact.buffer))
+        return all(
+            store is fact.source
+            for store, _ in _stores(loop.body, inner)
+            if self.cells.may_be_one(store.buffer, fact.buffer)
+        )
 
     def branch(self, stmt: IfThenElse, here: Here, known: Facts) -> tuple[Stmt, Facts]:
         known = self._after_calls(stmt.condition, known)
@@ -138,7 +152,9 @@ class Contents:
             left += [fact.under(said) for fact in first if not any(fact is f for f in known)]
             left += [fact.under(Not(said)) for fact in second if not any(fact is f for f in known)]
         same = condition is stmt.condition and then is stmt.then and otherwise is stmt.otherwise
-        return (stmt if same else replace(stmt, condition=condition, then=then, otherwise=otherwise)), tuple(left)[-MAX_FACTS:]
+        return (stmt if same else replace(stmt, condition=condition, then=then, otherwise=otherwise)), tuple(left)[
+            -MAX_FACTS:
+        ]
 
     def block(self, block: Block, here: Here, known: Facts) -> tuple[Stmt, Facts]:
         if block.match_buffers:
@@ -178,7 +194,10 @@ class Contents:
                 same = all(a is b for a, b in zip(new, (condition, then, otherwise), strict=True))
                 return expr if same else replace(expr, condition=new[0], then=new[1], otherwise=new[2])
             case Logical(op=op, lhs=left, rhs=right):
-                one, two = self.value(left, here, known), self.value(right, here.under(left, op is LogicalOp.AND), known)
+                one, two = (
+                    self.value(left, here, known),
+                    self.value(right, here.under(left, op is LogicalOp.AND), known),
+                )
                 return expr if one is left and two is right else replace(expr, lhs=one, rhs=two)
             case _:
                 pass
@@ -220,5 +239,11 @@ def _may_know_something(body: Stmt) -> bool:
     """Whether anything that could be known is loaded: a quick look, since most programs know nothing."""
     assumed = {n.buffer for e in walk(body) if isinstance(e, Assume) for n in walk(e) if isinstance(n, BufferLoad)}
     stored = {n.buffer for n in walk(body) if isinstance(n, BufferStore) and is_plain_value(n.value)}
-    loads = (n for e in walk(body) if isinstance(e, BufferStore | IfThenElse | Let) for n in walk(e) if isinstance(n, BufferLoad))
+    loads = (
+        n
+        for e in walk(body)
+        if isinstance(e, BufferStore | IfThenElse | Let)
+        for n in walk(e)
+        if isinstance(n, BufferLoad)
+    )
     return any(load.buffer in assumed | stored for load in loads)

@@ -18,14 +18,16 @@ from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.arith.affine import affine_of
 from layoutproof.lowering.arith.known_facts import is_index_like
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown
 
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
 _SHIFTS = (BinaryOp.SHL, BinaryOp.SHR)
 
 
 def negated(condition: Expr) -> Expr:
-    """A condition that holds where the given one does not, without a `not` in front where comparisons of integers can be turned around."""
+    """A condition that holds where the given one does not, without a `not` in front where comparisons of integers can
+    be turned around.
+    """
     match condition:
         case IntImm(value=truth):
             return const(not truth)
@@ -40,7 +42,9 @@ def negated(condition: Expr) -> Expr:
 
 
 def is_total(expr: Expr) -> bool:
-    """Whether an expression is index arithmetic that has a value wherever its variables have one: no load, no division that may trap."""
+    """Whether an expression is index arithmetic that has a value wherever its variables have one: no load, no division
+    that may trap.
+    """
     return is_index_like(expr) and not any(isinstance(node, Binary) and _may_trap(node) for node in walk(expr))
 
 
@@ -76,9 +80,11 @@ MAX_QUESTIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The loops, conditions and bindings around a statement. `values` are those of block variables and lets, over loops and symbols.
+    """The loops, conditions and bindings around a statement. `values` are those of block variables and lets, over loops
+    and symbols.
 
-    `named` are the variables that may stand in what is written here: a block speaks of its own variables, not of loops around it.
+    `named` are the variables that may stand in what is written here: a block speaks of its own variables, not of loops
+    around it.
     """
 
     dims: tuple[Dim, ...] = ()
@@ -145,7 +151,7 @@ class Deciding:
             self._facts = Facts.of(self.func)
         dims = (*here.dims, *also)
         return self._facts.model.search(
-            Scene(dims, here.guards, unknowns=tuple(self._unknowns(dims, here, conditions))), *conditions
+            IterationDomain(dims, here.guards, unknowns=tuple(self._unknowns(dims, here, conditions))), *conditions
         ).is_empty
 
     def _unknowns(self, dims: tuple[Dim, ...], here: Here, conditions: tuple[Expr, ...]) -> Iterator[Unknown]:

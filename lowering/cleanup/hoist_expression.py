@@ -14,7 +14,21 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import bound_variables, children, free_variables, map_children, substitute, take_fresh, walk
 from layoutproof.lowering import codes
@@ -30,7 +44,9 @@ from layoutproof.lowering.passes.witness_maps import count_stores
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Rebuilds statements in which conditions have known truth values. `truths` speaks of variables from outside of them."""
+    """Rebuilds statements in which conditions have known truth values. `truths` speaks of variables from outside of
+    them.
+    """
 
     truths: Mapping[Expr, bool]
     origins: Origins
@@ -63,7 +79,11 @@ class Given:
             if truth is not None:
                 return const(truth)
         new = map_children(expr, lambda node: self._below(node, bound))
-        return apply_value_rules(new) if new is not expr and isinstance(new, Logical | Not | IfThenElseExpr | Select | Compare) else new
+        return (
+            apply_value_rules(new)
+            if new is not expr and isinstance(new, Logical | Not | IfThenElseExpr | Select | Compare)
+            else new
+        )
 
 
 class Flag(StrEnum):
@@ -79,8 +99,8 @@ class Flag(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A condition in a loop. `condition` has the bindings of blocks put in; `lets` are those inside the loop, `bound` all that the
-    loop and what is in it bind.
+    """A condition in a loop. `condition` has the bindings of blocks put in; `lets` are those inside the loop, `bound`
+    all that the loop and what is in it bind.
     """
 
     condition: Expr
@@ -125,12 +145,16 @@ class _Around:
 
 
 def sources(loop: For, flags: AbstractSet[Flag], within: AbstractSet[str] | None) -> Iterator[Source]:
-    """The conditions in a loop that flags allow to move, in the order of the text; only those of the blocks `within`, if given."""
+    """The conditions in a loop that flags allow to move, in the order of the text; only those of the blocks `within`,
+    if given.
+    """
     inside = within is None
     yield from _in_statement(loop.body, flags, within, inside, _Around({}, {}, frozenset({loop.var})))
 
 
-def _in_statement(stmt: Stmt, flags: AbstractSet[Flag], within: AbstractSet[str] | None, inside: bool, around: _Around) -> Iterator[Source]:
+def _in_statement(
+    stmt: Stmt, flags: AbstractSet[Flag], within: AbstractSet[str] | None, inside: bool, around: _Around
+) -> Iterator[Source]:
     inside = inside or _is_one_of(stmt, within)
     match stmt:
         case For(var=var):
@@ -138,7 +162,9 @@ def _in_statement(stmt: Stmt, flags: AbstractSet[Flag], within: AbstractSet[str]
         case IfThenElse(condition=condition) if inside or _holds(stmt, within):
             yield from _of_guard(condition, flags, around, stmt)
         case Let(var=var, value=value):
-            around = _Around(around.bindings, {**around.lets, var: substitute(value, around.bindings)}, around.bound | {var})
+            around = _Around(
+                around.bindings, {**around.lets, var: substitute(value, around.bindings)}, around.bound | {var}
+            )
         case Block(iter_vars=iter_vars, where=where):
             values = {i.var: substitute(i.binding, around.bindings) for i in iter_vars}
             around = _Around({**around.bindings, **values}, around.lets, around.bound)
@@ -164,7 +190,11 @@ def _in_expression(expr: Expr, flags: AbstractSet[Flag], around: _Around, stmt: 
             yield _source(node.condition, around, stmt)
         if isinstance(node, Compare | Logical | Not) and node.dtype.is_bool and Flag.BOOLEAN_EXPRESSION in flags:
             yield _source(node, around, stmt)
-        if isinstance(node, Select | IfThenElseExpr) and isinstance(node.condition, Var) and Flag.BOOLEAN_EXPRESSION in flags:
+        if (
+            isinstance(node, Select | IfThenElseExpr)
+            and isinstance(node.condition, Var)
+            and Flag.BOOLEAN_EXPRESSION in flags
+        ):
             yield _source(node.condition, around, stmt)
 
 
@@ -181,9 +211,13 @@ def _holds(stmt: Stmt, names: AbstractSet[str] | None) -> bool:
 
 
 def lets_in(loop: For) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
-    """The lets in a loop with their values over loops, and the variables that the loop and what is around them in it bind."""
+    """The lets in a loop with their values over loops, and the variables that the loop and what is around them in it
+    bind.
+    """
 
-    def below(stmt: Stmt, bindings: Mapping[Var, Expr], bound: frozenset[Var]) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
+    def below(
+        stmt: Stmt, bindings: Mapping[Var, Expr], bound: frozenset[Var]
+    ) -> Iterator[tuple[Let, Expr, frozenset[Var]]]:
         match stmt:
             case For(var=var):
                 bound = bound | {var}
@@ -208,7 +242,8 @@ def thread_variables(stmt: Stmt) -> frozenset[Var]:
 
 ALL_BUT_THREADS = tuple(flag.value for flag in Flag if flag is not Flag.USING_BLOCK_VAR)
 MAX_GROWTH = 32
-"""How many times as many stores as before a hoisting may leave, at most: every condition with two arms copies its loop."""
+"""How many times as many stores as before a hoisting may leave, at most: every condition with two arms copies its loop.
+"""
 
 
 @dataclass(frozen=True)
@@ -216,10 +251,10 @@ class HoistExpression(Pass):
     """Move conditions and lets out of loops that do not change them (the roadmap's new transform HoistExpression).
 
     `flags` say which: `if_else_stmt` conditions of branches and guards of blocks, `if_else_expr` those of lazy choices,
-    `boolean_expression` any part that is a truth value, `required_by_conditional` lets that such a condition needs, `let_stmt` all lets;
-    with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and what reads memory, stays where it is. Where a
-    condition has two arms, its loop is written twice, the second time with new block names. `block` names the block whose conditions
-    move; `root` is all of the function.
+    `boolean_expression` any part that is a truth value, `required_by_conditional` lets that such a condition needs,
+    `let_stmt` all lets; with `using_block_var` also conditions on thread axes. Arithmetic that may trap, and what reads
+    memory, stays where it is. Where a condition has two arms, its loop is written twice, the second time with new block
+    names. `block` names the block whose conditions move; `root` is all of the function.
     """
 
     primitive: ClassVar[str] = "hoist_expression"
@@ -227,13 +262,15 @@ class HoistExpression(Pass):
     flags: tuple[str, ...] = field(default=ALL_BUT_THREADS, metadata=option(ArgumentKind.NAMES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with its conditions outside. Raises LayoutproofError for a block that is not there, an unknown flag, where nothing
-        moves only because a let may not, and where the copies would be too many.
+        """The function with its conditions outside. Raises LayoutproofError for a block that is not there, an unknown
+        flag, where nothing moves only because a let may not, and where the copies would be too many.
         """
         flags = frozenset(map(self._flag, self.flags))
         origins = Origins(func)
         within = None if self.block == ROOT else {find_block(func, self.block).name}
-        hoisting = _Hoisting(flags, origins, within, thread_variables(func.body), names_of(func), count_stores(func.body))
+        hoisting = _Hoisting(
+            flags, origins, within, thread_variables(func.body), names_of(func), count_stores(func.body)
+        )
         body = hoisting.statement(origins.body)
         if body == func.body and hoisting.blocked:
             raise hoisting.refusal()
@@ -242,7 +279,9 @@ class HoistExpression(Pass):
     @staticmethod
     def _flag(name: str) -> Flag:
         if name not in set(Flag):
-            raise error(codes.HOIST_FLAG, f"hoist_expression has no flag {name!r}", help=f"its flags are {', '.join(Flag)}")
+            raise error(
+                codes.HOIST_FLAG, f"hoist_expression has no flag {name!r}", help=f"its flags are {', '.join(Flag)}"
+            )
         return Flag(name)
 
 
@@ -305,7 +344,10 @@ class _Hoisting:
 
     def movable_condition(self, loop: For) -> Expr | None:
         """The first condition in a loop that can stand outside of it."""
-        if any(isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers) for node in walk(loop)):
+        if any(
+            isinstance(node, Allocate | DeclBuffer) or (isinstance(node, Block) and node.alloc_buffers)
+            for node in walk(loop)
+        ):
             return None
         for source in sources(loop, self.flags, self.within):
             variables = set(free_variables(source.with_lets))
@@ -325,7 +367,12 @@ class _Hoisting:
         needed = self.needed_lets(loop)
         for let, value, bound in lets_in(loop):
             allowed = Flag.LET_STMT in self.flags or let.var in needed
-            if allowed and is_total(value) and not set(free_variables(value)) & bound and names.count(let.var.name) == 1:
+            if (
+                allowed
+                and is_total(value)
+                and not set(free_variables(value)) & bound
+                and names.count(let.var.name) == 1
+            ):
                 return let, value
         return None
 
@@ -365,7 +412,12 @@ class _Hoisting:
         let = next(v for v in free_variables(source.condition) if v in source.lets)
         text = expr_text(source.condition, Style.PLAIN)
         message = f"the condition `{text}` depends on {let.name}, which is bound inside loop {loop.var.name}"
-        return error(codes.LET_INSIDE, message, source.node.span, help=f"with the flag {Flag.REQUIRED_BY_CONDITIONAL} the let comes along")
+        return error(
+            codes.LET_INSIDE,
+            message,
+            source.node.span,
+            help=f"with the flag {Flag.REQUIRED_BY_CONDITIONAL} the let comes along",
+        )
 
 
 def _taken_out(loop: For, let: Let) -> For:

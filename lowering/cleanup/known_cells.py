@@ -9,7 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Ramp, Var, const, widen
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Var,
+    const,
+    widen,
+)
 from layoutproof.ir.intrinsics import Limit
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -24,10 +38,11 @@ _PLAIN = (IntImm, FloatImm, Limit, Var, Binary, Cast)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """`buffer[indices]` holds `value` wherever all `guards` hold, for all values of the loops `over`; or compares with it as `op` says.
+    """`buffer[indices]` holds `value` wherever all `guards` hold, for all values of the loops `over`; or compares with
+    it as `op` says.
 
-    Everything is over loops and symbols. Where loops are not in `over`, they have the values that they have where the fact is used.
-    `source` is the store that made it so, None for an assumption.
+    Everything is over loops and symbols. Where loops are not in `over`, they have the values that they have where the
+    fact is used. `source` is the store that made it so, None for an assumption.
     """
 
     buffer: Buffer
@@ -44,14 +59,21 @@ class Fact:
 
     def mentions(self, variable: Var) -> bool:
         """Whether the fact speaks of a variable outside of its own loops."""
-        return any(variable in free_variables(e) for e in (*self.indices, self.value, *self.guards, *(d.extent for d in self.over)))
+        return any(
+            variable in free_variables(e)
+            for e in (*self.indices, self.value, *self.guards, *(d.extent for d in self.over))
+        )
 
     def after(self, loop: Dim, fresh: Var) -> Fact | None:
-        """What holds after a loop of what each of its iterations leaves; None where later iterations may write what earlier ones did."""
+        """What holds after a loop of what each of its iterations leaves; None where later iterations may write what
+        earlier ones did.
+        """
         if not self.mentions(loop.var):
             return self.under(loop.extent > const(0, loop.extent.dtype))
         values: dict[Var, Expr] = {loop.var: fresh}
-        over = tuple(replace(d, start=substitute(d.start, values), extent=substitute(d.extent, values)) for d in self.over)
+        over = tuple(
+            replace(d, start=substitute(d.start, values), extent=substitute(d.extent, values)) for d in self.over
+        )
         moved = Fact(
             self.buffer,
             tuple(substitute(i, values) for i in self.indices),
@@ -72,7 +94,8 @@ class Fact:
         """Values of the fact's own loops with which it speaks of a cell, if it does; None where that is not plain."""
         own = [dim.var for dim in self.over]
         found = self._by_indices(indices)
-        # It holds for all values of its loops, so any may be chosen where no index decides: one that a guard asks for, else the first.
+        # It holds for all values of its loops, so any may be chosen where no index decides: one that a guard asks for,
+        # else the first.
         for dim in self.over:
             if dim.var not in found:
                 found[dim.var] = substitute(self._asked_for(dim.var, dim.start), found)
@@ -146,12 +169,16 @@ def is_plain_value(value: Expr) -> bool:
 def _cannot_trap(value: Expr) -> bool:
     divisions = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD, BinaryOp.SHL, BinaryOp.SHR)
     parts = [node for node in walk(value) if isinstance(node, Binary) and node.op in divisions]
-    casts = any(isinstance(node, Cast) and node.value.dtype.is_float and not node.dtype.is_float for node in walk(value))
+    casts = any(
+        isinstance(node, Cast) and node.value.dtype.is_float and not node.dtype.is_float for node in walk(value)
+    )
     return not casts and all(isinstance(node.rhs, IntImm) and node.rhs.value > 0 for node in parts)
 
 
 def assumed_facts(condition: Expr, here: Here) -> Iterator[Fact]:
-    """What an assumption says of cells: `buffer[...] == value` or another comparison, alone or where other parts of it do not hold."""
+    """What an assumption says of cells: `buffer[...] == value` or another comparison, alone or where other parts of it
+    do not hold.
+    """
     for part in conjuncts_of(condition):
         terms = _disjuncts(part)
         found = [(t, said) for t in terms if isinstance(t, Compare) and (said := load_and_value(t)) is not None]
@@ -244,7 +271,9 @@ class Cells:
 
     @staticmethod
     def _obligations(fact: Fact, own: dict[Var, Expr], index: Sequence[Expr]) -> Iterator[Expr]:
-        """Conditions of which none may hold for a fact to speak of a cell: an index elsewhere, a loop outside its range, no guard."""
+        """Conditions of which none may hold for a fact to speak of a cell: an index elsewhere, a loop outside its
+        range, no guard.
+        """
         for said, wanted in zip(fact.indices, index, strict=True):
             there = widen(substitute(said, own), wanted.dtype)
             if there != wanted:
@@ -257,7 +286,9 @@ class Cells:
             yield Not(substitute(guard, own))
 
     def _index_of(self, access: BufferLoad | BufferStore, here: Here) -> tuple[tuple[Dim, ...], tuple[Expr, ...], bool]:
-        """An access's indices without lanes over loops, and coordinates for lanes and for what data decides; whether there were none."""
+        """An access's indices without lanes over loops, and coordinates for lanes and for what data decides; whether
+        there were none.
+        """
         dims: list[Dim] = []
         index: list[Expr] = []
         for axis, given in enumerate(access.indices):
@@ -279,7 +310,9 @@ class Cells:
 
     def without(self, known: Sequence[Fact], store: BufferStore, here: Here) -> tuple[Fact, ...]:
         """What is left of what is known when a store has run, in any of its instances `here`."""
-        return tuple(fact for fact in known if not self.may_be_one(store.buffer, fact.buffer) or self.apart(fact, store, here))
+        return tuple(
+            fact for fact in known if not self.may_be_one(store.buffer, fact.buffer) or self.apart(fact, store, here)
+        )
 
     def apart(self, fact: Fact, store: BufferStore, here: Here) -> bool:
         """Whether a store never touches the cells that a fact speaks of."""

@@ -1,7 +1,9 @@
-"""Branches that say the same thing twice: neighbours under one condition or its contrary become one, equal arms need no condition.
+"""Branches that say the same thing twice: neighbours under one condition or its contrary become one, equal arms need no
+condition.
 
-Two conditions are the same where neither holds without the other, at every instance of the loops and guards around them:
-`4*i + j < 14` is the contrary of `i == 3 and j >= 2` for i and j below 4. Conditions that read what the first branch writes are let be.
+Two conditions are the same where neither holds without the other, at every instance of the loops and guards around
+them: `4*i + j < 14` is the contrary of `i == 3 and j >= 2` for i and j below 4. Conditions that read what the first
+branch writes are let be.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ class Relation(Enum):
 
 @dataclass(slots=True)
 class Merging:
-    """Merges branches of a body whose stores `origins` knows. `may` is asked about each change, in the order of the text."""
+    """Merges branches of a body whose stores `origins` knows. `may` is asked about each change, in the order of the
+    text.
+    """
 
     func: PrimFunc
     origins: Origins
@@ -45,7 +49,11 @@ class Merging:
         match stmt:
             case Seq(body=parts):
                 done = self._sequence([self._statement(part, here, deciding) for part in parts], here, deciding)
-                return stmt if len(done) == len(parts) and all(a is b for a, b in zip(done, parts, strict=True)) else seq(*done)
+                return (
+                    stmt
+                    if len(done) == len(parts) and all(a is b for a, b in zip(done, parts, strict=True))
+                    else seq(*done)
+                )
             case For():
                 inner = here.inside(stmt)
             case Let(var=var, value=value):
@@ -54,8 +62,14 @@ class Merging:
                 inner = here.in_block(stmt)
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 first = self._statement(then, here.under(condition), deciding)
-                second = self._statement(otherwise, here.under(condition, False), deciding) if otherwise is not None else None
-                return self._one_arm(stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second), here)
+                second = (
+                    self._statement(otherwise, here.under(condition, False), deciding)
+                    if otherwise is not None
+                    else None
+                )
+                return self._one_arm(
+                    stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second), here
+                )
             case _:
                 inner = here
         return map_children(stmt, lambda node: self._below(node, inner, deciding))
@@ -109,7 +123,9 @@ class Merging:
         return self._joined(stmt.then, stmt.otherwise, condition, says)
 
     def _joined(self, then: Stmt, otherwise: Stmt, condition: Expr, says: bool) -> Stmt:
-        """A copy of an arm whose stores compute those of both, each where its condition holds, if that can be said of loops."""
+        """A copy of an arm whose stores compute those of both, each where its condition holds, if that can be said of
+        loops.
+        """
         others = iter(stores_in(otherwise))
 
         def visit(node: Node) -> Node:

@@ -41,14 +41,17 @@ class Origin:
 
 @dataclass(slots=True)
 class Origins:
-    """What each store object stands for. `body` is the old body with an object of its own for every store; rebuild that one.
+    """What each store object stands for. `body` is the old body with an object of its own for every store; rebuild that
+    one.
 
     A rewriting that makes a store anew says so with `same`; one that puts a store twice needs to say nothing.
     """
 
     old: PrimFunc
     body: Stmt = field(init=False)
-    known: dict[int, tuple[BufferStore, tuple[Origin, ...]]] = field(default_factory=dict[int, tuple[BufferStore, tuple[Origin, ...]]])
+    known: dict[int, tuple[BufferStore, tuple[Origin, ...]]] = field(
+        default_factory=dict[int, tuple[BufferStore, tuple[Origin, ...]]]
+    )
 
     def __post_init__(self) -> None:
         self.body = _own_objects(self.old.body)
@@ -70,14 +73,18 @@ class Origins:
         return new
 
     def rewrite(self, body: Stmt) -> Rewrite:
-        """The rewrite that makes `body` of the old one. Loops are those of the same variable; one that is gone is taken at its start."""
+        """The rewrite that makes `body` of the old one. Loops are those of the same variable; one that is gone is taken
+        at its start.
+        """
         new = self.old.with_body(body)
         old_loops, new_loops = loops_of_stores(self.old.body), loops_of_stores(body)
         maps: list[InstanceMap] = []
         for number, (store, loops) in enumerate(zip(stores_in(body), new_loops, strict=True)):
             inputs = tuple(loop.var for loop in loops)
             for origin in self.of(store):
-                outputs: tuple[Expr, ...] = tuple(loop.var if loop.var in inputs else loop.start for loop in old_loops[origin.number])
+                outputs: tuple[Expr, ...] = tuple(
+                    loop.var if loop.var in inputs else loop.start for loop in old_loops[origin.number]
+                )
                 where = logical_and(*origin.conditions) if origin.conditions else None
                 maps.append(InstanceMap(number, origin.number, IndexMap(inputs, outputs), where))
         return Rewrite(self.old, new, Witness(tuple(maps)))
@@ -95,7 +102,9 @@ def _own_objects(stmt: Stmt) -> Stmt:
 
 
 def tidied(new: Stmt, old: Stmt) -> Stmt:
-    """`new`, which is `old` with statements or expressions in it replaced: nothing where it does nothing, one arm where that is decided."""
+    """`new`, which is `old` with statements or expressions in it replaced: nothing where it does nothing, one arm where
+    that is decided.
+    """
     match new:
         case For() | Let() | Allocate() | DeclBuffer():
             return NOTHING if new.body == NOTHING else new
@@ -147,7 +156,9 @@ def tries_for(func: PrimFunc) -> int:
 
 
 def is_proved(rewrite: Rewrite) -> bool:
-    """Whether the checker accepts a rewrite bit for bit, without assumptions from elsewhere; of a program that does nothing, too."""
+    """Whether the checker accepts a rewrite bit for bit, without assumptions from elsewhere; of a program that does
+    nothing, too.
+    """
     if rewrite.new == rewrite.old:
         return True
     if check_wellformed(rewrite.new):

@@ -39,12 +39,12 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveNoOp(Pass):
-    """Take out stores without effect, and loops, branches, blocks and temporaries that then hold nothing (roadmap: enhancement of
-    RemoveNoOp).
+    """Take out stores without effect, and loops, branches, blocks and temporaries that then hold nothing (roadmap:
+    enhancement of RemoveNoOp).
 
-    A store goes where all it wrote is overwritten before it is read, where it stores what its cell holds (it was just read there, stored
-    there, or is assumed to be there), and where it writes a temporary that nobody reads. What a value calls is called still. Assumptions
-    stay.
+    A store goes where all it wrote is overwritten before it is read, where it stores what its cell holds (it was just
+    read there, stored there, or is assumed to be there), and where it writes a temporary that nobody reads. What a
+    value calls is called still. Assumptions stay.
     """
 
     primitive: ClassVar[str] = "remove_no_op"
@@ -67,8 +67,8 @@ class RemoveNoOp(Pass):
 
 
 def _candidates(func: PrimFunc, gone: AbstractSet[int]) -> Iterator[int]:
-    """Stores that could be without effect, from the last to the first: others write the memory, or it is read there, assumed, or
-    temporary.
+    """Stores that could be without effect, from the last to the first: others write the memory, or it is read there,
+    assumed, or temporary.
     """
     stores = list(stores_in(func.body))
     left = [store for number, store in enumerate(stores) if number not in gone]

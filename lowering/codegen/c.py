@@ -1,8 +1,9 @@
 """Readable C11 from a lowered, flattened function: one C function with a header that a C program can use by itself.
 
-The generated function returns 0, or a number that says why it did nothing (out of memory, overlapping arguments, an extent out
-of its bounds). What the program leaves without a result (a division by zero, a shift by the width or more, a float out of an
-integer's range, an access out of bounds) is not checked at run time: that none of it happens is what the proof is about.
+The generated function returns 0, or a number that says why it did nothing (out of memory, overlapping arguments, an
+extent out of its bounds). What the program leaves without a result (a division by zero, a shift by the width or more, a
+float out of an integer's range, an access out of bounds) is not checked at run time: that none of it happens is what
+the proof is about.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ from layoutproof.lowering.codegen.c_stmt import Statements, describe
 from layoutproof.lowering.codegen.c_stream import write_tile
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, int_literal, loaded, storage_type, value_type
 from layoutproof.lowering.codegen.calling_convention import Bounds, MemoryMap, Parameter, parameters_of
-from layoutproof.lowering.codegen.requirements import NOTHING_ASSUMED, Contract, Requirement, is_expressible, write_requirement
+from layoutproof.lowering.codegen.requirements import (
+    NOTHING_ASSUMED,
+    Contract,
+    Requirement,
+    is_expressible,
+    write_requirement,
+)
 from layoutproof.lowering.codegen.writer import Names, Writer, entry_name, inside_comment
 
 FLAGS = ("-std=c11", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-tree-slp-vectorize")
 """What the generated text needs from a compiler to mean what the program means; none of it is a licence.
 
-The last is for GCC (12, at `-O3`): where it joins statements, not iterations, to vectors it takes `(double)(float)x` for `x`, and
-`(int64_t)(int8_t)x >> 37` for a shift by 5. Loops keep their lanes, and vectors of the program are vectors of the text.
+The last is for GCC (12, at `-O3`): where it joins statements, not iterations, to vectors it takes `(double)(float)x`
+for `x`, and `(int64_t)(int8_t)x >> 37` for a shift by 5. Loops keep their lanes, and vectors of the program are vectors
+of the text.
 """
 
 ERRORS: Mapping[int, tuple[str, str]] = {
@@ -73,11 +81,12 @@ def emit_c(
 ) -> CSource:
     """The C of a function without blocks, whose buffers are accessed with one index.
 
-    `index_bits` is the width of index arithmetic: 32 where every index is shown to fit when not given, else 64. `bounds` are the
-    least and largest values of scalar parameters and shape symbols by name (a symbol is at least 0); the function refuses others.
-    `notes` are remarks by buffer name for the comment on the parameters, such as the layout. `contract` is what the proofs took for
-    granted: the function refuses symbols for which a requirement does not hold, the comment lists what is left to the caller.
-    Raises LayoutproofError (LP401 to LP403) for what C cannot express, LP404 for a program nested too deeply.
+    `index_bits` is the width of index arithmetic: 32 where every index is shown to fit when not given, else 64.
+    `bounds` are the least and largest values of scalar parameters and shape symbols by name (a symbol is at least 0);
+    the function refuses others. `notes` are remarks by buffer name for the comment on the parameters, such as the
+    layout. `contract` is what the proofs took for granted: the function refuses symbols for which a requirement does
+    not hold, the comment lists what is left to the caller. Raises LayoutproofError (LP401 to LP403) for what C cannot
+    express, LP404 for a program nested too deeply.
     """
     remarks = notes if notes is not None else {}
     memory = check_c(func)
@@ -87,19 +96,25 @@ def emit_c(
         if not first.overflows:
             return first.source(remarks, 32)
         index_bits = 64
-    return _Emission(func, memory, limits, CType.I64 if index_bits == 64 else CType.I32, contract).source(remarks, index_bits)
+    return _Emission(func, memory, limits, CType.I64 if index_bits == 64 else CType.I32, contract).source(
+        remarks, index_bits
+    )
 
 
 class _Emission:
     """One attempt at writing a function, with one index type."""
 
-    def __init__(self, func: PrimFunc, memory: MemoryMap, bounds: Bounds, index_type: CType, contract: Contract) -> None:
+    def __init__(
+        self, func: PrimFunc, memory: MemoryMap, bounds: Bounds, index_type: CType, contract: Contract
+    ) -> None:
         self.func = func
         self.contract = contract
         self.entry = entry_name(func.name)
         self.names = Names((self.entry,))
         self.expressions = Expressions(memory, Integers(index_type))
-        self.parameters = tuple(replace(p, c_name=self.names.declare(p.name)) for p in parameters_of(func, memory, bounds))
+        self.parameters = tuple(
+            replace(p, c_name=self.names.declare(p.name)) for p in parameters_of(func, memory, bounds)
+        )
         self.body = Writer(depth=1)
         self.statements = Statements(self.expressions, self.body, self.names, func.noalias, tiles=write_tile)
         self._declare()
@@ -149,7 +164,9 @@ class _Emission:
     def _is_limit(self, requirement: Requirement) -> bool:
         """Whether it only says what the bounds of a parameter say already."""
         limit = requirement.least
-        return limit is not None and any(p.name == limit[0] and p.bounds is not None and p.bounds.low >= limit[1] for p in self.parameters)
+        return limit is not None and any(
+            p.name == limit[0] and p.bounds is not None and p.bounds.low >= limit[1] for p in self.parameters
+        )
 
     def _integers(self) -> dict[str, str]:
         """The C names of the parameters that are whole numbers or truth values."""
@@ -205,12 +222,21 @@ class _Emission:
         """The finished text."""
         title = f"{self.func.name}: generated by layoutproof, C11. Compile with {' '.join(FLAGS)}, link with -lm."
         lines = list(self._comment(notes, title))
-        lines += [f"#include <{name}.h>" for name in ("float", "math", "stdbool", "stddef", "stdint", "stdlib", "string")]
+        lines += [
+            f"#include <{name}.h>" for name in ("float", "math", "stdbool", "stddef", "stdint", "stdlib", "string")
+        ]
         lines += ["", _PREAMBLE, *self._macros(), ""]
         helpers = helper_text(self.expressions.helpers)
         lines += [helpers, ""] if helpers else []
         text = "\n".join(lines) + f"\n{self._signature(restrict=True)} {{\n{self.code}{self._ending()}}}\n"
-        return CSource(text, self._header(notes), self.entry, self.parameters, index_bits, bool(self.statements.macros & set(_MACROS)))
+        return CSource(
+            text,
+            self._header(notes),
+            self.entry,
+            self.parameters,
+            index_bits,
+            bool(self.statements.macros & set(_MACROS)),
+        )
 
     def _ending(self) -> str:
         return f"    return {'error' if self.statements.may_fail else 'LP_OK'};\n"
@@ -237,8 +263,22 @@ class _Emission:
 
     def _header(self, notes: Mapping[str, str]) -> str:
         guard = f"LAYOUTPROOF_{self.entry.upper()}_H"
-        lines = [f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-        lines += [*self._comment(notes, f"{self.func.name}: generated by layoutproof."), f"{self._signature(restrict=False)};", ""]
+        lines = [
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "",
+            "#include <stdint.h>",
+            "",
+            "#ifdef __cplusplus",
+            'extern "C" {',
+            "#endif",
+            "",
+        ]
+        lines += [
+            *self._comment(notes, f"{self.func.name}: generated by layoutproof."),
+            f"{self._signature(restrict=False)};",
+            "",
+        ]
         lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif"]
         return "\n".join(lines) + "\n"
 

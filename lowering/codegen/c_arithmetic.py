@@ -25,8 +25,8 @@ from layoutproof.lowering.codegen.c_types import (
     bounded,
     call,
     convert,
-    half_name,
     is_half,
+    model_name_of,
     narrowed,
     operation,
     storage_type,
@@ -172,7 +172,7 @@ def rounded(value: Fragment, dtype: DType, helpers: set[str]) -> Fragment:
     """A `float` result rounded to a half-precision type; other types round by themselves."""
     if not is_half(dtype):
         return value
-    name = f"lp_round_{half_name(dtype)}"
+    name = f"lp_round_{model_name_of(dtype)}"
     helpers.add(name)
     return call(name, CType.F32, value)
 
@@ -196,7 +196,7 @@ def emit_call(function: str, arguments: Sequence[Fragment], dtype: DType, helper
         return _half_fma(arguments, dtype, helpers)
     ctype = value_type(dtype)
     if ctype is CType.F32 and function in ROUNDED_ONCE:
-        name = f"lp_{function}_{half_name(dtype) if is_half(dtype) else SUFFIX[ctype]}"
+        name = f"lp_{function}_{model_name_of(dtype) if is_half(dtype) else SUFFIX[ctype]}"
         helpers.add(name)
         return call(name, ctype, *arguments)
     own = _HELPERS.get(function)
@@ -210,7 +210,7 @@ def emit_call(function: str, arguments: Sequence[Fragment], dtype: DType, helper
 
 
 def _half_fma(arguments: Sequence[Fragment], dtype: DType, helpers: set[str]) -> Fragment:
-    last = f"lp_round_{half_name(dtype)}_from_f64"
+    last = f"lp_round_{model_name_of(dtype)}_from_f64"
     helpers |= {"lp_odd_fma", last}
     return call(last, CType.F32, call("lp_odd_fma", CType.F64, *arguments))
 
@@ -252,13 +252,17 @@ def coerce(value: Fragment, ctype: CType) -> Fragment:
     if value.ctype is ctype:
         return value
     if ctype in _UNSIGNED and value.binding is Binding.PRIMARY and value.text.isdigit():
-        return Fragment(f"{value.text}u" if ctype is CType.U32 else f"UINT64_C({value.text})", Binding.PRIMARY, ctype, value.values)
+        return Fragment(
+            f"{value.text}u" if ctype is CType.U32 else f"UINT64_C({value.text})", Binding.PRIMARY, ctype, value.values
+        )
     return convert(value, ctype)
 
 
 @dataclass(slots=True)
 class Integers:
-    """Writes integer operations. `index_type` is the type of index arithmetic; `overflows` notes an index that may not fit 32 bits."""
+    """Writes integer operations. `index_type` is the type of index arithmetic; `overflows` notes an index that may not
+    fit 32 bits.
+    """
 
     index_type: CType
     helpers: set[str] = field(default_factory=set)
@@ -303,7 +307,12 @@ class Integers:
         """`a op b` of type `dtype`, wrapping; with `index`, over the integers in the index type."""
         if dtype.kind is Kind.UINT:
             return self._unsigned(op, a, b, dtype)
-        if op in (BinaryOp.SHL, BinaryOp.SHR) and dtype.bits == 64 and not b.range.within(_NARROW_SHIFTS) and a.ctype is not CType.I64:
+        if (
+            op in (BinaryOp.SHL, BinaryOp.SHR)
+            and dtype.bits == 64
+            and not b.range.within(_NARROW_SHIFTS)
+            and a.ctype is not CType.I64
+        ):
             a = convert(a, CType.I64)  # C shifts in the type of the left operand, however small its values
         exact = OPERATIONS[op](a.range, b.range)
         limits = RANGE[self.index_type] if index else interval.of_type(dtype)

@@ -24,7 +24,9 @@ from layoutproof.lowering.codegen.calling_convention import MemoryMap, find_memo
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a target takes. `textures` is the memory scope of its images, if it has them: accesses of those are checked elsewhere."""
+    """What a target takes. `textures` is the memory scope of its images, if it has them: accesses of those are checked
+    elsewhere.
+    """
 
     name: str
     threads: bool = False
@@ -41,14 +43,17 @@ C = Target("the C target")
 
 
 def check_c(func: PrimFunc) -> MemoryMap:
-    """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP404) with everything that cannot."""
+    """The memory of a function that can be written as C. Raises LayoutproofError (LP401 to LP404) with everything that
+    cannot.
+    """
     return check_target(func, C)
 
 
 def check_target(func: PrimFunc, target: Target) -> MemoryMap:
     """The memory of a function that a target takes.
 
-    Raises LayoutproofError: LP401 to LP403 with everything that it does not take, LP404 for an expression nested too deeply.
+    Raises LayoutproofError: LP401 to LP403 with everything that it does not take, LP404 for an expression nested too
+    deeply.
     """
     depth = expression_depth(func.body)
     if depth > MAX_EXPRESSION:
@@ -60,7 +65,12 @@ def check_target(func: PrimFunc, target: Target) -> MemoryMap:
     if problems:
         raise LayoutproofError(dict.fromkeys(problems))
     memory = find_memory(func)
-    unknown = [d for node in walk(func.body) if isinstance(node, BufferLoad | BufferStore) for d in _check_declared(node, memory)]
+    unknown = [
+        d
+        for node in walk(func.body)
+        if isinstance(node, BufferLoad | BufferStore)
+        for d in _check_declared(node, memory)
+    ]
     if unknown:
         raise LayoutproofError(dict.fromkeys(unknown))
     return memory
@@ -74,13 +84,17 @@ def _check_parameters(target: Target, func: PrimFunc) -> Iterator[Diagnostic]:
         if buffer is None:
             if param.dtype.kind is Kind.HANDLE or param.dtype.lanes > 1:
                 yield Diagnostic(
-                    codes.UNSUPPORTED, f"{target.name} cannot take the parameter {param.name} of type {param.dtype}", param.span
+                    codes.UNSUPPORTED,
+                    f"{target.name} cannot take the parameter {param.name} of type {param.dtype}",
+                    param.span,
                 )
             continue
         yield from _check_declaration(target, buffer)
         if isinstance(buffer.elem_offset, IntImm) and buffer.elem_offset.value != 0:
             offset = f"the parameter {buffer.name} starts at element {buffer.elem_offset.value} of its memory"
-            yield Diagnostic(codes.UNSUPPORTED, f"{target.name} takes parameters from their first element on; {offset}", buffer.span)
+            yield Diagnostic(
+                codes.UNSUPPORTED, f"{target.name} takes parameters from their first element on; {offset}", buffer.span
+            )
         other = owners.setdefault(buffer.data.name, buffer)
         if other is not buffer:
             shared = f"the parameters {other.name} and {buffer.name} have one data variable, {buffer.data.name}"
@@ -89,17 +103,27 @@ def _check_parameters(target: Target, func: PrimFunc) -> Iterator[Diagnostic]:
 
 def _check_declaration(target: Target, buffer: Buffer) -> Iterator[Diagnostic]:
     if buffer.dtype.kind is Kind.HANDLE:
-        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span)
+        yield Diagnostic(
+            codes.UNSUPPORTED, f"{target.name} has no buffers of {buffer.dtype}: {buffer.name}", buffer.span
+        )
     if buffer.scope not in target.scopes:
         help_text = _texture_help(target) if "texture" in buffer.scope else None
         message = f"{target.name} has no memory of scope {buffer.scope!r}, which {buffer.name} is in"
         yield Diagnostic(codes.UNSUPPORTED, message, buffer.span, help=help_text)
     if buffer.strides and not _is_compact(buffer):
-        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} takes row-major buffers; {buffer.name} has strides of its own", buffer.span)
+        yield Diagnostic(
+            codes.UNSUPPORTED,
+            f"{target.name} takes row-major buffers; {buffer.name} has strides of its own",
+            buffer.span,
+        )
 
 
 def _texture_help(target: Target) -> str:
-    return "the OpenCL target takes textures" if target.textures is None else f"the scope of textures is {target.textures!r}"
+    return (
+        "the OpenCL target takes textures"
+        if target.textures is None
+        else f"the scope of textures is {target.textures!r}"
+    )
 
 
 def _is_compact(buffer: Buffer) -> bool:
@@ -126,37 +150,58 @@ def _check_access(target: Target, node: BufferLoad | BufferStore) -> Iterator[Di
             f"{target.name} takes accesses of buffers of rank 1; {buffer.name} has rank {buffer.rank}{separators}",
             node.span,
             help="flatten the buffers first (flatten_buffer)"
-            + ("; without separators a buffer flattens to one axis: remove them with set_axis_separators" if separators else ""),
+            + (
+                "; without separators a buffer flattens to one axis: remove them with set_axis_separators"
+                if separators
+                else ""
+            ),
         )
 
 
 def _check_declared(node: BufferLoad | BufferStore, memory: MemoryMap) -> Iterator[Diagnostic]:
     if memory.of(node.buffer) is None:
-        yield Diagnostic(codes.UNSUPPORTED, f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}", node.span)
+        yield Diagnostic(
+            codes.UNSUPPORTED,
+            f"nothing declares the data variable {node.buffer.data.name} of {node.buffer.name}",
+            node.span,
+        )
 
 
 def _check_block(target: Target, node: Block) -> Iterator[Diagnostic]:
     yield Diagnostic(
-        codes.NOT_LOWERED, f"{target.name} takes loops, not blocks: {node.name}", node.span, help="lower the blocks first (lower_blocks)"
+        codes.NOT_LOWERED,
+        f"{target.name} takes loops, not blocks: {node.name}",
+        node.span,
+        help="lower the blocks first (lower_blocks)",
     )
 
 
 def _check_loop(target: Target, node: For) -> Iterator[Diagnostic]:
     if node.kind is ForKind.THREAD_BINDING and not target.threads:
         yield Diagnostic(
-            codes.UNSUPPORTED, f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}", node.span
+            codes.UNSUPPORTED,
+            f"{target.name} has no hardware threads; loop {node.var.name} is bound to {node.thread}",
+            node.span,
         )
 
 
 def _check_undef(target: Target, node: Undef) -> Iterator[Diagnostic]:
     yield Diagnostic(
-        codes.NOT_LOWERED, f"{target.name} has no undefined values", node.span, help="remove the stores of undef first (remove_store_undef)"
+        codes.NOT_LOWERED,
+        f"{target.name} has no undefined values",
+        node.span,
+        help="remove the stores of undef first (remove_store_undef)",
     )
 
 
 def _check_assume(target: Target, node: Assume) -> Iterator[Diagnostic]:
     if not target.assumptions:
-        yield Diagnostic(codes.NOT_LOWERED, f"{target.name} does not take assumptions", node.span, help="remove them first (remove_assume)")
+        yield Diagnostic(
+            codes.NOT_LOWERED,
+            f"{target.name} does not take assumptions",
+            node.span,
+            help="remove them first (remove_assume)",
+        )
 
 
 def _check_opaque(target: Target, node: OpaqueCall) -> Iterator[Diagnostic]:
@@ -165,7 +210,9 @@ def _check_opaque(target: Target, node: OpaqueCall) -> Iterator[Diagnostic]:
 
 def _check_let(target: Target, node: Let) -> Iterator[Diagnostic]:
     if node.var.dtype.kind is Kind.HANDLE and pointer_source(node.value) is None:
-        yield Diagnostic(codes.UNSUPPORTED, f"{target.name} cannot tell which memory the pointer {node.var.name} is of", node.span)
+        yield Diagnostic(
+            codes.UNSUPPORTED, f"{target.name} cannot tell which memory the pointer {node.var.name} is of", node.span
+        )
 
 
 def _check_string(target: Target, node: StringImm) -> Iterator[Diagnostic]:

@@ -1,8 +1,9 @@
 """Expressions as C text, with the program's meaning on every value, and plain C operators wherever the ranges allow.
 
-Index arithmetic (loop variables, shapes, what is computed from them alone) is over the integers: it is done in the index type,
-and an operation whose result cannot be shown to fit 32 bits is noted, so that the caller can take the wider type. Value
-arithmetic wraps in its own width. Lanes are written one at a time, by a lane variable that the surrounding loop counts.
+Index arithmetic (loop variables, shapes, what is computed from them alone) is over the integers: it is done in the
+index type, and an operation whose result cannot be shown to fit 32 bits is noted, so that the caller can take the wider
+type. Value arithmetic wraps in its own width. Lanes are written one at a time, by a lane variable that the surrounding
+loop counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,21 @@ from layoutproof.ir import interval
 from layoutproof.ir.buffer import BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+)
 from layoutproof.ir.interval import Interval
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import CompareOp, LogicalOp
@@ -31,10 +46,10 @@ from layoutproof.lowering.codegen.c_types import (
     choice,
     convert,
     float_literal,
-    half_name,
     int_literal,
     is_half,
     loaded,
+    model_name_of,
     narrowed,
     operation,
     storage_type,
@@ -71,8 +86,9 @@ _SYMBOLS: Mapping[CompareOp, tuple[str, Binding]] = {
 
 @dataclass(slots=True)
 class Expressions:
-    """Writes expressions. `variables` are the fragments that program variables stand for, `index_names` those of index arithmetic,
-    `pointers` the C names of data variables; helpers that were needed collect in `helpers`."""
+    """Writes expressions. `variables` are the fragments that program variables stand for, `index_names` those of index
+    arithmetic, `pointers` the C names of data variables; helpers that were needed collect in `helpers`.
+    """
 
     memory: MemoryMap
     integers: Integers
@@ -138,7 +154,9 @@ class Expressions:
         if ctype is CType.I64 and interval.point(expr.value).within(interval.INT32):
             ctype = CType.I32  # a plain number; whoever computes with it widens where that is needed
         text = int_literal(expr.value, ctype)
-        return Fragment(text, Binding.UNARY if text.startswith("-") else Binding.PRIMARY, ctype, interval.point(expr.value))
+        return Fragment(
+            text, Binding.UNARY if text.startswith("-") else Binding.PRIMARY, ctype, interval.point(expr.value)
+        )
 
     def variable(self, expr: Var, mode: Mode) -> Fragment:
         """A variable; of several lanes, the one wanted."""
@@ -220,9 +238,15 @@ class Expressions:
     def limit(self, expr: Limit, mode: Mode) -> Fragment:
         """A special value of a type."""
         if expr.dtype.is_float:
-            values = {LimitKind.INFINITY: float("inf"), LimitKind.MAX: max_finite(expr.dtype), LimitKind.MIN: -max_finite(expr.dtype)}
+            values = {
+                LimitKind.INFINITY: float("inf"),
+                LimitKind.MAX: max_finite(expr.dtype),
+                LimitKind.MIN: -max_finite(expr.dtype),
+            }
             return _float(values[expr.kind], expr.dtype)
-        return self.constant(IntImm(expr.dtype.max_int if expr.kind is LimitKind.MAX else expr.dtype.min_int, expr.dtype), mode)
+        return self.constant(
+            IntImm(expr.dtype.max_int if expr.kind is LimitKind.MAX else expr.dtype.min_int, expr.dtype), mode
+        )
 
     def math(self, expr: Call, mode: Mode) -> Fragment:
         """A math function."""
@@ -247,7 +271,9 @@ class Expressions:
         return loaded(text, element, self.helpers, None if element.is_float else interval.of_type(element))
 
     def address(self, access: Any, lane: Fragment | None) -> Fragment:
-        """The position, in single lanes from the start of the memory, of one lane of `buffer[index]` (a load or a store)."""
+        """The position, in single lanes from the start of the memory, of one lane of `buffer[index]` (a load or a
+        store).
+        """
         buffer = access.buffer
         inner = buffer.dtype.lanes
         index_type = access.indices[-1].dtype if access.indices else None
@@ -258,7 +284,9 @@ class Expressions:
         if offset.range != interval.point(0):
             index = self.integers.index_sum(index, offset)
         if inner > 1:
-            index = self.integers.index_product(Fragment(str(inner), Binding.PRIMARY, CType.I32, interval.point(inner)), index)
+            index = self.integers.index_product(
+                Fragment(str(inner), Binding.PRIMARY, CType.I32, interval.point(inner)), index
+            )
             assert element_lane is not None
             index = self.integers.index_sum(index, element_lane)
         return index
@@ -311,12 +339,12 @@ def _to_float(value: Fragment, source: DType, target: DType, helpers: set[str]) 
         return convert(value, ctype)
     if source.is_float:
         if value.ctype is CType.F64:
-            name = f"lp_round_{half_name(target)}_from_f64"
+            name = f"lp_round_{model_name_of(target)}_from_f64"
             helpers.add(name)
             return call(name, CType.F32, value)
         narrow_enough = is_half(source) and source == target
         return value if narrow_enough else rounded(value, target, helpers)
-    name = f"lp_round_{half_name(target)}_from_f64"
+    name = f"lp_round_{model_name_of(target)}_from_f64"
     helpers.add(name)
     if value.range.within(Interval(-(1 << 53), 1 << 53)):
         return call(name, CType.F32, convert(value, CType.F64))

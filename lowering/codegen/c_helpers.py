@@ -33,16 +33,24 @@ def _exact_helper(name: str, refused: str, result: str, needs: tuple[str, ...] =
 _NO_QUOTIENT = "b == 0 || (b == -1 && a == INT64_MIN)"
 
 EXACT_HELPERS: Mapping[str, Helper] = {
-    "lp_exact_add": _exact_helper("lp_exact_add", "(b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)", "a + b"),
-    "lp_exact_sub": _exact_helper("lp_exact_sub", "(b < 0 && a > INT64_MAX + b) || (b > 0 && a < INT64_MIN + b)", "a - b"),
+    "lp_exact_add": _exact_helper(
+        "lp_exact_add", "(b > 0 && a > INT64_MAX - b) || (b < 0 && a < INT64_MIN - b)", "a + b"
+    ),
+    "lp_exact_sub": _exact_helper(
+        "lp_exact_sub", "(b < 0 && a > INT64_MAX + b) || (b > 0 && a < INT64_MIN + b)", "a - b"
+    ),
     "lp_exact_mul": _exact_helper(
         "lp_exact_mul",
         "a > 0 ? (b > 0 ? a > INT64_MAX / b : b < INT64_MIN / a)\n"
         "              : a < 0 && (b > 0 ? a < INT64_MIN / b : b < 0 && (a == INT64_MIN || b < INT64_MAX / a))",
         "a * b",
     ),
-    "lp_exact_floordiv": _exact_helper("lp_exact_floordiv", _NO_QUOTIENT, "lp_floordiv_i64(a, b)", ("lp_floordiv_i64",)),
-    "lp_exact_floormod": _exact_helper("lp_exact_floormod", "b == 0", "b == -1 ? 0 : lp_floormod_i64(a, b)", ("lp_floormod_i64",)),
+    "lp_exact_floordiv": _exact_helper(
+        "lp_exact_floordiv", _NO_QUOTIENT, "lp_floordiv_i64(a, b)", ("lp_floordiv_i64",)
+    ),
+    "lp_exact_floormod": _exact_helper(
+        "lp_exact_floormod", "b == 0", "b == -1 ? 0 : lp_floormod_i64(a, b)", ("lp_floormod_i64",)
+    ),
     "lp_exact_truncdiv": _exact_helper("lp_exact_truncdiv", _NO_QUOTIENT, "a / b"),
     "lp_exact_truncmod": _exact_helper("lp_exact_truncmod", "b == 0", "b == -1 ? 0 : a % b"),
     "lp_exact_u64": Helper(
@@ -298,7 +306,15 @@ def _all_helpers() -> dict[str, Helper]:
         found |= _choosing(SUFFIX[ctype], ctype.value)
     for suffix, ctype in (("f32", "float"), ("f64", "double")):
         found |= _float_functions(suffix, ctype)
-    return {**found, **HALF_HELPERS, **MEMORY_HELPERS, **EXACT_HELPERS, **FUNCTION_HELPERS, **STREAM_HELPERS, "LP_VECTORS": SWITCH}
+    return {
+        **found,
+        **HALF_HELPERS,
+        **MEMORY_HELPERS,
+        **EXACT_HELPERS,
+        **FUNCTION_HELPERS,
+        **STREAM_HELPERS,
+        "LP_VECTORS": SWITCH,
+    }
 
 
 HELPERS: Mapping[str, Helper] = _all_helpers()
@@ -310,7 +326,9 @@ def find_helper(name: str) -> Helper:
 
 
 def helper_text(used: Iterable[str], find: Callable[[str], Helper] = find_helper) -> str:
-    """The text of the helpers named and of all that they need, each once, needed ones first. Raises KeyError for an unknown one."""
+    """The text of the helpers named and of all that they need, each once, needed ones first. Raises KeyError for an
+    unknown one.
+    """
     done: dict[str, None] = {}
 
     def add(name: str) -> None:

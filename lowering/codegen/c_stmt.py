@@ -12,13 +12,35 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, Kind
 from layoutproof.ir.expr import Expr, IntImm
 from layoutproof.ir.interval import Interval
-from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+)
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_arithmetic import Integers
 from layoutproof.lowering.codegen.c_expr import Expressions, Mode
 from layoutproof.lowering.codegen.c_memory import access_name
-from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, call, half_name, is_half, storage_type, value_type, variable_type
+from layoutproof.lowering.codegen.c_types import (
+    Binding,
+    CType,
+    Fragment,
+    call,
+    is_half,
+    model_name_of,
+    storage_type,
+    value_type,
+    variable_type,
+)
 from layoutproof.lowering.codegen.c_vector import vector_fill, vector_store
 from layoutproof.lowering.codegen.calling_convention import Memory, MemoryMap, pointer_source
 from layoutproof.lowering.codegen.writer import Names, Writer, comment
@@ -61,7 +83,9 @@ class Statements:
         """Write one statement. Raises LayoutproofError (LP402) for one that has no place in lowered code."""
         emitter = self.emitters().get(type(stmt))
         if emitter is None:
-            raise error(codes.NOT_LOWERED, f"{self.expressions.target} has no {type(stmt).__name__} statements", stmt.span)
+            raise error(
+                codes.NOT_LOWERED, f"{self.expressions.target} has no {type(stmt).__name__} statements", stmt.span
+            )
         emitter(self, stmt)
 
     def emitters(self) -> Mapping[type[Stmt], Callable[[Any, Any], None]]:
@@ -110,7 +134,10 @@ class Statements:
             self._parallel += parallel
             self._lanes += lanes
             self.open_loops.append(stmt)
-            with self.writer.nested(f"for ({ctype} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})"), self.names.block():
+            with (
+                self.writer.nested(f"for ({ctype} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})"),
+                self.names.block(),
+            ):
                 write()
             self.open_loops.pop()
             self._parallel -= parallel
@@ -240,7 +267,9 @@ class Statements:
         self.expressions.pointers[buffer.data.name] = name
         if size is not None and elements is not None and size <= STACK_BYTES and self._on_stack + size <= STACK_TOTAL:
             self._on_stack += size
-            self.writer.line(f"_Alignas(64) {memory.storage} {name}[{max(elements * lanes, 1)}]; {comment(describe(buffer))}")
+            self.writer.line(
+                f"_Alignas(64) {memory.storage} {name}[{max(elements * lanes, 1)}]; {comment(describe(buffer))}"
+            )
             if not memory.read and not memory.written:
                 self.writer.line(f"(void){name};")
             self.emit(stmt.body)
@@ -275,7 +304,9 @@ class Statements:
     # --- stores
 
     def store(self, stmt: BufferStore) -> None:
-        """One element, a whole vector, or a loop over lanes; lanes that could read what others write are collected first."""
+        """One element, a whole vector, or a loop over lanes; lanes that could read what others write are collected
+        first.
+        """
         lanes = stmt.value.dtype.lanes
         if lanes == 1:
             self._store_lane(stmt, None, self.expressions.emit(stmt.value))
@@ -305,7 +336,9 @@ class Statements:
                 value = Fragment(f"{name}[{LANE}]", Binding.PRIMARY, value_type(dtype), values)
                 self._store_lane(stmt, _lane(lanes), value, address)
 
-    def _store_lane(self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None) -> None:
+    def _store_lane(
+        self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
+    ) -> None:
         expressions, buffer = self.expressions, stmt.buffer
         memory = expressions.memory.of(buffer)
         assert memory is not None
@@ -323,7 +356,7 @@ class Statements:
         """A value as it lies in memory."""
         if not is_half(dtype):
             return value
-        name = f"lp_f32_to_{half_name(dtype)}"
+        name = f"lp_f32_to_{model_name_of(dtype)}"
         self.expressions.helpers.add(name)
         return call(name, CType.I32, value)
 
@@ -365,7 +398,9 @@ def describe_extent(extent: Expr) -> str:
     """An extent for a comment: a number, or a C expression of the program's own names."""
     writer = Expressions(MemoryMap({}), Integers(CType.I64))
     for variable in free_variables(extent):
-        writer.variables[variable.name] = Fragment(variable.name, Binding.PRIMARY, CType.I64, Interval(0, interval.INT32.high))
+        writer.variables[variable.name] = Fragment(
+            variable.name, Binding.PRIMARY, CType.I64, Interval(0, interval.INT32.high)
+        )
         writer.index_names.add(variable.name)
     found = writer.emit_index(extent)
     return str(found.range.low) if found.range.low == found.range.high else found.text

@@ -1,8 +1,9 @@
-"""Tiles that are written past the cache: a marked loop nest is gathered in a small buffer, then copied out in contiguous runs.
+"""Tiles that are written past the cache: a marked loop nest is gathered in a small buffer, then copied out in
+contiguous runs.
 
-Why a tile: what is written past the cache must leave as whole lines, in order, while a transposing copy finds its elements in another
-order. Inside of a tile elements are found in the order of what is read, a few kilobytes at a time. A nest that is no such tile is
-written as any other loop; the mark has no meaning of its own.
+Why a tile: what is written past the cache must leave as whole lines, in order, while a transposing copy finds its
+elements in another order. Inside of a tile elements are found in the order of what is read, a few kilobytes at a time.
+A nest that is no such tile is written as any other loop; the mark has no meaning of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from layoutproof.ir.stmt import BufferStore, For
 from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.lowering.arith.affine import Polynomial, Steps, added, expression, multiplied, number, steps_of
 from layoutproof.lowering.codegen.c_stmt import Statements, product_of
-from layoutproof.lowering.codegen.c_stream_tile import Axis, Tile, all_hold, contiguous, dense_prefix, find_tile, is_total
+from layoutproof.lowering.codegen.c_stream_tile import (
+    Axis,
+    Tile,
+    all_hold,
+    contiguous,
+    dense_prefix,
+    find_tile,
+    is_total,
+)
 from layoutproof.lowering.codegen.c_types import storage_type
 from layoutproof.lowering.codegen.calling_convention import Memory, MemoryMap
 from layoutproof.lowering.codegen.writer import comment
@@ -100,7 +109,10 @@ class _TileWriter:
         outer = self.tile.outer
 
         def write() -> None:
-            target, origin = self.place(self.target, self.tile.target, outer), self.place(self.pointer_read, source, outer)
+            target, origin = (
+                self.place(self.target, self.tile.target, outer),
+                self.place(self.pointer_read, source, outer),
+            )
             self.call(self.leave, target, origin, self.size(self.tile.run_length))
 
         self.looped(outer, write)
@@ -110,13 +122,18 @@ class _TileWriter:
         tile = self.tile
         self.name = self.statements.names.declare(NAME)
         shape = f"{tile.store.buffer.dtype} in runs of {self.text(tile.run_length)}, on their way to {self.target}"
-        self.statements.writer.line(f"_Alignas(64) {storage_type(tile.store.buffer.dtype)} {self.name}[{tile.capacity}]; {comment(shape)}")
+        self.statements.writer.line(
+            f"_Alignas(64) {storage_type(tile.store.buffer.dtype)} {self.name}[{tile.capacity}]; {comment(shape)}"
+        )
         self.fill()
         if tile.load is not None:
             self.prefetch(tile.load)
 
         def write() -> None:
-            target, origin = self.place(self.target, tile.target, tile.outer), self.place(self.name, tile.local, tile.outer)
+            target, origin = (
+                self.place(self.target, tile.target, tile.outer),
+                self.place(self.name, tile.local, tile.outer),
+            )
             self.call(self.leave, target, origin, self.size(tile.run_length))
 
         self.looped(tile.outer, write)
@@ -138,7 +155,9 @@ class _TileWriter:
             self.looped(tile.axes, self.store)
 
     def ordered(self, source: Steps, without: Sequence[Axis]) -> list[Axis]:
-        """The axes but some, those with the largest steps in what is read outermost; as they stand where steps are no numbers."""
+        """The axes but some, those with the largest steps in what is read outermost; as they stand where steps are no
+        numbers.
+        """
         axes = [axis for axis in self.tile.axes if axis not in without]
         steps = {axis.var: source.of(axis.var) for axis in axes}
         if any(step is None for step in steps.values()) or any(not axis.is_free for axis in axes):
@@ -146,7 +165,9 @@ class _TileWriter:
         return sorted(axes, key=lambda axis: -(steps[axis.var] or 0))
 
     def piece(self, axes: Sequence[Axis], write: Callable[[], None]) -> None:
-        """What is written for all iterations of some axes at once, where their condition holds in all of them; else one by one."""
+        """What is written for all iterations of some axes at once, where their condition holds in all of them; else one
+        by one.
+        """
         conditions = all_hold(self.tile.condition, [(axis.var, axis.size) for axis in axes])
         if conditions == ():
             write()
@@ -199,7 +220,12 @@ class _TileWriter:
         index: Polynomial = {}
         for axis in tile.axes:
             index = added(index, multiplied(tile.local.by_loop[axis.var], {(axis.var,): 1}))
-        buffer = Buffer(self.name, tile.store.buffer.dtype, (const(tile.capacity),), Var(f"{self.name} of the generated code", HANDLE))
+        buffer = Buffer(
+            self.name,
+            tile.store.buffer.dtype,
+            (const(tile.capacity),),
+            Var(f"{self.name} of the generated code", HANDLE),
+        )
         memory = Memory(buffer, is_parameter=False, mixed=False, written=True, read=True)
         before = self.expressions.memory
         self.expressions.memory = MemoryMap({**before.by_data, buffer.data.name: memory})

@@ -11,7 +11,21 @@ from itertools import product
 from math import prod
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import FALSE, TRUE, Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Var, binary, const
+from layoutproof.ir.expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Var,
+    binary,
+    const,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.stmt import Attributes, BufferStore, For, ForKind, Stmt
@@ -27,7 +41,9 @@ _PARTIAL = frozenset(BinaryOp) - {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, Bina
 
 
 def read_where(value: Expr) -> tuple[BufferLoad, Expr] | None:
-    """What a value reads, and where it is that; None for a value that is more than a load, or a choice of one and a constant."""
+    """What a value reads, and where it is that; None for a value that is more than a load, or a choice of one and a
+    constant.
+    """
     if isinstance(value, BufferLoad):
         return value, TRUE
     if isinstance(value, IfThenElseExpr) and not any(True for _ in loads_in(value.condition)):
@@ -49,7 +65,9 @@ def is_total(expr: Expr, beyond: Collection[Var]) -> bool:
 
 
 def all_hold(condition: Expr, loops: Sequence[tuple[Var, int]]) -> tuple[Expr, ...] | None:
-    """What must hold for a condition to hold in all iterations of loops from 0 to their sizes; None where that is too much to write."""
+    """What must hold for a condition to hold in all iterations of loops from 0 to their sizes; None where that is too
+    much to write.
+    """
     if not is_total(condition, [variable for variable, _ in loops]):
         return None
     used = set(free_variables(condition))
@@ -95,7 +113,9 @@ LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A loop of a tile. `size` is its largest number of iterations; `is_free` says that these do not depend on the tile's other loops."""
+    """A loop of a tile. `size` is its largest number of iterations; `is_free` says that these do not depend on the
+    tile's other loops.
+    """
 
     loop: For
     size: int
@@ -121,8 +141,8 @@ class Axis:
 class Tile:
     """A nest whose `store` writes runs of `run_length` elements, one for each iteration of the `outer` axes.
 
-    `target` says where cells lie in what is written, `local` where in the tile, `source` where in what is read; `load` is what is read
-    where `condition` holds, and None with `source` where the value is something else.
+    `target` says where cells lie in what is written, `local` where in the tile, `source` where in what is read; `load`
+    is what is read where `condition` holds, and None with `source` where the value is something else.
     """
 
     store: BufferStore
@@ -193,7 +213,11 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
         return None
     run, length, capacity = found
     outer = tuple(axis for axis in axes if axis not in run)
-    if any(not axis.is_free for axis in outer) or capacity * width < SHORTEST or not _apart(axes, outer, run, target, capacity):
+    if (
+        any(not axis.is_free for axis in outer)
+        or capacity * width < SHORTEST
+        or not _apart(axes, outer, run, target, capacity)
+    ):
         return None
     per_line = max(LINE // width, 1)
     stride = -(-capacity // per_line) * per_line if outer else capacity
@@ -208,7 +232,19 @@ def _laid_out(statements: Statements, store: BufferStore, axes: tuple[Axis, ...]
     source = None
     if load is not None and _is_plain(statements, load, store):
         source = steps_of(load.indices[-1], {axis.var for axis in axes})
-    return Tile(store, axes, outer, length, target, Steps({}, local), total, width, load if source is not None else None, source, condition)
+    return Tile(
+        store,
+        axes,
+        outer,
+        length,
+        target,
+        Steps({}, local),
+        total,
+        width,
+        load if source is not None else None,
+        source,
+        condition,
+    )
 
 
 def _is_plain(statements: Statements, load: BufferLoad, store: BufferStore) -> bool:
@@ -216,11 +252,19 @@ def _is_plain(statements: Statements, load: BufferLoad, store: BufferStore) -> b
     memory = statements.expressions.memory.of(load.buffer)
     offsets = (load.buffer.elem_offset, store.buffer.elem_offset)
     plain = all(offset == const(0, offset.dtype) for offset in offsets)
-    return memory is not None and not memory.mixed and plain and load.buffer.dtype == store.buffer.dtype and bool(load.indices)
+    return (
+        memory is not None
+        and not memory.mixed
+        and plain
+        and load.buffer.dtype == store.buffer.dtype
+        and bool(load.indices)
+    )
 
 
 def _run(axes: Sequence[Axis], target: Steps) -> tuple[tuple[Axis, ...], Expr, int] | None:
-    """The axes that make one contiguous run, innermost first; its length, and its largest length. None where no axis steps by one."""
+    """The axes that make one contiguous run, innermost first; its length, and its largest length. None where no axis
+    steps by one.
+    """
     run: list[Axis] = []
     length: Expr = const(1)
     size = 1
@@ -248,7 +292,9 @@ def _times(extent: Expr, factor: int) -> Expr:
 
 
 def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> tuple[Axis, Polynomial] | None:
-    """The axis `a` and `X` where the inner one runs `min(q, X - q*a)` times: together they count to X, the last q cut short."""
+    """The axis `a` and `X` where the inner one runs `min(q, X - q*a)` times: together they count to X, the last q cut
+    short.
+    """
     found = _rest_of(inner.loop)
     if found is None:
         return None
@@ -256,7 +302,12 @@ def _counted_by(inner: Axis, axes: Sequence[Axis], target: Steps, size: int) -> 
     for axis in axes:
         if axis.is_free and target.of(axis.var) == whole * size and size == 1:
             total = added(rest, {(axis.var,): whole})
-            if not any(v in {other.var for other in axes} for monomial in total for term in monomial for v in free_variables(term)):
+            if not any(
+                v in {other.var for other in axes}
+                for monomial in total
+                for term in monomial
+                for v in free_variables(term)
+            ):
                 return axis, total
     return None
 
@@ -269,15 +320,21 @@ def _cut(inner: Axis, outer: Axis, rest: Polynomial, size: int) -> tuple[Expr, i
         least = min(known, whole.value)
         return const(least, whole.dtype), least * size
     bound = expression(rest)
-    return binary(BinaryOp.MIN, whole, bound), min(inner.size * outer.size, known if known is not None else inner.size * outer.size) * size
+    return binary(BinaryOp.MIN, whole, bound), min(
+        inner.size * outer.size, known if known is not None else inner.size * outer.size
+    ) * size
 
 
 def _apart(axes: Sequence[Axis], outer: Sequence[Axis], run: Sequence[Axis], target: Steps, length: int) -> bool:
-    """Whether writing run after run leaves what the nest leaves: no two of its iterations write one cell, or it writes in this order."""
+    """Whether writing run after run leaves what the nest leaves: no two of its iterations write one cell, or it writes
+    in this order.
+    """
     steps = [target.of(axis.var) for axis in outer]
     if all(step is not None and step > 0 for step in steps):
         reach = length - 1
-        for step, axis in sorted(zip((s for s in steps if s is not None), outer, strict=True), key=lambda pair: pair[0]):
+        for step, axis in sorted(
+            zip((s for s in steps if s is not None), outer, strict=True), key=lambda pair: pair[0]
+        ):
             if step <= reach:
                 break
             reach += step * (axis.size - 1)

@@ -44,7 +44,7 @@ def is_half(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits == 16
 
 
-def half_name(dtype: DType) -> str:
+def model_name_of(dtype: DType) -> str:
     """`f16` or `bf16`, as the helper functions are called."""
     return "bf16" if dtype.kind is Kind.BFLOAT else "f16"
 
@@ -163,11 +163,13 @@ class Fragment:
 
 
 def loaded(text: str, dtype: DType, helpers: set[str], values: Interval | None = None) -> Fragment:
-    """What stands for one stored lane of a type, as a value to compute with; names of helpers that this takes are added."""
+    """What stands for one stored lane of a type, as a value to compute with; names of helpers that this takes are
+    added.
+    """
     if dtype.is_bool:
         return Fragment(f"{text} != 0", Binding.EQUAL, CType.I32, BOOL)
     if is_half(dtype):
-        name = f"lp_{half_name(dtype)}_to_f32"
+        name = f"lp_{model_name_of(dtype)}_to_f32"
         helpers.add(name)
         return Fragment(f"{name}({text})", Binding.PRIMARY, CType.F32)
     return Fragment(text, Binding.PRIMARY, value_type(dtype), values)
@@ -214,7 +216,9 @@ def convert(value: Fragment, ctype: CType) -> Fragment:
 
 
 def narrowed(value: Fragment, storage: str, values: Interval) -> Fragment:
-    """`(storage)value` for a type narrower than `int32_t`: the value wraps to that type and is computed on as `int32_t`."""
+    """`(storage)value` for a type narrower than `int32_t`: the value wraps to that type and is computed on as
+    `int32_t`.
+    """
     return Fragment(f"({storage}){value.at(Binding.UNARY)}", Binding.UNARY, CType.I32, values)
 
 

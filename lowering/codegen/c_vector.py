@@ -1,7 +1,9 @@
-"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored, where each part has a form for them.
+"""Statements of several lanes as vector code: whole vectors loaded, computed with and stored, where each part has a
+form for them.
 
-What has none (lanes that go to cells apart, types of half precision, a number of lanes that is no power of two) is left to the loops
-over lanes of `c_stmt`. All lanes are computed before one is stored, which is what the program says of a vector store.
+What has none (lanes that go to cells apart, types of half precision, a number of lanes that is no power of two) is left
+to the loops over lanes of `c_stmt`. All lanes are computed before one is stored, which is what the program says of a
+vector store.
 """
 
 from __future__ import annotations
@@ -112,7 +114,9 @@ _TESTS: Mapping[type[Expr], Callable[[Expressions, Any], bool]] = {
 
 
 def _step(expressions: Expressions, access: BufferLoad | BufferStore) -> Expr | None:
-    """How far one lane of an access stands from the next; None where that is not one distance, or memory is seen as several types."""
+    """How far one lane of an access stands from the next; None where that is not one distance, or memory is seen as
+    several types.
+    """
     memory, buffer = expressions.memory.of(access.buffer), access.buffer
     if memory is None or memory.mixed or len(access.indices) != 1 or not has_vectors(_accessed(access)):
         return None
@@ -157,7 +161,11 @@ def _place(expressions: Expressions, access: BufferLoad | BufferStore) -> str:
     buffer, (index,) = access.buffer, access.indices
     pointer = expressions.pointers[buffer.data.name]
     if isinstance(index, Ramp):
-        first = replace(access, indices=(index.base,)) if isinstance(access, BufferLoad) else BufferLoad(buffer, (index.base,))
+        first = (
+            replace(access, indices=(index.base,))
+            if isinstance(access, BufferLoad)
+            else BufferLoad(buffer, (index.base,))
+        )
         address = expressions.address(first, None)
     else:
         zero = Fragment("0", Binding.PRIMARY, CType.I32, interval.point(0))
@@ -175,7 +183,9 @@ def _binary(expressions: Expressions, expr: Binary) -> str:
 
 
 def _call(expressions: Expressions, expr: Call) -> str:
-    return f"{_name(expressions, expr.function, expr.dtype)}({', '.join(_emit(expressions, a) for a in expr.arguments)})"
+    return (
+        f"{_name(expressions, expr.function, expr.dtype)}({', '.join(_emit(expressions, a) for a in expr.arguments)})"
+    )
 
 
 def _choice(expressions: Expressions, expr: Select | IfThenElseExpr) -> str:

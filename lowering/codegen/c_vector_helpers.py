@@ -1,7 +1,9 @@
-"""Vectors of C: the types of several lanes and the small functions on them, as real vectors of the compiler or as plain loops.
+"""Vectors of C: the types of several lanes and the small functions on them, as real vectors of the compiler or as plain
+loops.
 
-GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them where they are there and `LP_NO_VECTORS` is not
-defined, and arrays of lanes elsewhere. Both compute the same: each lane is the operation on its scalars, rounded by itself.
+GCC and Clang have vector types (`__attribute__((vector_size))`); the text uses them where they are there and
+`LP_NO_VECTORS` is not defined, and arrays of lanes elsewhere. Both compute the same: each lane is the operation on its
+scalars, rounded by itself.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _NAME = re.compile(r"lp_(?:([a-z]+)_)?([iuf])(8|16|32|64)x(\d+)")
 
 
 def has_vectors(dtype: DType) -> bool:
-    """Whether values of a type of several lanes can be vectors of C: plain numbers, a power of two of them, not wider than a register."""
+    """Whether values of a type of several lanes can be vectors of C: plain numbers, a power of two of them, not wider
+    than a register.
+    """
     element = dtype.element
     if element.is_bool or element.kind not in _LETTERS or (element.is_float and element.bits < 32):
         return False
@@ -65,7 +69,9 @@ def vector_helper(name: str) -> Helper:
 
 
 def _type(dtype: DType) -> Helper:
-    """The type. Memory holds vectors wherever an element may stand, hence the alignment; and it is seen as elements too."""
+    """The type. Memory holds vectors wherever an element may stand, hence the alignment; and it is seen as elements
+    too.
+    """
     element, name = storage_type(dtype), f"lp_{vector_suffix(dtype)}"
     attributes = f"vector_size({dtype.bytes}), aligned({dtype.element.bytes}), may_alias"
     return Helper(
@@ -94,7 +100,13 @@ SWITCH = Helper(
 
 
 def _function(
-    name: str, dtype: DType, parameters: str, vector: str, each: str, needs: Sequence[str] = (), result: str | None = None
+    name: str,
+    dtype: DType,
+    parameters: str,
+    vector: str,
+    each: str,
+    needs: Sequence[str] = (),
+    result: str | None = None,
 ) -> Helper:
     """A function with one body for vectors and one for lanes: `each` is the statement for lane `k`."""
     kind = f"lp_{vector_suffix(dtype)}"
@@ -115,7 +127,9 @@ def _arithmetic(action: str, dtype: DType) -> Helper:
     name, kind = f"lp_{action}_{vector_suffix(dtype)}", f"lp_{vector_suffix(dtype)}"
     symbol = ARITHMETIC[action]
     if dtype.is_float:
-        return _function(name, dtype, f"{kind} a, {kind} b", f"return a {symbol} b;", f"r.lane[k] = a.lane[k] {symbol} b.lane[k];")
+        return _function(
+            name, dtype, f"{kind} a, {kind} b", f"return a {symbol} b;", f"r.lane[k] = a.lane[k] {symbol} b.lane[k];"
+        )
     if action == "div":
         raise KeyError(name)
     # Integers wrap; C says so of unsigned ones alone, and of those only where they are not narrower than int.
@@ -178,7 +192,9 @@ def _math(action: str, dtype: DType) -> Helper:
 
     lanes = ", ".join(lane(f"{{}}[{k}]") for k in range(dtype.lanes))
     parameters = ", ".join(f"{kind} {letter}" for letter in letters)
-    return _function(name, dtype, parameters, f"return ({kind}){{{lanes}}};", f"r.lane[k] = {lane('{}.lane[k]')};", sorted(needs))
+    return _function(
+        name, dtype, parameters, f"return ({kind}){{{lanes}}};", f"r.lane[k] = {lane('{}.lane[k]')};", sorted(needs)
+    )
 
 
 def _load(dtype: DType) -> Helper:
@@ -196,7 +212,9 @@ def _store(dtype: DType) -> Helper:
 def _set(dtype: DType) -> Helper:
     kind = f"lp_{vector_suffix(dtype)}"
     name, element = f"lp_set_{vector_suffix(dtype)}", storage_type(dtype)
-    return _function(name, dtype, f"{element} x", f"return ({kind}){{{', '.join(['x'] * dtype.lanes)}}};", "r.lane[k] = x;")
+    return _function(
+        name, dtype, f"{element} x", f"return ({kind}){{{', '.join(['x'] * dtype.lanes)}}};", "r.lane[k] = x;"
+    )
 
 
 def _gather(dtype: DType) -> Helper:
@@ -204,8 +222,16 @@ def _gather(dtype: DType) -> Helper:
     kind = f"lp_{vector_suffix(dtype)}"
     name, element = f"lp_gather_{vector_suffix(dtype)}", storage_type(dtype)
     lanes = ", ".join(f"p[{k} * step]" for k in range(dtype.lanes))
-    return _function(name, dtype, f"const {element} *p, ptrdiff_t step", f"return ({kind}){{{lanes}}};", "r.lane[k] = p[k * step];")
+    return _function(
+        name, dtype, f"const {element} *p, ptrdiff_t step", f"return ({kind}){{{lanes}}};", "r.lane[k] = p[k * step];"
+    )
 
 
-_OTHERS: Mapping[str, Callable[[DType], Helper]] = {"load": _load, "store": _store, "set": _set, "gather": _gather, "select": _select}
+_OTHERS: Mapping[str, Callable[[DType], Helper]] = {
+    "load": _load,
+    "store": _store,
+    "set": _set,
+    "gather": _gather,
+    "select": _select,
+}
 ACTIONS = (*ARITHMETIC, *CHOICES, *COMPARISONS, *MATH, *_OTHERS)

@@ -80,7 +80,8 @@ def find_memory(func: PrimFunc) -> MemoryMap:
             (written if isinstance(node, BufferStore) else read).add(root)
             types.setdefault(root, set()).add(storage_type(node.buffer.dtype))
     found = {
-        name: Memory(buffer, name in parameters, len(types[name]) > 1, name in written, name in read) for name, buffer in declared.items()
+        name: Memory(buffer, name in parameters, len(types[name]) > 1, name in written, name in read)
+        for name, buffer in declared.items()
     }
     return MemoryMap({**found, **{name: found[root] for name, root in roots.items() if root in found}})
 
@@ -89,8 +90,9 @@ def find_memory(func: PrimFunc) -> MemoryMap:
 class Parameter:
     """One argument of the C function.
 
-    `buffer` is None for a scalar; `is_symbol` marks a scalar that stands in a buffer's shape; `needs_content` a buffer that is
-    written, but read first; `implied` a shape symbol that the program's function does not list, but the C function does.
+    `buffer` is None for a scalar; `is_symbol` marks a scalar that stands in a buffer's shape; `needs_content` a buffer
+    that is written, but read first; `implied` a shape symbol that the program's function does not list, but the C
+    function does.
     """
 
     name: str
@@ -145,9 +147,16 @@ def parameters_of(func: PrimFunc, memory: MemoryMap, bounds: Bounds) -> tuple[Pa
             piece = memory.of(buffer)
             assert piece is not None
             first = piece.written and buffer.data.name in early
-            found.append(Parameter(buffer.name, buffer.name, buffer.dtype, buffer, piece.read, piece.written, needs_content=first))
+            found.append(
+                Parameter(
+                    buffer.name, buffer.name, buffer.dtype, buffer, piece.read, piece.written, needs_content=first
+                )
+            )
     names = {p.name for p in found if p.buffer is None}
-    return (*found, *(replace(_scalar(v, True, bounds), implied=True) for v in shape_symbols(func) if v.name not in names))
+    return (
+        *found,
+        *(replace(_scalar(v, True, bounds), implied=True) for v in shape_symbols(func) if v.name not in names),
+    )
 
 
 def _read_first(func: PrimFunc, memory: MemoryMap) -> set[str]:

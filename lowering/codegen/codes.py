@@ -1,4 +1,6 @@
-"""The codes of everything that can be wrong with code generation, with building a kernel and with calling it, and what each means."""
+"""The codes of everything that can be wrong with code generation, with building a kernel and with calling it, and what
+each means.
+"""
 
 from __future__ import annotations
 

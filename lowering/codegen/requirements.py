@@ -22,7 +22,9 @@ from layoutproof.lowering.codegen.writer import Writer, comment
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`expr`, over symbols alone, is true; with `fits`, it is a number that its type holds. `place` says which line asked for it."""
+    """`expr`, over symbols alone, is true; with `fits`, it is a number that its type holds. `place` says which line
+    asked for it.
+    """
 
     expr: Expr
     fits: bool = False
@@ -62,7 +64,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """All that a function's proofs took for granted: `requirements` are checked at every call, `promises` are the caller's word."""
+    """All that a function's proofs took for granted: `requirements` are checked at every call, `promises` are the
+    caller's word.
+    """
 
     requirements: tuple[Requirement, ...] = ()
     promises: tuple[str, ...] = ()
@@ -94,7 +98,9 @@ class NotExpressible(Exception):
 
 @dataclass(slots=True)
 class _Exact:
-    """Writes an expression as a C expression of type int64_t or bool; `names` are the C names of symbols with their types' text."""
+    """Writes an expression as a C expression of type int64_t or bool; `names` are the C names of symbols with their
+    types' text.
+    """
 
     names: Mapping[str, str]
     helpers: set[str] = field(default_factory=set)
@@ -174,7 +180,8 @@ def is_expressible(requirement: Requirement, names: Mapping[str, str]) -> bool:
 
 
 def write_requirement(requirement: Requirement, names: Mapping[str, str], writer: Writer) -> set[str]:
-    """Write a check that returns LP_BAD_EXTENT; gives the helpers that it calls. Raises NotExpressible where C has no such check.
+    """Write a check that returns LP_BAD_EXTENT; gives the helpers that it calls. Raises NotExpressible where C has no
+    such check.
 
     A value that does not fit 64 bits on the way is refused, whatever it leads to.
     """

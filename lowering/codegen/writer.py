@@ -11,14 +11,24 @@ from dataclasses import dataclass
 WIDTH = 120
 # Where a line may be broken, from the loosest operator to the tightest; then behind commas and behind the assignment.
 _LOOSEST_FIRST = (r"[?:]", r"\|\|", r"&&", r"(?:==|!=|<=|>=|<|>)", r"(?:[-+&|^]|<<|>>)", r"[*/%]")
-_BREAKS = (*(re.compile(f" (?={operator} )") for operator in _LOOSEST_FIRST), re.compile(r"(?<=,) "), re.compile(r"(?<== )"))
+_BREAKS = (
+    *(re.compile(f" (?={operator} )") for operator in _LOOSEST_FIRST),
+    re.compile(r"(?<=,) "),
+    re.compile(r"(?<== )"),
+)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """A statement in pieces of at most `width` where it can be: broken where fewest brackets are open, then at the loosest operator."""
+    """A statement in pieces of at most `width` where it can be: broken where fewest brackets are open, then at the
+    loosest operator.
+    """
     pieces: list[str] = []
     while len(text) > width and not text.startswith(("/*", "LP_")):
-        places = [(_depth(text, m.start()), rank, -m.start()) for rank, pattern in enumerate(_BREAKS) for m in pattern.finditer(text)]
+        places = [
+            (_depth(text, m.start()), rank, -m.start())
+            for rank, pattern in enumerate(_BREAKS)
+            for m in pattern.finditer(text)
+        ]
         fitting = [place for place in places if width // 4 <= -place[2] <= width]
         if not fitting:
             break
@@ -45,7 +55,9 @@ def comment(text: str) -> str:
 
 
 class Writer:
-    """Collects lines at a current depth of nesting. `spell` writes each in the words of the language, where it is not C."""
+    """Collects lines at a current depth of nesting. `spell` writes each in the words of the language, where it is not
+    C.
+    """
 
     def __init__(self, indent: str = "    ", depth: int = 0, spell: Callable[[str], str] = str) -> None:
         self._lines: list[str] = []
@@ -114,21 +126,35 @@ _LIKE_A_TYPE = re.compile(r"\w+_t")
 
 
 def sanitise(name: str) -> str:
-    """`name` as a C identifier: other characters become `_`, letters outside ASCII their code point. None looks like a macro."""
+    """`name` as a C identifier: other characters become `_`, letters outside ASCII their code point. None looks like a
+    macro.
+    """
     text = re.sub(r"[^0-9A-Za-z_]", lambda m: "_" if m[0] in "._-: " else f"_u{ord(m[0]):x}", name)
-    if not text or text[0].isdigit() or text.startswith(("__", "lp_", "LP_")) or re.match(r"_[A-Z]", text) or _LIKE_A_MACRO.fullmatch(text):
+    if (
+        not text
+        or text[0].isdigit()
+        or text.startswith(("__", "lp_", "LP_"))
+        or re.match(r"_[A-Z]", text)
+        or _LIKE_A_MACRO.fullmatch(text)
+    ):
         text = f"v_{text.lstrip('_')}"
     return text
 
 
 def entry_name(name: str, reserved: frozenset[str] = RESERVED) -> str:
-    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library may have that name."""
+    """The name of the C function for a program function: `name`, with `_kernel` behind it where C or its library may
+    have that name.
+    """
     text = sanitise(name)
-    return f"{text}_kernel" if text in reserved or _LIKE_A_TYPE.fullmatch(text) or python_keyword.iskeyword(name) else text
+    return (
+        f"{text}_kernel" if text in reserved or _LIKE_A_TYPE.fullmatch(text) or python_keyword.iskeyword(name) else text
+    )
 
 
 class Names:
-    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed, a reserved one always."""
+    """The identifiers of all open blocks. A name stays taken until the block it was declared in is closed, a reserved
+    one always.
+    """
 
     def __init__(self, taken: tuple[str, ...] = (), reserved: frozenset[str] = RESERVED) -> None:
         self._blocks: list[set[str]] = [set(taken)]

@@ -28,7 +28,9 @@ def claim_of(asked: Asked, layouts: Sequence[BufferLayout]) -> Claim:
 
 def _claim(before: str, after: str, layouts: Sequence[BufferLayout]) -> Claim:
     names = (after, before) if before != after else (f"{after} after", f"{before} before")
-    said = "".join(f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts))
+    said = "".join(
+        f", with {_stored(layout)}" if k == 0 else f", {_stored(layout)}" for k, layout in enumerate(layouts)
+    )
     text = f"{names[0]} does what {names[1]} does{said}: every observable cell ends with the value that it had"
     return Claim(ClaimKind.SAME_END, text)
 
@@ -48,7 +50,9 @@ def proved(asked: Asked, trial: Trial) -> tuple[Verdict, ...]:
     first = worst_first(trial.verdicts)[0]
     reason = first.reason if first.status is Status.VACUOUS else _found_text(trial.rewrite, layouts)
     licences = tuple(sorted(trial.licences))
-    said = Verdict(trial.status, claim_of(asked, layouts), ENGINE, licences, reason, seconds=sum(v.seconds for v in trial.verdicts))
+    said = Verdict(
+        trial.status, claim_of(asked, layouts), ENGINE, licences, reason, seconds=sum(v.seconds for v in trial.verdicts)
+    )
     return (said, *trial.verdicts)
 
 
@@ -74,7 +78,9 @@ def _found_text(rewrite: Rewrite, layouts: Sequence[BufferLayout]) -> str | None
 
 
 def refuted(asked: Asked, trials: Sequence[Trial], instead: Trial | None = None) -> tuple[Verdict, ...]:
-    """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with other ones."""
+    """The verdicts of what was seen to differ, under each of the contracts that were open. `instead` is proved with
+    other ones.
+    """
     first = trials[0]
     shown = worst_first(first.verdicts)[0]
     said = [_difference_text(shown)]
@@ -99,10 +105,16 @@ def _difference_text(shown: Verdict) -> str:
 
 
 def faulty(asked: Asked, fault: Verdict, moved: Sequence[Moved]) -> tuple[Verdict, ...]:
-    """The verdicts where the new program has a fault whatever layouts are meant, and the old one has none. `moved` has those known."""
+    """The verdicts where the new program has a fault whatever layouts are meant, and the old one has none. `moved` has
+    those known.
+    """
     known = layouts_of(asked, Trial(asked.skeleton(moved), (), tuple(moved), {}))
-    reason = f"whatever the layout of {', '.join(asked.unknown)} is, {fault.claim} is refuted: {counterexample_text(fault)}"
-    verdict = Verdict(Status.REFUTED, claim_of(asked, known), fault.engine, (), reason, fault.counterexample, fault.seconds)
+    reason = (
+        f"whatever the layout of {', '.join(asked.unknown)} is, {fault.claim} is refuted: {counterexample_text(fault)}"
+    )
+    verdict = Verdict(
+        Status.REFUTED, claim_of(asked, known), fault.engine, (), reason, fault.counterexample, fault.seconds
+    )
     return (verdict, fault)
 
 
@@ -113,7 +125,9 @@ def _open_inputs(asked: Asked, trial: Trial) -> list[str]:
 
 
 def _under(trials: Sequence[Trial], names: Sequence[str]) -> str:
-    cases = [" and ".join(f"{name}'s padding {_holds(trial.contracts.get(name))}" for name in names) for trial in trials]
+    cases = [
+        " and ".join(f"{name}'s padding {_holds(trial.contracts.get(name))}" for name in names) for trial in trials
+    ]
     return f"where {', and where '.join(cases)}"
 
 
@@ -137,19 +151,28 @@ def _instead(trial: Trial) -> str:
 def undecided(
     asked: Asked, trial: Trial, layouts_tried: int = 0, *, exhausted: bool = False, instead: Trial | None = None
 ) -> tuple[Verdict, ...]:
-    """The verdicts where a witness was found, and the checker is not convinced. `instead` is proved with other contracts."""
+    """The verdicts where a witness was found, and the checker is not convinced. `instead` is proved with other
+    contracts.
+    """
     layouts = layouts_of(asked, trial)
     failed = worst_first(trial.verdicts)[0]
     alone = "the program after faults by itself, and so may the one before: " if failed.status is Status.REFUTED else ""
     why = f"{alone}{failed.claim}: {counterexample_text(failed)}"
     if asked.unknown:
         number = counted(layouts_tried, "layout", "layouts")
-        those = f"{number} of {', '.join(asked.unknown)} that fit, and there are no others that were found" if exhausted else number
+        those = (
+            f"{number} of {', '.join(asked.unknown)} that fit, and there are no others that were found"
+            if exhausted
+            else number
+        )
         why = f"nothing was proved with {those}; with the one that came closest: {why}"
     if instead is not None:
         why = f"{why}\n{_instead(instead)}"
-    said = Verdict(Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), why, seconds=sum(v.seconds for v in trial.verdicts))
-    # With a layout or a contract that nobody stated, what is refuted is the guess; and the program before may fault where this one does.
+    said = Verdict(
+        Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), why, seconds=sum(v.seconds for v in trial.verdicts)
+    )
+    # With a layout or a contract that nobody stated, what is refuted is the guess; and the program before may fault
+    # where this one does.
     return (said, *(_doubted(v) if v.status is Status.REFUTED else v for v in trial.verdicts))
 
 
@@ -158,6 +181,8 @@ def _doubted(verdict: Verdict) -> Verdict:
     return replace(verdict, status=Status.UNKNOWN, reason=reason, counterexample=None)
 
 
-def without_witness(asked: Asked, layouts: Sequence[BufferLayout], furthest: Furthest, seconds: float) -> tuple[Verdict, ...]:
+def without_witness(
+    asked: Asked, layouts: Sequence[BufferLayout], furthest: Furthest, seconds: float
+) -> tuple[Verdict, ...]:
     """The verdict where no witness was found, and no run was seen to differ."""
     return (Verdict(Status.UNKNOWN, claim_of(asked, layouts), ENGINE, (), furthest.text(), seconds=seconds),)

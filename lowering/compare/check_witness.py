@@ -16,7 +16,14 @@ from layoutproof.ir.primfunc import APART, PrimFunc
 from layoutproof.ir.rewrite import CellMap, InstanceMap, Rewrite, Witness
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.lowering.compare.comparison import PRIMITIVE, BufferLayout
-from layoutproof.lowering.compare.padding_contracts import ABOUT_PADDING, Choice, Choosing, LastStored, assumed_contracts, options_of
+from layoutproof.lowering.compare.padding_contracts import (
+    ABOUT_PADDING,
+    Choice,
+    Choosing,
+    LastStored,
+    assumed_contracts,
+    options_of,
+)
 from layoutproof.lowering.compare.stated_layouts import Source, Term, padding_under
 from layoutproof.lowering.layout.pad_stage import with_assume_stage
 from layoutproof.lowering.layout.transform_layout import padding_of
@@ -29,8 +36,9 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A parameter that lies elsewhere in the new program, by a map that is known now. `padding` is where its padding is, None where that
-    is not known; FALSE where there is none."""
+    """A parameter that lies elsewhere in the new program, by a map that is known now. `padding` is where its padding
+    is, None where that is not known; FALSE where there is none.
+    """
 
     term: Term
     index_map: IndexMap
@@ -58,12 +66,17 @@ class Moved:
 
 
 def proposal(
-    old: PrimFunc, new: PrimFunc, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap]
+    old: PrimFunc,
+    new: PrimFunc,
+    moved: Sequence[Moved],
+    contracts: Mapping[str, Choice],
+    instances: Sequence[InstanceMap],
 ) -> Rewrite:
-    """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under these contracts.
+    """The rewrite from `old` to `new`, which is over the names of `old`, with parameters moved and their padding under
+    these contracts.
 
-    The new program gets the layout records that say so; and, where it reads padding under a contract that is a value, and assumes nothing
-    of it, the assumption that its callers keep the contract.
+    The new program gets the layout records that say so; and, where it reads padding under a contract that is a value,
+    and assumes nothing of it, the assumption that its callers keep the contract.
     """
     for place in moved:
         new = _recorded(old, new, place, contracts.get(place.name))
@@ -105,9 +118,9 @@ MORE_FOR_FEWER_LICENCES = 2
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A comparison that is asked for. `new` is `after` over the names of `old`; `terms` say how its parameters lie; `stored_as` has their
-    names in `after`. `where` is what is known of symbols, from the caller and from the old program, `allowed` the float licences that
-    proofs may use.
+    """A comparison that is asked for. `new` is `after` over the names of `old`; `terms` say how its parameters lie;
+    `stored_as` has their names in `after`. `where` is what is known of symbols, from the caller and from the old
+    program, `allowed` the float licences that proofs may use.
     """
 
     old: PrimFunc
@@ -197,7 +210,13 @@ class Trial:
         return place.term.pad if place.has_padding else None
 
 
-def checked(asked: Asked, moved: Sequence[Moved], contracts: Mapping[str, Choice], instances: Sequence[InstanceMap], search: bool) -> Trial:
+def checked(
+    asked: Asked,
+    moved: Sequence[Moved],
+    contracts: Mapping[str, Choice],
+    instances: Sequence[InstanceMap],
+    search: bool,
+) -> Trial:
     """One rewrite, and what the checker says of it, with a search for a counterexample or without."""
     rewrite = proposal(asked.old, asked.new, moved, contracts, instances)
     layouts = [layout.to_dict() for layout in layouts_of(asked, Trial(rewrite, (), tuple(moved), contracts))]
@@ -208,7 +227,9 @@ def checked(asked: Asked, moved: Sequence[Moved], contracts: Mapping[str, Choice
 def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]) -> Trial:
     """The best of what the checker says with the contracts that come into question."""
     last = last_values(asked, moved, instances)
-    options = {place.name: options_of(asked.new, place.term.new, last.get(place.name)) for place in moved if place.is_open}
+    options = {
+        place.name: options_of(asked.new, place.term.new, last.get(place.name)) for place in moved if place.is_open
+    }
     choosing = Choosing(options, {place.name: place.term.new.data.name for place in moved})
     contracts: dict[str, Choice] | None = choosing.first()
     best: Trial | None = None
@@ -226,7 +247,9 @@ def tried(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceMap]
 
 
 def in_order(asked: Asked) -> tuple[InstanceMap, ...] | None:
-    """The witness that each store is the one of its number, loops one for one; None where the programs are not written so."""
+    """The witness that each store is the one of its number, loops one for one; None where the programs are not written
+    so.
+    """
     return store_by_store(asked.old, asked.new)
 
 
@@ -240,8 +263,12 @@ def store_by_store(old: PrimFunc, new: PrimFunc) -> tuple[InstanceMap, ...] | No
 
 
 def with_other_contracts(asked: Asked, failed: Trial) -> Trial | None:
-    """What is proved where pad values that were given are left open; None where nothing is, or where they were not what failed."""
-    freed = tuple(replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms)
+    """What is proved where pad values that were given are left open; None where nothing is, or where they were not what
+    failed.
+    """
+    freed = tuple(
+        replace(term, pad=None, pad_given=False) if term.source is Source.GIVEN else term for term in asked.terms
+    )
     about = {verdict.claim.kind.code for verdict in failed.verdicts if verdict.status is not Status.PROVED}
     if freed == asked.terms or not about <= ABOUT_PADDING:
         return None
@@ -267,7 +294,9 @@ def layouts_of(asked: Asked, trial: Trial) -> tuple[BufferLayout, ...]:
         given = recorded or place.term.source is Source.GIVEN
         text, contract = _map_text(place.index_map, place.term), trial.contract(place)
         pad = None if contract is None else contract.text
-        found.append(BufferLayout(place.name, asked.stored_as[place.name], text, pad, given, recorded or place.term.pad_given))
+        found.append(
+            BufferLayout(place.name, asked.stored_as[place.name], text, pad, given, recorded or place.term.pad_given)
+        )
     return tuple(found)
 
 
@@ -297,7 +326,8 @@ def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceM
     for place in moved:
         buffer = place.term.new
         if place.is_open and buffer.data in written:
-            # A contract of what is written asks something of the new program; the one that it keeps, or none, is no reason to differ.
+            # A contract of what is written asks something of the new program; the one that it keeps, or none, is no
+            # reason to differ.
             value = last[place.name].value if place.name in last else None
             lists[place.name] = (value if value is not None else Contract.undef(buffer.dtype),)
         elif place.is_open:
@@ -313,7 +343,8 @@ def _choices(asked: Asked, moved: Sequence[Moved], instances: Sequence[InstanceM
 def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
     """The trial where it refutes that both programs do the same; None where it does not.
 
-    That the new program faults does not, where the old one may fault itself: then a run has to show that only the new one does.
+    That the new program faults does not, where the old one may fault itself: then a run has to show that only the new
+    one does.
     """
     from layoutproof.verify.replay.refute import REPLAY, find_counterexample
 
@@ -324,20 +355,24 @@ def _seen_to_differ(asked: Asked, trial: Trial) -> Trial | None:
     if found is None:
         return None
     rest = (v for v in trial.verdicts if v.status is not Status.REFUTED)
-    seen = Verdict(Status.REFUTED, shown.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=shown.seconds)
+    seen = Verdict(
+        Status.REFUTED, shown.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=shown.seconds
+    )
     return replace(trial, verdicts=(seen, *rest))
 
 
 def fault_alone(asked: Asked, trial: Trial) -> Verdict | None:
-    """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its buffer, or a race."""
+    """A fault that the new program has whatever its layouts mean, and the old one has not: an access that leaves its
+    buffer, or a race.
+    """
     found = (v for v in trial.verdicts if v.status is Status.REFUTED and v.claim.kind.code in _ALONE)
     shown = next(found, None)
     return shown if shown is not None and _is_faultless(asked) else None
 
 
 def of_nothing(asked: Asked) -> Verdict | None:
-    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither stores anything
-    that callers see. None where that is not known.
+    """The verdict that nothing is asked: no input satisfies all assumptions, the old program always faults, or neither
+    stores anything that callers see. None where that is not known.
     """
     from layoutproof.verify.faults.vacuity import is_idle, prove_runs
 

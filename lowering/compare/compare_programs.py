@@ -3,8 +3,8 @@
 A witness is looked for, and the checker decides; nothing that is found on the way is believed. What it says:
 
 * proved: with the layouts and contracts that the comparison states, each given, recorded in the new program, or found.
-* refuted: a run was seen to differ, with layouts that nobody guessed, and, where pad values were not given, under every contract that
-  was tried.
+* refuted: a run was seen to differ, with layouts that nobody guessed, and, where pad values were not given, under every
+  contract that was tried.
 * unknown: neither; with the reason, and where no witness was found, how far the search came.
 """
 
@@ -64,17 +64,21 @@ def compare(
 ) -> Comparison:
     """Whether `after` does what `before` does, up to the layouts of parameters.
 
-    `layouts` says how parameters of `before`, by name, are stored in `after`: an `IndexMap`, a function of the indices, text, or two
-    layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells unless that is said. Where the shapes
-    differ, and `after` has no layout record, the layout is looked for. `pads` says what padding holds, as `Schedule.transform_layout`
-    takes it; what is not said is looked for. Parameters are paired by place, or by `match`, name in `after` to name in `before`. `where`
-    is a condition on symbols that callers vouch for.
+    `layouts` says how parameters of `before`, by name, are stored in `after`: an `IndexMap`, a function of the indices,
+    text, or two layout strings (`"NHWC->NCHW4c"`). A parameter of the same shape in both keeps its cells unless that is
+    said. Where the shapes differ, and `after` has no layout record, the layout is looked for. `pads` says what padding
+    holds, as `Schedule.transform_layout` takes it; what is not said is looked for. Parameters are paired by place, or
+    by `match`, name in `after` to name in `before`. `where` is a condition on symbols that callers vouch for.
 
-    Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout that is not injective
-    or does not fit, and for names that mean nothing.
+    Raises LayoutproofError for programs that are not well-formed or whose parameters do not correspond, for a layout
+    that is not injective or does not fit, and for names that mean nothing.
     """
     start = perf_counter()
-    maps, values, pairs = ({} if layouts is None else layouts), ({} if pads is None else pads), ({} if match is None else match)
+    maps, values, pairs = (
+        ({} if layouts is None else layouts),
+        ({} if pads is None else pads),
+        ({} if match is None else match),
+    )
     answer = _the_same(before, after, where) if maps == values == pairs == {} else None
     if answer is None:
         answer = _answer(_asked(before, after, maps, values, pairs, where))
@@ -82,7 +86,9 @@ def compare(
 
 
 def _the_same(before: object, after: object, where: Expr | str | None) -> Comparison | None:
-    """The comparison of a program with itself, up to names, whatever it contains; None where the two are written otherwise."""
+    """The comparison of a program with itself, up to names, whatever it contains; None where the two are written
+    otherwise.
+    """
     if not (isinstance(before, PrimFunc) and isinstance(after, PrimFunc) and is_same_program(before, after)):
         return None
     # What they do not state rightly is told all the same.
@@ -106,12 +112,17 @@ def _asked(
     for name, func in (("before", before), ("after", after)):
         if not isinstance(func, PrimFunc):
             message = f"compare, argument {name!r} is {type(func).__name__}, a PrimFunc is expected"
-            raise error(codes.ARGUMENT_TYPE, message, help="layoutproof.load reads one from a file, layoutproof.loads from text")
+            raise error(
+                codes.ARGUMENT_TYPE, message, help="layoutproof.load reads one from a file, layoutproof.loads from text"
+            )
         check_records(require_wellformed(func))
         check_contracts(func)
     for name, given in (("layouts", layouts), ("pads", pads), ("match", match)):
         if not isinstance(given, Mapping):
-            raise error(codes.ARGUMENT_TYPE, f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected")
+            raise error(
+                codes.ARGUMENT_TYPE,
+                f"compare, argument {name!r} is {type(given).__name__}, a dictionary by names is expected",
+            )
     # What the old program assumes of its sizes holds of every call, also where the new one does not say it.
     assumed = joined(_condition(before, where), assumed_of_constants(before))
     maps = read_layouts(before, layouts)
@@ -130,17 +141,22 @@ def _condition(before: PrimFunc, where: object) -> Expr | None:
     other = [v.name for v in free_variables(where) if v not in known] if isinstance(where, Expr) else []
     what = f"over {', '.join(other)}" if other else type(where).__name__
     names = f" over {', '.join(v.name for v in known)}" if known else ""
-    raise error(codes.ARGUMENT_TYPE, f"compare, argument 'where' is {what}, a condition such as 'n >= 1'{names} is expected")
+    raise error(
+        codes.ARGUMENT_TYPE, f"compare, argument 'where' is {what}, a condition such as 'n >= 1'{names} is expected"
+    )
 
 
 def _answer(asked: Asked) -> Comparison:
     """The comparison, its time aside.
 
-    That parameters do not overlap is asked of callers where re-laying them takes that, or where nothing is proved without.
+    That parameters do not overlap is asked of callers where re-laying them takes that, or where nothing is proved
+    without.
     """
     nothing = of_nothing(asked)
     if nothing is not None:
-        return Comparison(asked.old, asked.after, answers.vacuous(asked, nothing), where=asked.where, allowed=asked.allowed)
+        return Comparison(
+            asked.old, asked.after, answers.vacuous(asked, nothing), where=asked.where, allowed=asked.allowed
+        )
     if asked.may_overlap and not asked.unknown:
         moved = asked.moved()
         trial = _with_a_witness(asked, moved)
@@ -239,4 +255,6 @@ def _with_layouts(asked: Asked, found: Found) -> Trial | None:
 
 
 def _comparison(asked: Asked, verdicts: tuple[Verdict, ...], trial: Trial) -> Comparison:
-    return Comparison(asked.old, asked.after, verdicts, layouts_of(asked, trial), trial.rewrite, None, asked.where, asked.allowed)
+    return Comparison(
+        asked.old, asked.after, verdicts, layouts_of(asked, trial), trial.rewrite, None, asked.where, asked.allowed
+    )

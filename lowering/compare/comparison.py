@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Question:
     """Which instances of `new` compute which of `old`?
 
-    Both functions have the same parameters, data variables and symbols, as nodes (see `comparing.interface`). `cells` says where the cells
-    of parameters went whose layouts are known; parameters of one shape of which nothing is said keep their cells. `unknown` names the
-    parameters (buffers of `old`) whose layouts are to be found. `where` is a condition on symbols that callers vouch for.
+    Both functions have the same parameters, data variables and symbols, as nodes (see `comparing.interface`). `cells`
+    says where the cells of parameters went whose layouts are known; parameters of one shape of which nothing is said
+    keep their cells. `unknown` names the parameters (buffers of `old`) whose layouts are to be found. `where` is a
+    condition on symbols that callers vouch for.
     """
 
     old: PrimFunc
@@ -39,7 +40,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer: a map of instances for each new store, and the cells of all parameters that moved, those of `unknown` among them."""
+    """An answer: a map of instances for each new store, and the cells of all parameters that moved, those of `unknown`
+    among them.
+    """
 
     instances: tuple[InstanceMap, ...]
     cells: tuple[CellMap, ...]
@@ -49,9 +52,10 @@ class Found:
 class Furthest:
     """The place at which a search for a witness ended.
 
-    `reason` is a sentence for people. `new_store` and `old_store` are the stores that it had come to, by their numbers in program order,
-    `new_line` and `old_line` the lines they stand in, from 1, `operand` the access that has no counterpart, as text, and `relation` which
-    instances were to be equal there, as text; None where there is none. `matched` says how many stores of the new program had theirs.
+    `reason` is a sentence for people. `new_store` and `old_store` are the stores that it had come to, by their numbers
+    in program order, `new_line` and `old_line` the lines they stand in, from 1, `operand` the access that has no
+    counterpart, as text, and `relation` which instances were to be equal there, as text; None where there is none.
+    `matched` says how many stores of the new program had theirs.
     """
 
     reason: str
@@ -104,9 +108,10 @@ PRIMITIVE = "compare"
 class BufferLayout:
     """How a parameter of the program before lies in the program after.
 
-    `buffer` is its name before, `stored_as` its name after. `index_map` is the map's text, from logical to physical indices, and
-    `pad_value` the contract of the padding (None: there is none, or nobody may touch it; `undef`: it holds anything; else the text of its
-    value). `layout_given` and `pad_given` say whether the caller stated them; what was not given was found.
+    `buffer` is its name before, `stored_as` its name after. `index_map` is the map's text, from logical to physical
+    indices, and `pad_value` the contract of the padding (None: there is none, or nobody may touch it; `undef`: it holds
+    anything; else the text of its value). `layout_given` and `pad_given` say whether the caller stated them; what was
+    not given was found.
     """
 
     buffer: str
@@ -132,11 +137,12 @@ class BufferLayout:
 class Comparison:
     """The answer to whether `after` does what `before` does, up to layouts of parameters.
 
-    `layouts` are those of the parameters that lie differently, as given or found. The first of `verdicts` answers the question as a whole;
-    the others are the checker's on the rewrite from `before` to `after` (with the layout records that its callers are told of), and
-    missing where no witness was found. `rewrite` is what they are about, None where no witness was found; `furthest` how far the search
-    came then. `where` is what was taken for granted of symbols (what the caller vouched for, and what `before` assumes), `allowed` the
-    float licences that proofs might use, `seconds` the wall-clock time of it all.
+    `layouts` are those of the parameters that lie differently, as given or found. The first of `verdicts` answers the
+    question as a whole; the others are the checker's on the rewrite from `before` to `after` (with the layout records
+    that its callers are told of), and missing where no witness was found. `rewrite` is what they are about, None where
+    no witness was found; `furthest` how far the search came then. `where` is what was taken for granted of symbols
+    (what the caller vouched for, and what `before` assumes), `allowed` the float licences that proofs might use,
+    `seconds` the wall-clock time of it all.
     """
 
     before: PrimFunc
@@ -177,7 +183,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: the keys of a schedule's report, with one step, and how far a search came that found nothing."""
-        step = {"primitive": PRIMITIVE, "arguments": self.arguments, "obligations": [verdict.to_dict() for verdict in self.verdicts]}
+        step = {
+            "primitive": PRIMITIVE,
+            "arguments": self.arguments,
+            "obligations": [verdict.to_dict() for verdict in self.verdicts],
+        }
         return {
             "program": self.before.name,
             "after": self.after.name,

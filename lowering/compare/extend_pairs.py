@@ -15,31 +15,41 @@ from layoutproof.ir.expr import Expr, IntImm, Var, const
 from layoutproof.lowering.compare.instance_pairs import Places, Supposed
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_trees import Way
-from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.isl.proposing import by_pair, determines, in_relation, leaves_open, widened, with_coordinate, with_places
+from layoutproof.verify.isl.proposing import (
+    by_pair,
+    determines,
+    in_relation,
+    leaves_open,
+    widened,
+    with_coordinate,
+    with_places,
+)
 from layoutproof.verify.program.statement import Read, Statement
 
 
-def box_links(world: World, old: Var, new: Var) -> list[Link]:
-    """Relations from the cells of a memory of the old program to those of one of the new, under the names that accesses lead to."""
-    return [_link(world, old, new)] if world.old.cells[old] == world.new.cells[new] else []
+def box_links(rewrite_model: RewriteModel, old: Var, new: Var) -> list[Link]:
+    """Relations from the cells of a memory of the old program to those of one of the new, under the names that accesses
+    lead to.
+    """
+    return [_link(rewrite_model, old, new)] if rewrite_model.old.cells[old] == rewrite_model.new.cells[new] else []
 
 
-def _link(world: World, old: Var, new: Var) -> Link:
-    box = world.old.cells[old]
+def _link(rewrite_model: RewriteModel, old: Var, new: Var) -> Link:
+    box = rewrite_model.old.cells[old]
     names = [f"c{axis}" for axis in range(len(box))]
     cells = [Var(name, extent.dtype) for name, extent in zip(names, box, strict=True)]
-    step = function_between(world.encoder(names), f"{OLD}in_{old.name}", cells, f"{NEW}in_{new.name}")
-    return step.intersect_domain(world.before.cell_set(old))
+    step = function_between(rewrite_model.encoder(names), f"{OLD}in_{old.name}", cells, f"{NEW}in_{new.name}")
+    return step.intersect_domain(rewrite_model.before.cell_set(old))
 
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """Instances that may go together, at most one of the old program with each of the new one. `wide` is the same function wherever
-    nothing speaks against it, where there is one.
+    """Instances that may go together, at most one of the old program with each of the new one. `wide` is the same
+    function wherever nothing speaks against it, where there is one.
     """
 
     link: Link
@@ -58,7 +68,7 @@ class Undecided(Exception):
 class Extender:
     """Extends relations between instances of two statements. `theta` has those that were found."""
 
-    world: World
+    rewrite_model: RewriteModel
     new: Side
     old: Side
     theta: Mapping[tuple[int, int], Link]
@@ -66,8 +76,9 @@ class Extender:
     supposed: Supposed
 
     def extended(self, mine: Form, theirs: Form, seed: Link, way: Way) -> Iterator[Extended]:
-        """The instances of two statements that go together, where those of `seed` do: the likeliest first. Nothing where these contradict
-        what the loads look at. Raises Undecided where several old instances may go with a new one.
+        """The instances of two statements that go together, where those of `seed` do: the likeliest first. Nothing
+        where these contradict what the loads look at. Raises Undecided where several old instances may go with a new
+        one.
         """
         places, way = self.supposed.agreeing(mine, theirs, way)
         fits = seed.is_subset(places)
@@ -80,8 +91,8 @@ class Extender:
         if whole.link.is_injective() or not seed.is_single_valued() or not seed.is_injective():
             yield whole
             return
-        # As if one value were computed many times over: perhaps it is, and perhaps nothing told the instances apart. What is known is
-        # enough where it is not the end of a run.
+        # As if one value were computed many times over: perhaps it is, and perhaps nothing told the instances apart.
+        # What is known is enough where it is not the end of a run.
         if not self.are_recursive(mine.statement, theirs.statement):
             yield Extended(seed)
             return
@@ -108,12 +119,14 @@ class Extender:
         raise Undecided(link)
 
     def are_recursive(self, new: Statement, old: Statement) -> bool:
-        """Whether both statements read what they write: the known instances are then the last of a run, perhaps not of the same one."""
+        """Whether both statements read what they write: the known instances are then the last of a run, perhaps not of
+        the same one.
+        """
         return self.new.is_recursive(new) and self.old.is_recursive(old)
 
     def _narrowed(self, new: Statement, old: Statement, seed: Link, way: Way, link: Link) -> Iterator[Link]:
-        """The relation, then the relation after each further means. What a seed of fused loops says of all instances may be wrong where it
-        knows only the last ones: what copies hold comes first.
+        """The relation, then the relation after each further means. What a seed of fused loops says of all instances
+        may be wrong where it knows only the last ones: what copies hold comes first.
         """
         yield link
         recursive = self.are_recursive(new, old)
@@ -129,7 +142,14 @@ class Extender:
         link = self._by_seed(new, old, seed, link)
         yield link
         for options in self._by_boxes(new, old, way):
-            found = next((smaller for each in options if seed.is_subset(smaller := link.intersect(each)) and not smaller.is_empty()), None)
+            found = next(
+                (
+                    smaller
+                    for each in options
+                    if seed.is_subset(smaller := link.intersect(each)) and not smaller.is_empty()
+                ),
+                None,
+            )
             if found is not None:
                 link = found
                 yield link
@@ -137,8 +157,8 @@ class Extender:
     # What else tells instances apart
 
     def _by_seed(self, new: Statement, old: Statement, seed: Link, link: Link) -> Link:
-        """The pairs in which coordinates of the old instance are what they are as functions of the new one in `seed`. A constant says only
-        that the seed knows one value of it: the end of a reduction.
+        """The pairs in which coordinates of the old instance are what they are as functions of the new one in `seed`. A
+        constant says only that the seed knows one value of it: the end of a reduction.
         """
         if not seed.is_single_valued():
             return link
@@ -153,20 +173,22 @@ class Extender:
         return link
 
     def _by_boxes(self, new: Statement, old: Statement, way: Way) -> Iterator[list[Link]]:
-        """For each pair of loads of temporaries, the pairs of instances that look at one cell: one relation for each layout that the new
-        one may have.
+        """For each pair of loads of temporaries, the pairs of instances that look at one cell: one relation for each
+        layout that the new one may have.
         """
         for mine, theirs in self.places.reads_of(new, old, way):
             if mine.data not in self.new.written or (mine.data == new.data and theirs.data == old.data):
                 continue
             looked, found = self.new.access(new, mine), self.old.access(old, theirs).reverse()
             idle = self.places.idle(new, mine, old)
-            links = box_links(self.world, theirs.data, mine.data)
+            links = box_links(self.rewrite_model, theirs.data, mine.data)
             yield [looked.apply_range(each.reverse()).apply_range(found).union(idle) for each in links]
 
     def _by_copies(self, new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Link]]:
-        """For each pair of loads, the pairs of instances that find one value: what copies hold, and what is known to go together."""
-        known = self.world.theta
+        """For each pair of loads, the pairs of instances that find one value: what copies hold, and what is known to go
+        together.
+        """
+        known = self.rewrite_model.theta
         for link in self.theta.values():
             known = known.union(in_relation(link))
         for mine, theirs in self.places.reads_of(new, old, way):
@@ -179,7 +201,9 @@ class Extender:
                 yield mine, link_here
 
     def _by_order(self, new: Statement, old: Statement, link: Link) -> Link | None:
-        """The pairs whose coordinates that nothing tells apart stand at one place of their order; None where there are not equally many."""
+        """The pairs whose coordinates that nothing tells apart stand at one place of their order; None where there are
+        not equally many.
+        """
         theirs = [k for k in range(len(old.dims)) if not determines(link, k)]
         mine = [k for k in range(len(new.dims)) if leaves_open(link, k)]
         sizes = [_extents(statement, positions) for statement, positions in ((new, mine), (old, theirs))]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_trees import Matcher, Value, Way
-from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, Relation, function_between
@@ -26,7 +26,9 @@ _UNFOLDINGS = 48
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Instances of two statements that are to hold one value, where both values are decided; `ways` are those to pair their loads."""
+    """Instances of two statements that are to hold one value, where both values are decided; `ways` are those to pair
+    their loads.
+    """
 
     link: Link
     new: Value
@@ -36,18 +38,21 @@ class Part:
 
 @dataclass(slots=True)
 class Forms:
-    """The values of two programs, side by side. `mates` are the memories that were found to hold the same, new and old: a hint which loads
-    go together. Of the pairs of statements in `guessed`, by their numbers, loads are paired although their values have different forms.
+    """The values of two programs, side by side. `mates` are the memories that were found to hold the same, new and old:
+    a hint which loads go together. Of the pairs of statements in `guessed`, by their numbers, loads are paired although
+    their values have different forms.
     """
 
-    world: World
+    rewrite_model: RewriteModel
     new: Side
     old: Side
     mates: set[tuple[Var, Var]] = field(default_factory=set)
     guessed: set[tuple[int, int]] = field(default_factory=set)
 
     def parts(self, new: Statement, old: Statement, link: Link) -> list[Part]:
-        """The parts of a relation between instances of two statements on which both values are decided, with the ways to match them."""
+        """The parts of a relation between instances of two statements on which both values are decided, with the ways
+        to match them.
+        """
         if link.is_empty():
             return []
         found: list[Part] = []
@@ -67,15 +72,17 @@ class Forms:
 
     def all_match(self, new: Statement, old: Statement, link: Link) -> bool:
         """Whether two statements have values of one form everywhere."""
-        return new.value.dtype.element == old.value.dtype.element and all(part.ways for part in self.parts(new, old, link))
+        return new.value.dtype.element == old.value.dtype.element and all(
+            part.ways for part in self.parts(new, old, link)
+        )
 
     def can_match(self, new: Statement, old: Statement, link: Link) -> bool:
         """The same, perhaps after loads are replaced by the values that they find."""
         return self.all_match(new, old, link) or self.unfolded(new, old, link) is not None
 
     def unfolded(self, new: Statement, old: Statement, link: Link) -> list[tuple[Form, Form, Link]] | None:
-        """Forms of two statements whose values match, with loads replaced by the values that they find, part by part of a relation; None
-        where there are none for some part.
+        """Forms of two statements whose values match, with loads replaced by the values that they find, part by part of
+        a relation; None where there are none for some part.
         """
         if new.value.dtype.element != old.value.dtype.element:
             return None
@@ -96,14 +103,18 @@ class Forms:
         return None
 
     def _once(self, mine: Form, theirs: Form, link: Link, part: Part) -> list[tuple[Form, Form, Link]] | None:
-        """The same with one load replaced, that keeps values from matching on a part, wherever it can be; None where none can."""
+        """The same with one load replaced, that keeps values from matching on a part, wherever it can be; None where
+        none can.
+        """
         for is_new, load in self._matcher(mine.statement, theirs.statement, part.new, part.old).blocked():
             found = self._replaced(mine, theirs, link, part, load, is_new)
             if found is not None:
                 return found
         return None
 
-    def _replaced(self, mine: Form, theirs: Form, link: Link, part: Part, load: Var, is_new: bool) -> list[tuple[Form, Form, Link]] | None:
+    def _replaced(
+        self, mine: Form, theirs: Form, link: Link, part: Part, load: Var, is_new: bool
+    ) -> list[tuple[Form, Form, Link]] | None:
         """The same with that load replaced wherever it can be; None where that is not all of the part."""
         result: list[tuple[Form, Form, Link]] = []
         rest = link
@@ -122,14 +133,16 @@ class Forms:
             if all(inputs):
                 return 0 if self._is_moved(theirs, mine) else None
             updates = mine.data == new.data, theirs.data == old.data
-            strange = not any(updates) and (mine.data, theirs.data) not in self.mates and mine.data.name != theirs.data.name
+            strange = (
+                not any(updates) and (mine.data, theirs.data) not in self.mates and mine.data.name != theirs.data.name
+            )
             return 2 * int(inputs[0] is not inputs[1]) + 2 * int(updates[0] is not updates[1]) + int(strange)
 
         return Matcher(value, other, compatible)
 
     def _is_moved(self, theirs: Read, mine: Read) -> bool:
         """Whether the memory of one load is, in the new program, that of the other."""
-        return self.world.entry(theirs.data.name).new_data == mine.data.name
+        return self.rewrite_model.entry(theirs.data.name).new_data == mine.data.name
 
 
 _AT = "at"
@@ -139,12 +152,14 @@ _AT = "at"
 class Places:
     """Both programs, and where the cells of parameters went."""
 
-    world: World
+    rewrite_model: RewriteModel
     new: Side
     old: Side
 
     def shared(self, new: Statement, old: Statement, way: Way, link: Link) -> Link:
-        """The pairs of instances of a link whose loads of parameters, index arithmetic and written cells of parameters agree."""
+        """The pairs of instances of a link whose loads of parameters, index arithmetic and written cells of parameters
+        agree.
+        """
         for mine, theirs in self.reads_of(new, old, way):
             found = self.of_loads(new, mine, old, theirs)
             if found is not None:
@@ -154,8 +169,10 @@ class Places:
             if found is not None:
                 link = link.intersect(found)
         step = self.cells_of(old.data)
-        if step is not None and new.data.name == self.world.entry(old.data.name).new_data:
-            link = link.intersect(self.new.access(new).apply_range(step.reverse()).apply_range(self.old.access(old).reverse()))
+        if step is not None and new.data.name == self.rewrite_model.entry(old.data.name).new_data:
+            link = link.intersect(
+                self.new.access(new).apply_range(step.reverse()).apply_range(self.old.access(old).reverse())
+            )
         return link
 
     @staticmethod
@@ -167,15 +184,17 @@ class Places:
                 yield mine[first], theirs[second]
 
     def of_loads(self, new: Statement, mine: Read, old: Statement, theirs: Read) -> Link | None:
-        """All pairs of instances in which two loads of a parameter that nobody writes look at one cell; a load that does not happen looks
-        nowhere and allows all. None where this says nothing.
+        """All pairs of instances in which two loads of a parameter that nobody writes look at one cell; a load that
+        does not happen looks nowhere and allows all. None where this says nothing.
         """
         if mine.data in self.new.written or theirs.data in self.old.written:
             return None
         step = self.cells_of(theirs.data)
         if step is None:
             return None
-        together = self.new.access(new, mine).apply_range(step.reverse()).apply_range(self.old.access(old, theirs).reverse())
+        together = (
+            self.new.access(new, mine).apply_range(step.reverse()).apply_range(self.old.access(old, theirs).reverse())
+        )
         return together.union(self.idle(new, mine, old))
 
     def idle(self, new: Statement, read: Read, old: Statement) -> Link:
@@ -184,15 +203,15 @@ class Places:
 
     def cells_of(self, data: Var) -> Link | None:
         """Where the cells of a parameter went; None for a temporary."""
-        if all(data != buffer.data for buffer in self.world.rewrite.old.buffers):
+        if all(data != buffer.data for buffer in self.rewrite_model.rewrite.old.buffers):
             return None
-        return self.world.cells(self.world.entry(data.name), f"{OLD}in_", f"{NEW}in_")
+        return self.rewrite_model.cells(self.rewrite_model.entry(data.name), f"{OLD}in_", f"{NEW}in_")
 
     def of_indices(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
         """All pairs of instances in which two numbers are equal; None where integer sets cannot say them."""
         try:
-            mine = function_between(self.world.encoder_of(new.dims), self.new.name(new), [first], _AT)
-            theirs = function_between(self.world.encoder_of(old.dims), self.old.name(old), [second], _AT)
+            mine = function_between(self.rewrite_model.encoder_of(new.dims), self.new.name(new), [first], _AT)
+            theirs = function_between(self.rewrite_model.encoder_of(old.dims), self.old.name(old), [second], _AT)
         except NotQuasiAffine:
             return None
         return mine.apply_range(theirs.reverse())
@@ -212,7 +231,9 @@ class Supposed:
     _known: dict[tuple[int, int], Link | None] = field(default_factory=dict)
 
     def by_values(self, new: Statement, old: Statement, way: Way) -> Iterator[tuple[Read, Link]]:
-        """For each pair of loads of temporaries, the instances of two statements that find values which are supposed to be the same."""
+        """For each pair of loads of temporaries, the instances of two statements that find values which are supposed to
+        be the same.
+        """
         yield from self._by_values(new, old, way, _DEPTH)
 
     def _by_values(self, new: Statement, old: Statement, way: Way, depth: int) -> Iterator[tuple[Read, Link]]:
@@ -232,7 +253,9 @@ class Supposed:
                 yield read, here
 
     def _between(self, found: Relation, wanted: Relation, depth: int) -> Relation | None:
-        """The instances of two programs that hold one value, among those that two loads find; None where nothing is supposed."""
+        """The instances of two programs that hold one value, among those that two loads find; None where nothing is
+        supposed.
+        """
         result: Relation | None = None
         for new in _writers(self.places.new, found):
             for old in _writers(self.places.old, wanted):
@@ -261,8 +284,9 @@ class Supposed:
         return coalesced(link) if not link.is_empty() and link.is_single_valued() else None
 
     def agreeing(self, first: Form, second: Form, preferred: Way | None = None) -> tuple[Link, Way]:
-        """All pairs of instances of two statements whose values have one form and look at the same places, part by part where conditions on
-        indices tell parts apart, and the way in which loads are paired: the preferred one where there are several.
+        """All pairs of instances of two statements whose values have one form and look at the same places, part by part
+        where conditions on indices tell parts apart, and the way in which loads are paired: the preferred one where
+        there are several.
         """
         new, old = first.statement, second.statement
         whole = every_pair(first.points, second.points)

@@ -1,9 +1,10 @@
 """The search for the instances of two programs that compute the same, from the outputs backwards.
 
-The layout of each output relates its last writers: these are to hold one value. The values of two statements that are to be equal are
-put side by side, and their loads are paired (`forms`); what the loads look at says which instances of the two statements go together
-(`extending`); and what they find is to be equal in turn, and so on to the inputs. A copy is looked through; a load of a value that the
-other program computes in place is replaced by that value. Where loads can be paired in several ways, each is tried.
+The layout of each output relates its last writers: these are to hold one value. The values of two statements that are
+to be equal are put side by side, and their loads are paired (`forms`); what the loads look at says which instances of
+the two statements go together (`extending`); and what they find is to be equal in turn, and so on to the inputs. A copy
+is looked through; a load of a value that the other program computes in place is replaced by that value. Where loads can
+be paired in several ways, each is tried.
 
 Nothing is proved here. Work is bounded by counts and by the budget of the workspace.
 """
@@ -20,21 +21,23 @@ from layoutproof.lowering.compare.instance_pairs import Forms, Part, Places, Sup
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.search_failure import Cause, Endings, Stuck
 from layoutproof.lowering.compare.value_trees import Way
-from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.stored_values import Form
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, in_relation
 from layoutproof.verify.program.statement import Read, Statement
 
-# How many copies in a row are looked through, how often one pair of statements is looked at, how many ways of pairing loads are tried in
-# all, how many of them inside others, and how many relations between sources are followed.
+# How many copies in a row are looked through, how often one pair of statements is looked at, how many ways of pairing
+# loads are tried in all, how many of them inside others, and how many relations between sources are followed.
 _COPIES, _VISITS, _ATTEMPTS, _NESTED, _RELATIONS = 12, 48, 256, 48, 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Instances of two statements that are to hold one value, and why. Loads of the statements may be replaced by values."""
+    """Instances of two statements that are to hold one value, and why. Loads of the statements may be replaced by
+    values.
+    """
 
     new: Form
     old: Form
@@ -59,16 +62,18 @@ class _Saved:
 
 @dataclass(slots=True)
 class Search:
-    """A search over one `World`, whose rewrite has the layouts of parameters and an empty map of instances.
+    """A search over one `RewriteModel`, whose rewrite has the layouts of parameters and an empty map of instances.
 
-    `unknown` names the data variables of parameters whose layouts are not known; the world needs some cell map of the right ranks for
-    them. Such a search cannot be run: it serves those who look for the layouts, with both programs side by side (`new`, `old`).
+    `unknown` names the data variables of parameters whose layouts are not known; the world needs some cell map of the
+    right ranks for them. Such a search cannot be run: it serves those who look for the layouts, with both programs side
+    by side (`new`, `old`).
 
-    `run` fills `theta`: instances of new statements -> instances of old ones, by their numbers, each a function. `guesses` says whether
-    statements are paired whose values have different forms, where nothing else is left: for solvers to compare.
+    `run` fills `theta`: instances of new statements -> instances of old ones, by their numbers, each a function.
+    `guesses` says whether statements are paired whose values have different forms, where nothing else is left: for
+    solvers to compare.
     """
 
-    world: World
+    rewrite_model: RewriteModel
     unknown: frozenset[str] = frozenset()
     guesses: bool = False
     new: Side = field(init=False)
@@ -85,21 +90,23 @@ class Search:
     _endings: Endings = field(init=False)
 
     def __post_init__(self) -> None:
-        world = self.world
-        self.new = Side(world, world.after, world.new, NEW, "the program after")
-        self.old = Side(world, world.before, world.old, OLD, "the program before")
-        self._forms = Forms(world, self.new, self.old)
-        places = Places(world, self.new, self.old)
+        rewrite_model = self.rewrite_model
+        self.new = Side(rewrite_model, rewrite_model.after, rewrite_model.new, NEW, "the program after")
+        self.old = Side(rewrite_model, rewrite_model.before, rewrite_model.old, OLD, "the program before")
+        self._forms = Forms(rewrite_model, self.new, self.old)
+        places = Places(rewrite_model, self.new, self.old)
         supposed = Supposed(places, self._forms, self.theta)
-        self._extender = Extender(world, self.new, self.old, self.theta, places, supposed)
-        self._endings = Endings(world, self.new, self.old, self.theta)
+        self._extender = Extender(rewrite_model, self.new, self.old, self.theta, places, supposed)
+        self._endings = Endings(rewrite_model, self.new, self.old, self.theta)
 
     def run(self) -> None:
-        """Find `theta`. Raises NoWitness; NotModelled, NotQuasiAffine and BudgetExceeded where integer sets cannot say what is asked."""
+        """Find `theta`. Raises NoWitness; NotModelled, NotQuasiAffine and BudgetExceeded where integer sets cannot say
+        what is asked.
+        """
         if self.unknown:
             raise ValueError(f"the layouts of {', '.join(sorted(self.unknown))} are not known")
         try:
-            with self.world.workspace.limited():
+            with self.rewrite_model.workspace.limited():
                 for link, why in self._ends():
                     self._relate(link, Cause(why))
                 self._work_off()
@@ -112,13 +119,18 @@ class Search:
             self._solve(self._work.popleft())
 
     def _ends(self) -> Iterator[tuple[Relation, str]]:
-        """For each parameter that is written: what is there at the end in the new program, to what was there in the old one."""
-        world = self.world
-        for buffer in world.rewrite.old.buffers:
+        """For each parameter that is written: what is there at the end in the new program, to what was there in the old
+        one.
+        """
+        rewrite_model = self.rewrite_model
+        for buffer in rewrite_model.rewrite.old.buffers:
             if buffer.data in self.old.written or buffer.data in self.new.written:
-                old_data, new_data, step = world.ends_of(world.entry(buffer.data.name))
+                old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(buffer.data.name))
                 mine, theirs = self.new.flow.final(new_data), self.old.flow.final(old_data)
-                yield mine.reverse().apply_range(step.reverse()).apply_range(theirs), f"what {buffer.name} holds at the end"
+                yield (
+                    mine.reverse().apply_range(step.reverse()).apply_range(theirs),
+                    f"what {buffer.name} holds at the end",
+                )
 
     def _take_apart(self) -> None:
         """Where a new instance could compute instances of two old statements, it computes the first."""
@@ -133,8 +145,8 @@ class Search:
     # From relations between sources to pairs of statements
 
     def _relate(self, relation: Relation, cause: Cause, depth: int = 0) -> None:
-        """New sources and old ones that are to hold one value: plain matches first, then through copies, then with values in the place of
-        loads, then guesses.
+        """New sources and old ones that are to hold one value: plain matches first, then through copies, then with
+        values in the place of loads, then guesses.
         """
         for (mine, theirs), link in by_pair(relation).items():
             self._relations += 1
@@ -150,7 +162,9 @@ class Search:
                 self._relate(moved, cause, depth + 1)
 
     def _queue(self, new: Statement | None, old: Statement | None, link: Link, cause: Cause) -> bool:
-        """Whether two statements have values of one form, perhaps with values in the place of loads; then they are to be looked at."""
+        """Whether two statements have values of one form, perhaps with values in the place of loads; then they are to
+        be looked at.
+        """
         if new is None or old is None:
             return False
         known = self.theta.get((new.number, old.number))
@@ -168,7 +182,9 @@ class Search:
         return forms is not None
 
     def _past(self, new: Statement | None, old: Statement | None, link: Link) -> Relation | None:
-        """The sources of a copy in its place, or of a store that may have left what was there; None where there is neither."""
+        """The sources of a copy in its place, or of a store that may have left what was there; None where there is
+        neither.
+        """
         found = self._through(new, old, link)
         return found if found is not None else self._left_alone(new, old, link)
 
@@ -192,17 +208,21 @@ class Search:
     def _check_cells(self, mine: str, theirs: str, link: Link, cause: Cause) -> None:
         """What two programs find as it was at the start is the same where the cells are the same."""
         name = theirs.removeprefix(f"{OLD}in_")
-        if all(name != buffer.data.name for buffer in self.world.rewrite.old.buffers):
+        if all(name != buffer.data.name for buffer in self.rewrite_model.rewrite.old.buffers):
             raise self._endings.at(None, None, "the program before finds what was never written", link, cause)
-        entry = self.world.entry(name)
-        step = self.world.cells(entry, f"{OLD}in_", f"{NEW}in_") if mine == f"{NEW}in_{entry.new_data}" else None
+        entry = self.rewrite_model.entry(name)
+        step = (
+            self.rewrite_model.cells(entry, f"{OLD}in_", f"{NEW}in_") if mine == f"{NEW}in_{entry.new_data}" else None
+        )
         if step is None or not link.reverse().is_subset(step):
             raise self._endings.of_cells(mine.removeprefix(f"{NEW}in_"), name, link, cause)
 
     # From pairs of statements to theta
 
     def _solve(self, seed: Seed) -> None:
-        """Extend a relation between two statements, and follow their loads; where there are several ways, with all that remains to do."""
+        """Extend a relation between two statements, and follow their loads; where there are several ways, with all that
+        remains to do.
+        """
         known = self.theta.get(seed.key)
         if known is not None and seed.link.is_subset(known):
             return
@@ -225,14 +245,22 @@ class Search:
                 return
             first = problem if first is None or problem.matched > first.matched else first
             chosen = further
-        raise (first if first is not None else self._end(seed, "no instances go together, since the operands look at different places"))
+        raise (
+            first
+            if first is not None
+            else self._end(seed, "no instances go together, since the operands look at different places")
+        )
 
     def _end(self, seed: Seed, reason: str, link: Link | None = None) -> Stuck:
-        return self._endings.of(seed.new.statement, seed.old.statement, reason, seed.link if link is None else link, seed.cause)
+        return self._endings.of(
+            seed.new.statement, seed.old.statement, reason, seed.link if link is None else link, seed.cause
+        )
 
     def _tried(self, seed: Seed, found: Extended, way: Way) -> Stuck | None:
         """One of several ways, with all that is left to do; what came in between where it failed."""
-        saved = _Saved(dict(self.theta), {k: list(v) for k, v in self._asked.items()}, tuple(self._work), Counter(self._visits))
+        saved = _Saved(
+            dict(self.theta), {k: list(v) for k, v in self._asked.items()}, tuple(self._work), Counter(self._visits)
+        )
         self._attempts, self._depth = self._attempts + 1, self._depth + 1
         try:
             self._adopt(seed, found, way)
@@ -263,8 +291,9 @@ class Search:
         return joined.intersect_domain(seed.new.points).intersect_range(seed.old.points)
 
     def _ask(self, seed: Seed) -> None:
-        """Keep what is asked of two statements, where the new one is to hold what several old ones stored: what was thought to compute
-        instances of another of these, by its loads alone, does not compute them where it is asked for this one.
+        """Keep what is asked of two statements, where the new one is to hold what several old ones stored: what was
+        thought to compute instances of another of these, by its loads alone, does not compute them where it is asked
+        for this one.
         """
         number = seed.key[0]
         self._asked.setdefault(seed.key, []).append(seed.link)
@@ -292,7 +321,9 @@ class Search:
             except Undecided as problem:
                 undecided = undecided if undecided is not None else problem.link
         if undecided is not None and not found:
-            raise self._end(seed, "several instances of the program before may go with one of the program after", undecided)
+            raise self._end(
+                seed, "several instances of the program before may go with one of the program after", undecided
+            )
 
     def _adopt(self, seed: Seed, found: Extended, way: Way) -> None:
         """Take a relation for what two statements have in common, and see what follows for their loads."""
@@ -302,7 +333,8 @@ class Search:
             try:
                 self._take(seed, known, found.wide, way)
             except Stuck:
-                # There the function holds, and the values that are loaded do not: the instances that copies vouch for are left.
+                # There the function holds, and the values that are loaded do not: the instances that copies vouch for
+                # are left.
                 while len(self._work) > before:
                     self._work.pop()
                 if known is None:
@@ -350,8 +382,9 @@ class Search:
     def _found(self, new: Statement, mine: Read, old: Statement, theirs: Read, part: Part) -> Relation:
         """What two matched loads find: new sources to old ones.
 
-        Where the updates of a reduction come in another order, the first of the one program may meet a later one of the other. Then
-        updates are related with updates, and what was there before the first one with what was there before the first.
+        Where the updates of a reduction come in another order, the first of the one program may meet a later one of the
+        other. Then updates are related with updates, and what was there before the first one with what was there before
+        the first.
         """
         link = in_relation(part.link)
         found = self.new.sources(new, mine).reverse().apply_range(link).apply_range(self.old.sources(old, theirs))
@@ -359,7 +392,7 @@ class Search:
         if mine.data != new.data or theirs.data != old.data or mine not in whole[0] or theirs not in whole[1]:
             return found
         first, second = self.new.chain(mine.data), self.old.chain(theirs.data)
-        together = self.world.nothing
+        together = self.rewrite_model.nothing
         mixed = False
         for (one, other), each in by_pair(found).items():
             source, goal = self.new.statement(one), self.old.statement(other)

@@ -1,4 +1,6 @@
-"""What the padding of a buffer ends with, as far as the flow of values of the new program tells. A proposal: the checker asks again."""
+"""What the padding of a buffer ends with, as far as the flow of values of the new program tells. A proposal: the
+checker asks again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.lowering.compare.padding_contracts import LastStored, last_stored
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.known_values import Knowledge
-from layoutproof.verify.flow.models import NEW, World
+from layoutproof.verify.flow.models import NEW, RewriteModel
 from layoutproof.verify.flow.observable import padding_of
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
@@ -20,29 +22,33 @@ from layoutproof.verify.program.statement import NotModelled
 
 
 def endings(rewrite: Rewrite, where: Expr | None, names: Sequence[str]) -> dict[str, LastStored]:
-    """What the padding that the last steps of these parameters' records introduced ends with; nothing for what is not known."""
+    """What the padding that the last steps of these parameters' records introduced ends with; nothing for what is not
+    known.
+    """
     if not names:
         return {}
     try:
-        world = World.of(rewrite, Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old), OPERATIONS)
-        with world.workspace.limited():
-            facts = Knowledge.of(world, world.after, world.new, NEW)
-            return {name: _ending(world, facts, name) for name in names}
+        rewrite_model = RewriteModel.of(
+            rewrite, Facts.of(rewrite.old, where), Facts.of(rewrite.new, where, rewrite.old), OPERATIONS
+        )
+        with rewrite_model.workspace.limited():
+            facts = Knowledge.of(rewrite_model, rewrite_model.after, rewrite_model.new, NEW)
+            return {name: _ending(rewrite_model, facts, name) for name in names}
     except (NotModelled, NotQuasiAffine, BudgetExceeded):
         return {}
 
 
-def _ending(world: World, facts: Knowledge, name: str) -> LastStored:
-    buffer = next(b for b in world.rewrite.new.buffers if b.name == name)
-    record = layout_records(world.rewrite.new)[buffer.data.name]
-    data = world.memory(world.new, buffer.data.name)
-    box = world.cells_region(world.after, data)
+def _ending(rewrite_model: RewriteModel, facts: Knowledge, name: str) -> LastStored:
+    buffer = next(b for b in rewrite_model.rewrite.new.buffers if b.name == name)
+    record = layout_records(rewrite_model.rewrite.new)[buffer.data.name]
+    data = rewrite_model.memory(rewrite_model.new, buffer.data.name)
+    box = rewrite_model.cells_region(rewrite_model.after, data)
     if len(box.encoder.space.dims) != len(record.shape):
         return LastStored()
     region = box.within(padding_of(record, len(record.steps) - 1, box.encoder))
     if region.is_empty:
         return LastStored(None, untouched=True)
     tag = f"{NEW}out_{buffer.data.name}"
-    flow = world.after.final(data).intersect_domain(only(region.named(tag)))
+    flow = rewrite_model.after.final(data).intersect_domain(only(region.named(tag)))
     untouched = all(origin == f"{NEW}in_{buffer.data.name}" for origin, _ in links_of(flow, tag))
     return last_stored([known.value for known in facts.of_flow(flow, tag, region)], buffer, untouched)

@@ -1,8 +1,8 @@
 """Layouts that two shapes allow, the simplest first.
 
-The extents of a logical shape are taken apart into digits and dealt to the physical axes: kept, reordered, blocked by the factors that the
-physical shape has, padded where these do not divide, merged where neighbours became one axis. A guess is an index map like any other:
-nothing rests on it. Extents over symbols are compared on a few values of them.
+The extents of a logical shape are taken apart into digits and dealt to the physical axes: kept, reordered, blocked by
+the factors that the physical shape has, padded where these do not divide, merged where neighbours became one axis. A
+guess is an index map like any other: nothing rests on it. Extents over symbols are compared on a few values of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ LIMIT = 48
 """So many layouts of one buffer are proposed, unless told otherwise."""
 # Ways to deal digits to axes that are looked at; how many of those that merge axes, where there are others.
 _DEALS, _MERGING = 1_500, 300
-# Values of the symbols, tried one after the other: extents that round up show on odd ones, those that need a multiple only on the second.
+# Values of the symbols, tried one after the other: extents that round up show on odd ones, those that need a multiple
+# only on the second.
 _ODD = (61, 127, 43, 89, 101, 71, 113, 53)
 _MULTIPLES = (7_680, 3_840, 11_520, 15_360, 19_200, 26_880, 30_720, 42_240)
 _SAMPLES = 3
@@ -42,7 +43,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """What one physical axis holds: `(source // below) % size`, without the remainder for the outermost digit of a source."""
+    """What one physical axis holds: `(source // below) % size`, without the remainder for the outermost digit of a
+    source.
+    """
 
     source: int
     below: int
@@ -54,14 +57,18 @@ _Dealt = tuple[_Runs, tuple[_Digit | None, ...]]
 
 
 def candidates(names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr], limit: int = LIMIT) -> list[Candidate]:
-    """Layouts from the logical `shape`, whose indices have these names, into the physical `box`: at most `limit`, the likeliest first.
+    """Layouts from the logical `shape`, whose indices have these names, into the physical `box`: at most `limit`, the
+    likeliest first.
 
-    With symbols those whose extents agree for any values of them come first; where there are none, those that take multiples of what they
-    are divided by.
+    With symbols those whose extents agree for any values of them come first; where there are none, those that take
+    multiples of what they are divided by.
     """
     symbols = list(dict.fromkeys(v for extent in (*shape, *box) for v in free_variables(extent)))
     for values in (_ODD, _MULTIPLES):
-        samples = [{v.name: values[(k + 3 * j) % len(values)] for k, v in enumerate(symbols)} for j in range(_SAMPLES if symbols else 1)]
+        samples = [
+            {v.name: values[(k + 3 * j) % len(values)] for k, v in enumerate(symbols)}
+            for j in range(_SAMPLES if symbols else 1)
+        ]
         logical, physical = _sizes(shape, samples), _sizes(box, samples)
         if logical is None or physical is None:
             continue
@@ -124,7 +131,10 @@ class _Dealing:
         runs, digits = dealt
         sources = [self._merged(run) for run in runs]
         plain = self._ones()
-        return tuple(one if digit is None else _expression(sources[digit.source], digit) for one, digit in zip(plain, digits, strict=True))
+        return tuple(
+            one if digit is None else _expression(sources[digit.source], digit)
+            for one, digit in zip(plain, digits, strict=True)
+        )
 
     def _ones(self) -> list[Expr]:
         """What stands on physical axes that hold no digit."""
@@ -167,7 +177,9 @@ class _Dealing:
     def _inside(self, group: Sequence[int], sample: int) -> int:
         return _product(self.physical[axis][sample] for axis in group)
 
-    def _ordered(self, deal: Sequence[Sequence[int]], totals: Sequence[Sizes]) -> Iterator[tuple[list[_Digit | None], int]]:
+    def _ordered(
+        self, deal: Sequence[Sequence[int]], totals: Sequence[Sizes]
+    ) -> Iterator[tuple[list[_Digit | None], int]]:
         """The digits of a deal in each order that the extents allow, with their costs."""
         options = [list(self._orders(source, group, totals[source])) for source, group in enumerate(deal)]
         for choice in product(*options):
@@ -181,7 +193,9 @@ class _Dealing:
             tails = [found[-1][0] for found, _ in choice if len(found) > 1]
             yield digits, cost + _SWAPPED * (_inversions(heads) + _inversions(tails))
 
-    def _orders(self, source: int, group: Sequence[int], total: Sizes) -> Iterator[tuple[list[tuple[int, _Digit]], int]]:
+    def _orders(
+        self, source: int, group: Sequence[int], total: Sizes
+    ) -> Iterator[tuple[list[tuple[int, _Digit]], int]]:
         """The digits of one source, the outermost first."""
         for order in permutations(group):
             inner = [self.box[axis] for axis in order[1:]]
@@ -191,9 +205,15 @@ class _Dealing:
             below = _product(sizes)
             needed = tuple(-(-size // below) for size in total)
             held = self.physical[order[0]]
-            if any(have < need for have, need in zip(held, needed, strict=True)) or (len(order) > 1 and max(needed) == 1):
+            if any(have < need for have, need in zip(held, needed, strict=True)) or (
+                len(order) > 1 and max(needed) == 1
+            ):
                 continue
-            cost = _LARGER * (held != needed) + _BLOCK * (len(order) - 1) + _INNER_FIRST * sum(b < a for a, b in pairwise(order))
+            cost = (
+                _LARGER * (held != needed)
+                + _BLOCK * (len(order) - 1)
+                + _INNER_FIRST * sum(b < a for a, b in pairwise(order))
+            )
             digits = [(order[0], _Digit(source, below, None))]
             for axis, size in zip(order[1:], sizes, strict=True):
                 below //= size

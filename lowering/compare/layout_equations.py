@@ -1,9 +1,10 @@
 """What two programs and the layouts that are known say of those that are not.
 
-From the inputs upwards: two instances may hold one value where their operands may; a load of a parameter whose layout is known tells
-instances apart, one whose layout is not says nothing. From the outputs downwards: of these pairs those count that are asked for. What is
-left relates the cells of a parameter before and after: its layout is inside that relation, and where the relation is a function, it is
-the layout. Nothing is enumerated, so offsets, padding, swizzles and extents over symbols come out as they are.
+From the inputs upwards: two instances may hold one value where their operands may; a load of a parameter whose layout
+is known tells instances apart, one whose layout is not says nothing. From the outputs downwards: of these pairs those
+count that are asked for. What is left relates the cells of a parameter before and after: its layout is inside that
+relation, and where the relation is a function, it is the layout. Nothing is enumerated, so offsets, padding, swizzles
+and extents over symbols come out as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from layoutproof.ir.expr import Expr
 from layoutproof.lowering.compare.program_model import Side
 from layoutproof.lowering.compare.value_meetings import Meeting, Meetings, Operand
-from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.isl.instance_sets import Link, Points, Relation
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.proposing import by_pair, called, every_pair, in_relation, none_of, part_between
@@ -27,7 +28,9 @@ _ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where the new program accesses a parameter: old cell -> new instances, and what they access, over the loops of `statement`."""
+    """Where the new program accesses a parameter: old cell -> new instances, and what they access, over the loops of
+    `statement`.
+    """
 
     instances: Link
     statement: Statement
@@ -36,10 +39,12 @@ class Spot:
 
 @dataclass(slots=True)
 class Solving:
-    """One choice of layouts: `cells` relates old cells to new ones (tuples as accesses have them), by the data variable's name.
+    """One choice of layouts: `cells` relates old cells to new ones (tuples as accesses have them), by the data
+    variable's name.
 
-    After `run`: `spots` say where the new program accesses each parameter without a layout, and `allowed` what its layout is inside.
-    `lost` names the written parameters of which not every cell can hold what it should: a sign that a layout is wrong.
+    After `run`: `spots` say where the new program accesses each parameter without a layout, and `allowed` what its
+    layout is inside. `lost` names the written parameters of which not every cell can hold what it should: a sign that a
+    layout is wrong.
     """
 
     meetings: Meetings
@@ -53,13 +58,13 @@ class Solving:
     _seen: dict[str, dict[object, list[tuple[Link, Link]]]] = field(default_factory=dict)
 
     @property
-    def world(self) -> World:
+    def rewrite_model(self) -> RewriteModel:
         """Both programs."""
-        return self.meetings.search.world
+        return self.meetings.search.rewrite_model
 
     def run(self) -> None:
         """Find out. Raises NotModelled, NotQuasiAffine or BudgetExceeded."""
-        with self.world.workspace.limited():
+        with self.rewrite_model.workspace.limited():
             self.lost = tuple(name for name in self._written() if not self._ends(name))
             for _ in range(_ROUNDS):
                 self._seen.clear()
@@ -71,11 +76,11 @@ class Solving:
                     self._written_cells(name)
 
     def allowed(self, name: str) -> Link | None:
-        """Old cells to new ones: the layout of a parameter is inside, at the cells from which this leads somewhere. None where nothing is
-        known. Raises BudgetExceeded.
+        """Old cells to new ones: the layout of a parameter is inside, at the cells from which this leads somewhere.
+        None where nothing is known. Raises BudgetExceeded.
         """
         result: Link | None = None
-        with self.world.workspace.limited():
+        with self.rewrite_model.workspace.limited():
             for seen in self._seen.get(name, {}).values():
                 link = self._met_there(name, seen)
                 if result is None:
@@ -89,14 +94,16 @@ class Solving:
     def _met_there(self, name: str, seen: list[tuple[Link, Link]]) -> Link | None:
         result: Link | None = None
         for instances, accesses in seen:
-            link = called(instances.apply_range(accesses), f"{OLD}in_{name}", f"{NEW}in_{self.world.entry(name).new_data}")
+            link = called(
+                instances.apply_range(accesses), f"{OLD}in_{name}", f"{NEW}in_{self.rewrite_model.entry(name).new_data}"
+            )
             if not link.is_empty():
                 result = link if result is None else result.union(link)
         return result
 
     def _written(self) -> Iterator[str]:
         search = self.meetings.search
-        for buffer in self.world.rewrite.old.buffers:
+        for buffer in self.rewrite_model.rewrite.old.buffers:
             if buffer.data in search.old.written or buffer.data in search.new.written:
                 yield buffer.data.name
 
@@ -123,7 +130,9 @@ class Solving:
 
     def _cells_together(self, mine: str, theirs: str) -> Link | None:
         name = theirs.removeprefix(f"{OLD}in_")
-        if mine != f"{NEW}in_{self.world.entry(name).new_data}" or all(name != b.data.name for b in self.world.rewrite.old.buffers):
+        if mine != f"{NEW}in_{self.rewrite_model.entry(name).new_data}" or all(
+            name != b.data.name for b in self.rewrite_model.rewrite.old.buffers
+        ):
             return None
         known = self.cells.get(name)
         return known.reverse() if known is not None else self._whole((mine, theirs))
@@ -142,7 +151,9 @@ class Solving:
         return coalesced(result) if result is not None else None
 
     def _of(self, meeting: Meeting, pair: Pair, recursive: bool) -> Link:
-        """The pairs of one meeting whose operands may be the same; what statements stored themselves counts where that is asked for."""
+        """The pairs of one meeting whose operands may be the same; what statements stored themselves counts where that
+        is asked for.
+        """
         link = meeting.region
         for operand in sorted(meeting.operands, key=lambda operand: operand.recursive):
             if operand.recursive and not recursive:
@@ -153,8 +164,8 @@ class Solving:
         return link
 
     def _narrowed(self, link: Link, operand: Operand, pair: Pair) -> Link:
-        """The pairs whose operand may be the same: what was written last in both programs, or, where reductions run in other orders, any
-        update on the way there.
+        """The pairs whose operand may be the same: what was written last in both programs, or, where reductions run in
+        other orders, any update on the way there.
         """
         sharp = self._found(operand.mine, operand.theirs, pair, operand.recursive)
         narrow = link.intersect(sharp) if sharp is not None else none_of(link)
@@ -168,7 +179,7 @@ class Solving:
 
     def _found(self, mine: Relation, theirs: Relation, pair: Pair, constants: bool) -> Link | None:
         """The pairs that find what may be one value; of equal numbers only where that is asked for."""
-        found: Relation = self.world.nothing
+        found: Relation = self.rewrite_model.nothing
         for (_, first), ours in by_pair(mine).items():
             for (_, second), other in by_pair(theirs).items():
                 links = list(self._constants((first, second))) if constants else []
@@ -183,9 +194,13 @@ class Solving:
     def _is_open(self, first: str, second: str) -> bool:
         """Whether two tuples are the cells of one parameter, before and after, whose layout is not known."""
         name = second.removeprefix(f"{OLD}in_")
-        if name == second or name in self.cells or all(name != buffer.data.name for buffer in self.world.rewrite.old.buffers):
+        if (
+            name == second
+            or name in self.cells
+            or all(name != buffer.data.name for buffer in self.rewrite_model.rewrite.old.buffers)
+        ):
             return False
-        return first == f"{NEW}in_{self.world.entry(name).new_data}"
+        return first == f"{NEW}in_{self.rewrite_model.entry(name).new_data}"
 
     def _constants(self, pair: Pair) -> list[Link]:
         """The pairs of instances that store one number."""
@@ -210,12 +225,15 @@ class Solving:
         return self._ask(*self._last[name], name, step)
 
     def _final(self, name: str) -> tuple[Relation, Relation, Link | None]:
-        entry = self.world.entry(name)
-        old_data, new_data = self.world.memory(self.world.old, name), self.world.memory(self.world.new, entry.new_data)
+        entry = self.rewrite_model.entry(name)
+        old_data, new_data = (
+            self.rewrite_model.memory(self.rewrite_model.old, name),
+            self.rewrite_model.memory(self.rewrite_model.new, entry.new_data),
+        )
         step = self.cells.get(name)
         if step is not None:
             step = called(step, f"{OLD}out_{name}", f"{NEW}out_{entry.new_data}")
-        return self.world.after.final(new_data), self.world.before.final(old_data), step
+        return self.rewrite_model.after.final(new_data), self.rewrite_model.before.final(old_data), step
 
     def _ask(self, mine: Relation, theirs: Relation, name: str, step: Link | None) -> bool:
         whole: Points | None = None
@@ -232,7 +250,9 @@ class Solving:
                     whole = cells if whole is None else whole.union(cells)
                     if link is together:
                         self._add(pair, asked)
-        everything = self.world.before.cell_set(self.world.memory(self.world.old, name)).set_tuple_name(f"{OLD}out_{name}")
+        everything = self.rewrite_model.before.cell_set(
+            self.rewrite_model.memory(self.rewrite_model.old, name)
+        ).set_tuple_name(f"{OLD}out_{name}")
         return whole is not None and bool(everything.is_subset(whole))
 
     def _add(self, pair: Pair, link: Link) -> None:
@@ -255,7 +275,9 @@ class Solving:
                 self._ask_operand(operand, link, pair)
 
     def _in_runs(self, asked: Link, pair: Pair) -> Link:
-        """What is asked of an update is asked of all updates of the same value: which goes with which is open, one program may do more."""
+        """What is asked of an update is asked of all updates of the same value: which goes with which is open, one
+        program may do more.
+        """
         mine, theirs = self.meetings.run(pair[0]), self.meetings.run(pair[1])
         if mine is None or theirs is None:
             return asked
@@ -266,12 +288,16 @@ class Solving:
         for (_, first), ours in by_pair(operand.mine).items():
             for (_, second), other in by_pair(operand.theirs).items():
                 if self._is_open(first, second):
-                    self._meet_cells(second.removeprefix(f"{OLD}in_"), operand, other.reverse().apply_range(link.reverse()), ours)
+                    self._meet_cells(
+                        second.removeprefix(f"{OLD}in_"), operand, other.reverse().apply_range(link.reverse()), ours
+                    )
                 elif (first, second) in self._together and (first, second) != pair:
                     self._add((first, second), ours.reverse().apply_range(link).apply_range(other))
 
     def _meet_cells(self, name: str, operand: Operand, instances: Link, accesses: Link) -> None:
-        """Two loads look at a parameter without a layout; `instances` leads from its old cells to the new instances that do."""
+        """Two loads look at a parameter without a layout; `instances` leads from its old cells to the new instances
+        that do.
+        """
         if not instances.is_empty():
             self._seen.setdefault(name, {}).setdefault(operand.key, []).append((instances, accesses))
             if operand.load is not None and operand.reader is not None:

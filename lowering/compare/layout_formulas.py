@@ -1,4 +1,5 @@
-"""Layouts as they are written: the index expressions of the new program, with its loops replaced by what they are for an old cell.
+"""Layouts as they are written: the index expressions of the new program, with its loops replaced by what they are for
+an old cell.
 
 A swizzle stays a swizzle, a block a division and a remainder, and an extent over symbols stays one.
 """
@@ -22,7 +23,7 @@ from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope
 from layoutproof.lowering.compare.layout_equations import Spot
-from layoutproof.verify.flow.models import NEW, World
+from layoutproof.verify.flow.models import NEW, RewriteModel
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, function_between
 from layoutproof.verify.isl.operations import coalesced
@@ -39,8 +40,8 @@ _CORNERS, _SIZE = 8, 61
 
 
 class Guess(StrEnum):
-    """Whether parts of indices that are no function of the cell are taken for indices of the cell that they may be, as far as is known:
-    the largest such parts, or the smallest.
+    """Whether parts of indices that are no function of the cell are taken for indices of the cell that they may be, as
+    far as is known: the largest such parts, or the smallest.
     """
 
     NONE = "none"
@@ -49,15 +50,21 @@ class Guess(StrEnum):
 
 
 def written_out(
-    world: World, names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr], spots: Sequence[Spot], guess: Guess = Guess.NONE
+    rewrite_model: RewriteModel,
+    names: Sequence[Var],
+    shape: Sequence[Expr],
+    box: Sequence[Expr],
+    spots: Sequence[Spot],
+    guess: Guess = Guess.NONE,
 ) -> Iterator[IndexMap]:
-    """The layouts into `box` that accesses state by themselves, each once: `names` are the indices of a cell of the logical `shape`.
+    """The layouts into `box` that accesses state by themselves, each once: `names` are the indices of a cell of the
+    logical `shape`.
 
     An access states none where a part of its indices is no function of the cell, unless `guess` takes it for one.
     """
     seen: set[tuple[Expr, ...]] = set()
     for spot in spots:
-        reading = _Reading(world, names, shape, spot, guess)
+        reading = _Reading(rewrite_model, names, shape, spot, guess)
         found = (reading.expressed(index) for index in spot.coordinates)
         outputs = [output for output in takewhile(lambda each: each is not None, found) if output is not None]
         if len(outputs) < len(spot.coordinates):
@@ -72,11 +79,12 @@ def written_out(
 
 @dataclass(slots=True)
 class _Reading:
-    """The numbers of one access as functions of the cell. `taken` has what was guessed to be an index of the cell, `samples` the accesses
-    of a few cells, and `everywhere` whether each of these cells has any. `extents` are those of the shape for the symbols' values there.
+    """The numbers of one access as functions of the cell. `taken` has what was guessed to be an index of the cell,
+    `samples` the accesses of a few cells, and `everywhere` whether each of these cells has any. `extents` are those of
+    the shape for the symbols' values there.
     """
 
-    world: World
+    rewrite_model: RewriteModel
     names: Sequence[Var]
     shape: Sequence[Expr]
     spot: Spot
@@ -87,7 +95,7 @@ class _Reading:
     everywhere: bool = False
 
     def __post_init__(self) -> None:
-        symbols = {name: _SIZE + 22 * k for k, name in enumerate(self.world.workspace.params)}
+        symbols = {name: _SIZE + 22 * k for k, name in enumerate(self.rewrite_model.workspace.params)}
         try:
             self.extents = [int(evaluate(extent, symbols)) for extent in self.shape]
         except Trap:
@@ -99,16 +107,22 @@ class _Reading:
         self.everywhere = len(self.samples) == len(found)
 
     def expressed(self, expr: Expr) -> Expr | None:
-        """A number over the loops of the new program, over the indices of the old cell: as a whole where one expression says it, else part
-        by part, whichever is shorter. None where some part is no function of the cell.
+        """A number over the loops of the new program, over the indices of the old cell: as a whole where one expression
+        says it, else part by part, whichever is shorter. None where some part is no function of the cell.
         """
         if not free_variables(expr):
             return _number(expr)
         values = self._values(expr)
         whole = None
         plain = not any(isinstance(node, Binary) and node.op in _BITWISE for node in walk(expr))
-        if values is not None and plain and all(sample.apply_range(values).is_single_valued() for sample in self.samples):
-            whole = self._shorter(function_of_cell(self.world, self.names, self.spot.instances.apply_range(values)))
+        if (
+            values is not None
+            and plain
+            and all(sample.apply_range(values).is_single_valued() for sample in self.samples)
+        ):
+            whole = self._shorter(
+                function_of_cell(self.rewrite_model, self.names, self.spot.instances.apply_range(values))
+            )
             if whole is not None and self.everywhere and _length(whole) <= _SHORT:
                 return whole
         if whole is None and self.guess is Guess.LARGE and (guessed := self._guessed(expr, values)) is not None:
@@ -139,12 +153,16 @@ class _Reading:
         """New instance -> the number that it has there; None where integer sets cannot say it."""
         statement = self.spot.statement
         try:
-            return function_between(self.world.encoder_of(statement.dims), f"{NEW}{statement.number}", [expr], _AT)
+            return function_between(
+                self.rewrite_model.encoder_of(statement.dims), f"{NEW}{statement.number}", [expr], _AT
+            )
         except NotQuasiAffine:
             return None
 
     def _guessed(self, expr: Expr, values: Link | None) -> Expr | None:
-        """The index of the cell that a number may be, up to a constant: one index for one number, that of its name first."""
+        """The index of the cell that a number may be, up to a constant: one index for one number, that of its name
+        first.
+        """
         if values is None or expr in self.taken:
             return self.taken.get(expr)
         samples = [called(sample.apply_range(values), _CELL, _AT) for sample in self.samples]
@@ -164,9 +182,11 @@ class _Reading:
 
     def _index(self, axis: int, shift: int, cells: Link) -> Link:
         """An index of the cell, plus a constant, at the cells from which a link leads."""
-        encoder = self.world.encoder([f"c{k}" for k in range(len(self.names))])
+        encoder = self.rewrite_model.encoder([f"c{k}" for k in range(len(self.names))])
         place = Var(f"c{axis}", self.names[axis].dtype)
-        return function_between(encoder, _CELL, [place + shift if shift else place], _AT).intersect_domain(cells.domain())
+        return function_between(encoder, _CELL, [place + shift if shift else place], _AT).intersect_domain(
+            cells.domain()
+        )
 
 
 def _number(expr: Expr) -> Expr | None:
@@ -180,14 +200,14 @@ def _length(expr: Expr) -> int:
     return sum(1 for _ in walk(expr))
 
 
-def function_of_cell(world: World, names: Sequence[Var], link: Link) -> Expr | None:
-    """One number for each cell, as an expression over its indices that holds wherever the link leads somewhere; None where there are
-    several numbers, or no one expression.
+def function_of_cell(rewrite_model: RewriteModel, names: Sequence[Var], link: Link) -> Expr | None:
+    """One number for each cell, as an expression over its indices that holds wherever the link leads somewhere; None
+    where there are several numbers, or no one expression.
     """
     if not link.is_single_valued():
         return None
     places = [f"c{axis}" for axis in range(len(names))]
-    encoder = world.encoder(places)
+    encoder = rewrite_model.encoder(places)
     pieces = functions_of(link, encoder.space, dict(zip(places, names, strict=True)))
     outputs = {piece.outputs[0]: None for piece in pieces}
     cells: dict[Var, Expr] = {name: Var(place, name.dtype) for name, place in zip(names, places, strict=True)}
@@ -201,11 +221,13 @@ def function_of_cell(world: World, names: Sequence[Var], link: Link) -> Expr | N
     return None
 
 
-def layout_of(world: World, names: Sequence[Var], link: Link) -> IndexMap | None:
-    """A relation from old cells to new ones as an index map; None where it is no function, or takes several expressions."""
+def layout_of(rewrite_model: RewriteModel, names: Sequence[Var], link: Link) -> IndexMap | None:
+    """A relation from old cells to new ones as an index map; None where it is no function, or takes several
+    expressions.
+    """
     outputs: list[Expr] = []
     for position in range(link.range().n_dim()):
-        found = function_of_cell(world, names, coordinate(link, position))
+        found = function_of_cell(rewrite_model, names, coordinate(link, position))
         if found is None:
             return None
         outputs.append(found)
@@ -213,7 +235,9 @@ def layout_of(world: World, names: Sequence[Var], link: Link) -> IndexMap | None
 
 
 def bounded(expr: Expr, names: Sequence[Var], shape: Sequence[Expr]) -> Expr:
-    """The expression with a remainder around each operand of a bitwise operation that shows by itself how many bits there are."""
+    """The expression with a remainder around each operand of a bitwise operation that shows by itself how many bits
+    there are.
+    """
     scope = _inside(names, shape)
 
     def visit(node: Node) -> Node:
@@ -237,8 +261,12 @@ def _cut(operand: Expr, scope: Scope) -> Expr:
     return operand % (1 << int(found.high).bit_length())
 
 
-def with_ones(outputs: Sequence[Expr], names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Outputs that say the index of an axis of extent 1, which is 0, where they say 0 on one: the axes one for one, in order."""
+def with_ones(
+    outputs: Sequence[Expr], names: Sequence[Var], shape: Sequence[Expr], box: Sequence[Expr]
+) -> tuple[Expr, ...]:
+    """Outputs that say the index of an axis of extent 1, which is 0, where they say 0 on one: the axes one for one, in
+    order.
+    """
     used = {variable for output in outputs for variable in free_variables(output)}
     ones = (name for name, extent in zip(names, shape, strict=True) if _is_one(extent) and name not in used)
     paired = zip(outputs, box, strict=True) if len(outputs) == len(box) else ()

@@ -1,8 +1,9 @@
-"""Looks for a witness where the layouts of some parameters are not known: the layouts first, one buffer at a time, then the instances.
+"""Looks for a witness where the layouts of some parameters are not known: the layouts first, one buffer at a time, then
+the instances.
 
-What the programs and the known layouts decide is solved (`solving`, `formulas`); only where they leave a choice are layouts proposed from
-the shapes (`candidates`), those that what is known does not contradict, and each makes more known of the others. Nothing here is evidence:
-a witness with a wrong layout is refused by the checker like any other.
+What the programs and the known layouts decide is solved (`solving`, `formulas`); only where they leave a choice are
+layouts proposed from the shapes (`candidates`), those that what is known does not contradict, and each makes more known
+of the others. Nothing here is evidence: a witness with a wrong layout is refused by the checker like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from layoutproof.lowering.compare.layout_equations import Solving
 from layoutproof.lowering.compare.layout_formulas import Guess, bounded, layout_of, written_out
 from layoutproof.lowering.compare.value_meetings import Meetings
 from layoutproof.lowering.compare.witness_search import find_witness, search_of
-from layoutproof.verify.flow.models import NEW, OLD, World
+from layoutproof.verify.flow.models import NEW, OLD, RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link, function_between
@@ -42,22 +43,25 @@ from layoutproof.verify.program.statement import NotModelled
 from layoutproof.verify.settings import scaled
 from layoutproof.verify.verdict.verdict import Status
 
-# How often layouts are put in to see what follows, how many layouts of one buffer are gone through, how many that accesses state.
+# How often layouts are put in to see what follows, how many layouts of one buffer are gone through, how many that
+# accesses state.
 _LOOKS, _OPTIONS, _STATED = 80, 12, 3
 # How many layouts of one buffer are tried where only the shapes are asked, and how many choices of all.
 _BLIND, _TRIES = 3, 6
 _LESS = 10
 # How often integer sets may run out of operations before the search is given up.
 _OVERRUNS = 3
-# What a choice costs that contradicts something, that does without what accesses state, and that was read off a relation.
+# What a choice costs that contradicts something, that does without what accesses state, and that was read off a
+# relation.
 _LOST, _UNSTATED, _READ_OFF = 500, 60, 40
 
 
 def find_witnesses(question: Question, operations: int = OPERATIONS) -> Iterator[Found]:
-    """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, each found when asked for.
+    """Witnesses with the layouts of `question.unknown`, one for each choice of layouts, the likeliest first, each found
+    when asked for.
 
-    `operations` bounds what integer sets may cost each time. Raises NoWitness where there is none at all, with the search that came
-    furthest and the layouts that were tried.
+    `operations` bounds what integer sets may cost each time. Raises NoWitness where there is none at all, with the
+    search that came furthest and the layouts that were tried.
     """
     if not question.unknown:
         yield find_witness(question, operations)
@@ -78,8 +82,17 @@ class _Parameter:
     def of(function: PrimFunc, before: Buffer, after: Buffer, *, swizzles: bool) -> _Parameter:
         """The parameter, with the layouts that its shapes allow."""
         names = index_names(function, before)
-        found = [each for each in candidates(names, before.shape, after.shape) if swizzles or not _has_xor(each.index_map.outputs)]
-        return _Parameter(before, after, names, tuple(replace(each, index_map=_bounded(each.index_map, before.shape)) for each in found))
+        found = [
+            each
+            for each in candidates(names, before.shape, after.shape)
+            if swizzles or not _has_xor(each.index_map.outputs)
+        ]
+        return _Parameter(
+            before,
+            after,
+            names,
+            tuple(replace(each, index_map=_bounded(each.index_map, before.shape)) for each in found),
+        )
 
     @property
     def data(self) -> str:
@@ -97,9 +110,9 @@ class _Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Layouts of some parameters, by the data variable's name. `guessed`: accesses do not state all of them. `confirmed`: all were put in,
-    and nothing contradicts them. `lost`: something does. `passed` has what is not asked again of which parameter. `blind`: only the
-    shapes are asked.
+    """Layouts of some parameters, by the data variable's name. `guessed`: accesses do not state all of them.
+    `confirmed`: all were put in, and nothing contradicts them. `lost`: something does. `passed` has what is not asked
+    again of which parameter. `blind`: only the shapes are asked.
     """
 
     maps: Mapping[str, IndexMap] = field(default_factory=dict)
@@ -116,7 +129,9 @@ class _Choice:
 
     def text(self) -> str:
         """All layouts on one line."""
-        return ", ".join(f"{name.removesuffix('_data')}: {index_map_text(self.maps[name])}" for name in sorted(self.maps))
+        return ", ".join(
+            f"{name.removesuffix('_data')}: {index_map_text(self.maps[name])}" for name in sorted(self.maps)
+        )
 
 
 @dataclass(slots=True)
@@ -142,7 +157,9 @@ class _Hunt:
         swizzles = _has_xor((old.body, new.body))
         for buffer in old.buffers:
             if buffer.name in self.question.unknown:
-                self._parameters[buffer.data.name] = _Parameter.of(old, buffer, after[buffer.data.name], swizzles=swizzles)
+                self._parameters[buffer.data.name] = _Parameter.of(
+                    old, buffer, after[buffer.data.name], swizzles=swizzles
+                )
 
     def witnesses(self) -> Iterator[Found]:
         """What `find_witnesses` gives."""
@@ -158,7 +175,8 @@ class _Hunt:
                 # Once there is a witness, others are worth less.
                 witness = self._witness(choice, self.operations if not found else self.operations // _LESS)
                 if witness is not None:
-                    # What accesses state, and leads to a witness, is the layout: another one would not do what the programs say.
+                    # What accesses state, and leads to a witness, is the layout: another one would not do what the
+                    # programs say.
                     settled = settled or not (choice.guessed or choice.is_settled or choice.passed)
                     found += 1
                     yield witness
@@ -173,7 +191,9 @@ class _Hunt:
     def _go_on(self, cost: int, choice: _Choice) -> None:
         """Find the ways to choose one more layout; by the shapes alone where integer sets do not help."""
         if choice.blind:
-            self._guess(cost, choice, [parameter for name, parameter in self._parameters.items() if name not in choice.maps])
+            self._guess(
+                cost, choice, [parameter for name, parameter in self._parameters.items() if name not in choice.maps]
+            )
             return
         try:
             self._look(cost, choice)
@@ -221,9 +241,9 @@ class _Hunt:
 
     def _solved(self, choice: _Choice) -> Solving:
         meetings = self._fresh()
-        with meetings.search.world.workspace.limited():
-            chosen = {n: each for n, each in choice.maps.items() if self._is_touched(meetings.search.world, n)}
-            links = {name: self._link(meetings.search.world, name, each) for name, each in chosen.items()}
+        with meetings.search.rewrite_model.workspace.limited():
+            chosen = {n: each for n, each in choice.maps.items() if self._is_touched(meetings.search.rewrite_model, n)}
+            links = {name: self._link(meetings.search.rewrite_model, name, each) for name, each in chosen.items()}
         solving = Solving(meetings, {**self._given, **links})
         solving.run()
         return solving
@@ -232,30 +252,34 @@ class _Hunt:
         """Both programs, with the layouts that are given."""
         if self._meetings is None:
             self._meetings = Meetings(search_of(self.question, self.operations))
-            world = self._meetings.search.world
-            with world.workspace.limited():
+            rewrite_model = self._meetings.search.rewrite_model
+            with rewrite_model.workspace.limited():
                 for buffer in self.question.old.buffers:
-                    if buffer.data in world.old.cells and buffer.data.name not in self._parameters:
-                        link = world.cells(world.entry(buffer.data.name), f"{OLD}in_", f"{NEW}in_")
+                    if buffer.data in rewrite_model.old.cells and buffer.data.name not in self._parameters:
+                        link = rewrite_model.cells(rewrite_model.entry(buffer.data.name), f"{OLD}in_", f"{NEW}in_")
                         if link is not None:
                             self._given[buffer.data.name] = link
         return self._meetings
 
     @staticmethod
-    def _is_touched(world: World, name: str) -> bool:
+    def _is_touched(rewrite_model: RewriteModel, name: str) -> bool:
         """Whether both programs use a parameter; else any layout will do."""
-        return all(any(data.name == name for data in statements.cells) for statements in (world.old, world.new))
+        return all(
+            any(data.name == name for data in statements.cells) for statements in (rewrite_model.old, rewrite_model.new)
+        )
 
-    def _link(self, world: World, name: str, index_map: IndexMap) -> Link:
+    def _link(self, rewrite_model: RewriteModel, name: str, index_map: IndexMap) -> Link:
         """A layout as a relation between cells. Raises NotModelled, NotQuasiAffine."""
         key = name, index_map.outputs
         if key not in self._links:
-            old, new = (world.memory(each, name) for each in (world.old, world.new))
-            box = world.old.cells[old]
-            dims = tuple(Dim(Var(f"c{axis}", e.dtype), const(0, e.dtype), e, ForKind.SERIAL) for axis, e in enumerate(box))
+            old, new = (rewrite_model.memory(each, name) for each in (rewrite_model.old, rewrite_model.new))
+            box = rewrite_model.old.cells[old]
+            dims = tuple(
+                Dim(Var(f"c{axis}", e.dtype), const(0, e.dtype), e, ForKind.SERIAL) for axis, e in enumerate(box)
+            )
             outputs = index_map.map_indices([dim.var for dim in dims])
-            link = function_between(world.encoder_of(dims), f"{OLD}in_{name}", outputs, f"{NEW}in_{new.name}")
-            self._links[key] = link.intersect_domain(world.before.cell_set(old))
+            link = function_between(rewrite_model.encoder_of(dims), f"{OLD}in_{name}", outputs, f"{NEW}in_{new.name}")
+            self._links[key] = link.intersect_domain(rewrite_model.before.cell_set(old))
         return self._links[key]
 
     def _cell_map(self, name: str, index_map: IndexMap) -> CellMap:
@@ -264,7 +288,9 @@ class _Hunt:
     # Ways to choose one more layout
 
     def _options(self, solving: Solving, choice: _Choice) -> tuple[str, list[Candidate], _Stage] | None:
-        """The parameter to choose a layout of next, with its layouts, and where they come from; None where one has none."""
+        """The parameter to choose a layout of next, with its layouts, and where they come from; None where one has
+        none.
+        """
         open_ones = [parameter for name, parameter in self._parameters.items() if name not in choice.maps]
         for stage, guesses in ((_Stage.STATED, (Guess.NONE,)), (_Stage.GUESSED, (Guess.SMALL, Guess.LARGE))):
             for parameter in open_ones:
@@ -283,42 +309,51 @@ class _Hunt:
 
     def _written(self, solving: Solving, parameter: _Parameter, guesses: tuple[Guess, ...]) -> list[Candidate]:
         """The layouts that accesses state."""
-        world, spots = solving.world, solving.spots.get(parameter.data, [])
+        rewrite_model, spots = solving.rewrite_model, solving.spots.get(parameter.data, [])
         shapes = parameter.before.shape, parameter.after.shape
-        with world.workspace.limited():
-            maps = [each for guess in guesses for each in islice(written_out(world, parameter.names, *shapes, spots, guess), _STATED)]
-            found = {each.outputs: each for each in maps if self._is_layout(world, parameter, each)}
+        with rewrite_model.workspace.limited():
+            maps = [
+                each
+                for guess in guesses
+                for each in islice(written_out(rewrite_model, parameter.names, *shapes, spots, guess), _STATED)
+            ]
+            found = {each.outputs: each for each in maps if self._is_layout(rewrite_model, parameter, each)}
         return [Candidate(each, cost) for cost, each in enumerate(found.values())]
 
     def _proposed(self, solving: Solving, parameter: _Parameter) -> list[Candidate]:
         """The layouts that the shapes allow, and what is known does not contradict."""
-        world = solving.world
+        rewrite_model = solving.rewrite_model
         allowed = solving.allowed(parameter.data)
         found: list[Candidate] = []
-        with world.workspace.limited():
+        with rewrite_model.workspace.limited():
             for candidate in parameter.proposed:
-                if len(found) < _OPTIONS and self._fits(world, parameter, candidate.index_map, allowed):
+                if len(found) < _OPTIONS and self._fits(rewrite_model, parameter, candidate.index_map, allowed):
                     found.append(candidate)
-            read = None if allowed is None or found else layout_of(world, parameter.names, allowed)
-            if read is not None and self._is_layout(world, parameter, read):
+            read = None if allowed is None or found else layout_of(rewrite_model, parameter.names, allowed)
+            if read is not None and self._is_layout(rewrite_model, parameter, read):
                 found.append(Candidate(read, _READ_OFF))
         return found
 
-    def _fits(self, world: World, parameter: _Parameter, index_map: IndexMap, allowed: Link | None) -> bool:
+    def _fits(
+        self, rewrite_model: RewriteModel, parameter: _Parameter, index_map: IndexMap, allowed: Link | None
+    ) -> bool:
         """Whether a map stays within what is known."""
         try:
-            return allowed is None or is_inside(self._link(world, parameter.data, index_map), allowed)
+            return allowed is None or is_inside(self._link(rewrite_model, parameter.data, index_map), allowed)
         except NotQuasiAffine:
             return False
 
-    def _is_layout(self, world: World, parameter: _Parameter, index_map: IndexMap) -> bool:
+    def _is_layout(self, rewrite_model: RewriteModel, parameter: _Parameter, index_map: IndexMap) -> bool:
         """Whether a map leads into the box and gives no cell to two."""
-        if not self._is_touched(world, parameter.data) or index_map.rank != len(parameter.after.shape):
+        if not self._is_touched(rewrite_model, parameter.data) or index_map.rank != len(parameter.after.shape):
             return False
-        box = world.after.cell_set(world.memory(world.new, parameter.after.data.name))
+        box = rewrite_model.after.cell_set(rewrite_model.memory(rewrite_model.new, parameter.after.data.name))
         try:
-            inside = self._link(world, parameter.data, index_map).range().is_subset(box)
-            return bool(inside) and prove_injective(index_map, parameter.before.shape, self.question.where).status is Status.PROVED
+            inside = self._link(rewrite_model, parameter.data, index_map).range().is_subset(box)
+            return (
+                bool(inside)
+                and prove_injective(index_map, parameter.before.shape, self.question.where).status is Status.PROVED
+            )
         except (LayoutproofError, NotQuasiAffine):
             return False
 
@@ -349,7 +384,9 @@ class _Hunt:
         if not self.tried:
             return replace(best, reason=f"no layout of {names} was found: {best.reason}")
         shown = "; ".join(self.tried[:3]) + ("; ..." if len(self.tried) > 3 else "")
-        return replace(best, reason=f"{counted(len(self.tried), 'layout', 'layouts')} of {names} tried ({shown}): {best.reason}")
+        return replace(
+            best, reason=f"{counted(len(self.tried), 'layout', 'layouts')} of {names} tried ({shown}): {best.reason}"
+        )
 
 
 def _has_xor(nodes: Iterable[Node]) -> bool:
@@ -361,21 +398,33 @@ def _bounded(index_map: IndexMap, shape: tuple[Expr, ...]) -> IndexMap:
 
 
 def index_names(function: PrimFunc, buffer: Buffer) -> tuple[Var, ...]:
-    """Names for the indices of a buffer: those of variables that index it by themselves somewhere, else `i0`, `i1` and so on.
+    """Names for the indices of a buffer: those of variables that index it by themselves somewhere, else `i0`, `i1` and
+    so on.
 
     None is that of a symbol.
     """
-    taken = {variable.name for parameter in function.buffers for extent in parameter.shape for variable in free_variables(extent)}
+    taken = {
+        variable.name
+        for parameter in function.buffers
+        for extent in parameter.shape
+        for variable in free_variables(extent)
+    }
     taken |= {variable.name for variable in function.params}
     plain = [f"i{axis}" for axis in range(buffer.rank)]
-    names = next((names for indices in _accesses(function, buffer) if (names := _plain_names(indices, taken)) is not None), plain)
+    names = next(
+        (names for indices in _accesses(function, buffer) if (names := _plain_names(indices, taken)) is not None), plain
+    )
     fresh = [name if name not in taken else f"{name}_" for name in names]
     return tuple(Var(name, extent.dtype) for name, extent in zip(fresh, buffer.shape, strict=True))
 
 
 def _accesses(function: PrimFunc, buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
     for node in walk(function.body):
-        if isinstance(node, BufferLoad | BufferStore) and node.buffer.data == buffer.data and len(node.indices) == buffer.rank:
+        if (
+            isinstance(node, BufferLoad | BufferStore)
+            and node.buffer.data == buffer.data
+            and len(node.indices) == buffer.rank
+        ):
             yield node.indices
 
 

@@ -1,7 +1,9 @@
-"""Contracts of padding that were not given: what could be stated of each buffer, and the search for a choice that is proved.
+"""Contracts of padding that were not given: what could be stated of each buffer, and the search for a choice that is
+proved.
 
-For a buffer that the new program only reads the weakest contract that suffices is wanted: callers have to keep it. For one that it
-writes the strongest that is provable: callers may rely on it. Nothing here is evidence; the checker decides.
+For a buffer that the new program only reads the weakest contract that suffices is wanted: callers have to keep it. For
+one that it writes the strongest that is provable: callers may rely on it. Nothing here is evidence; the checker
+decides.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class LastStored:
 
 
 def options_of(new: PrimFunc, buffer: Buffer, last: LastStored | None) -> tuple[Choice, ...]:
-    """The contracts worth trying for a parameter of `new` with padding, best first. `last` is what its padding ends with, where known."""
+    """The contracts worth trying for a parameter of `new` with padding, best first. `last` is what its padding ends
+    with, where known.
+    """
     seen = [_constant(value, buffer) for value in _constants(new, buffer)]
     values = [contract for contract in dict.fromkeys(seen) if contract is not None][:_MOST_CONSTANTS]
     undef = Contract.undef(buffer.dtype)
@@ -74,12 +78,18 @@ def _constants(func: PrimFunc, buffer: Buffer) -> Iterator[Expr]:
     """Constants of the buffer's type that stand in what is stored: identities of reductions, arms of choices."""
     for store in walk(func.body):
         if isinstance(store, BufferStore):
-            yield from (n for n in walk(store.value) if isinstance(n, FloatImm | IntImm | Limit) and n.dtype == buffer.dtype)
+            yield from (
+                n for n in walk(store.value) if isinstance(n, FloatImm | IntImm | Limit) and n.dtype == buffer.dtype
+            )
 
 
 def _constant(value: Expr, buffer: Buffer) -> Contract | None:
     """The contract that padding holds a constant expression of the buffer's type; None where it is none."""
-    if value.dtype != buffer.dtype or free_variables(value) or any(isinstance(n, BufferLoad | OpaqueCall | Undef) for n in walk(value)):
+    if (
+        value.dtype != buffer.dtype
+        or free_variables(value)
+        or any(isinstance(n, BufferLoad | OpaqueCall | Undef) for n in walk(value))
+    ):
         return None
     return Contract((), rewrite_bottom_up(value, lambda n: fold_constants(n) if isinstance(n, Expr) else n))
 
@@ -99,7 +109,9 @@ def last_stored(values: Sequence[Expr | None], buffer: Buffer, untouched: bool) 
 
 @dataclass(slots=True)
 class Choosing:
-    """One contract for each parameter, chosen anew after each failure: of the buffer that the failure names, else the next of all."""
+    """One contract for each parameter, chosen anew after each failure: of the buffer that the failure names, else the
+    next of all.
+    """
 
     options: Mapping[str, tuple[Choice, ...]]
     memories: Mapping[str, str]
@@ -138,7 +150,9 @@ class Choosing:
     def _blamed(self, verdicts: Sequence[Verdict]) -> Iterator[str]:
         for verdict in verdicts:
             if verdict.status is not Status.PROVED and verdict.claim.kind.code in ABOUT_PADDING:
-                yield from (name for name in self.options if not {name, self.memories[name]}.isdisjoint(verdict.claim.buffers))
+                yield from (
+                    name for name in self.options if not {name, self.memories[name]}.isdisjoint(verdict.claim.buffers)
+                )
 
 
-ABOUT_PADDING = frozenset({claims.PADDING_OWED, claims.PADDING_TOUCHED, claims.ASSUMED, claims.UNDEFINED_READ})
+ABOUT_PADDING = frozenset({claims.PADDING_POSTCONDITION, claims.PADDING_TOUCHED, claims.ASSUMED, claims.UNDEFINED_READ})

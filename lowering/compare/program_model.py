@@ -1,7 +1,8 @@
 """One of the two programs in a search for a witness: its statements, their values, and where what they load comes from.
 
-A statement's value may be unfolded, by the means that the checker has: a load of what one statement stored is replaced by that
-statement's value, and the loads of that value become loads of the reader. The statement then is a form of itself, on some instances.
+A statement's value may be unfolded, by the means that the checker has: a load of what one statement stored is replaced
+by that statement's value, and the loads of that value become loads of the reader. The statement then is a form of
+itself, on some instances.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from layoutproof.ir.stmt import BufferStore
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.lowering.compare.value_trees import Value
-from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.models import RewriteModel
 from layoutproof.verify.flow.sources import copied_reads, resolved
 from layoutproof.verify.flow.stored_values import Form, decided, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
@@ -31,7 +32,7 @@ _SHOWN = 70
 class Side:
     """A program of the comparison; `tag` starts the names of its tuples, `label` names it to people."""
 
-    world: World
+    rewrite_model: RewriteModel
     flow: Dataflow
     statements: Statements
     tag: str
@@ -63,7 +64,9 @@ class Side:
         return self.flow.access(statement) if read is None else self.flow.access(read, statement)
 
     def sources(self, statement: Statement, read: Read) -> Relation:
-        """Instance -> the instance that wrote what a read finds, or the cell that it finds as it was before the program."""
+        """Instance -> the instance that wrote what a read finds, or the cell that it finds as it was before the
+        program.
+        """
         return self.flow.sources(statement, read)
 
     def resolved(self, found: Relation) -> Relation:
@@ -76,7 +79,10 @@ class Side:
         """What a statement stores on some of its instances, part by part: conditions on indices are decided on each."""
         if not any(isinstance(node, Select | IfThenElseExpr | Compare) for node in walk(statement.value)):
             return [(points, Value(statement.value, statement.reads))]
-        region = Region(self.world.encoder_of(statement.dims), self.world.encoder_of(statement.dims).space.universe())
+        region = Region(
+            self.rewrite_model.encoder_of(statement.dims),
+            self.rewrite_model.encoder_of(statement.dims).space.universe(),
+        )
         loads = frozenset(read.var for read in statement.reads)
         return [
             (part.named(self.name(statement)), Value(value, statement.reads))
@@ -96,8 +102,8 @@ class Side:
         return frozenset(s.number for s in self.by_number.values() if s.data == data and self.is_recursive(s))
 
     def through(self, statement: Statement, link: Link, inward: bool) -> Relation | None:
-        """A link with a copying statement replaced by what it copied; None where it copies nothing on it. `inward`: the statement is what
-        the link leads from. Instances that copy nothing stay.
+        """A link with a copying statement replaced by what it copied; None where it copies nothing on it. `inward`: the
+        statement is what the link leads from. Instances that copy nothing stay.
         """
         return self._past(statement, list(copied_reads(statement)), link, inward)
 
@@ -131,7 +137,9 @@ class Side:
         return Form(statement, self.domain(statement))
 
     def unfolded(self, form: Form, load: Var) -> list[Form]:
-        """The form with the values of its sources in the place of a load, on the parts where that finds what one statement stored."""
+        """The form with the values of its sources in the place of a load, on the parts where that finds what one
+        statement stored.
+        """
         read = next((read for read in form.statement.reads if read.var == load), None)
         if read is None:
             return []

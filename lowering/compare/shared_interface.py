@@ -19,7 +19,15 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import APART, AXIS_SEPARATORS, LAYOUT, LAYOUT_TRANSFORMATIONS, NOALIAS, PrimFunc
 from layoutproof.ir.script.parsing import did_you_mean
 from layoutproof.ir.stmt import Attributes, Stmt
-from layoutproof.ir.visit import bound_variables, buffers_in, free_variables, fresh, map_children, substitute, take_fresh
+from layoutproof.ir.visit import (
+    bound_variables,
+    buffers_in,
+    free_variables,
+    fresh,
+    map_children,
+    substitute,
+    take_fresh,
+)
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.known_facts import constants_of
 from layoutproof.lowering.compare.stated_layouts import same_extents, symbol_values, symbols_of
@@ -47,8 +55,8 @@ def _check_contract(func: PrimFunc, buffer: Buffer, step: LayoutStep, contract: 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """What names mean: memories by name, symbols and integer parameters of the new program as expressions of the old one, buffer
-    parameters (the old one, the new one) by the new memory's name.
+    """What names mean: memories by name, symbols and integer parameters of the new program as expressions of the old
+    one, buffer parameters (the old one, the new one) by the new memory's name.
     """
 
     memories: Mapping[str, str]
@@ -60,7 +68,10 @@ class Renamed:
         return {self.memories.get(name, name): self._record(name, record) for name, record in records.items()}
 
     def _record(self, name: str, record: LayoutRecord) -> LayoutRecord:
-        steps = tuple(LayoutStep(self._map(s.index_map), self._shape(s.shape), self._contract(name, s.contract)) for s in record.steps)
+        steps = tuple(
+            LayoutStep(self._map(s.index_map), self._shape(s.shape), self._contract(name, s.contract))
+            for s in record.steps
+        )
         return LayoutRecord(self._shape(record.logical_shape), steps)
 
     @property
@@ -75,7 +86,9 @@ class Renamed:
         values = self._plain
         inputs = _apart(index_map.inputs, values)
         known = {**values, **dict(zip(index_map.inputs, inputs, strict=True))}
-        return replace(index_map, inputs=inputs, outputs=tuple(substitute(output, known) for output in index_map.outputs))
+        return replace(
+            index_map, inputs=inputs, outputs=tuple(substitute(output, known) for output in index_map.outputs)
+        )
 
     def _contract(self, name: str, contract: Contract | None) -> Contract | None:
         if contract is None or contract.is_undef or name not in self.parameters:
@@ -108,7 +121,8 @@ _DATA = "_data"  # what a memory is called after its buffer, where a program is 
 
 
 def out_of_the_way(old: PrimFunc, new: PrimFunc) -> tuple[dict[Var, Var], dict[str, str]]:
-    """What the variables, and the buffers by name, of the new program's body are called where the old program needs their names.
+    """What the variables, and the buffers by name, of the new program's body are called where the old program needs
+    their names.
 
     A buffer and its memory change names together, so that the program reads back as it is.
     """
@@ -140,12 +154,18 @@ def _interface_names(func: PrimFunc) -> set[str]:
 
 
 def _remembered(old: PrimFunc, new: PrimFunc) -> Iterator[str]:
-    """Temporaries of the old program with a layout record that one of the same name in the new program does not go on from."""
+    """Temporaries of the old program with a layout record that one of the same name in the new program does not go on
+    from.
+    """
     parameters = {b.data.name for b in old.buffers}
     records = layout_records(new)
     for name, record in layout_records(old).items():
         longer = records.get(name)
-        goes_on = longer is not None and longer.logical_shape == record.logical_shape and longer.steps[: len(record.steps)] == record.steps
+        goes_on = (
+            longer is not None
+            and longer.logical_shape == record.logical_shape
+            and longer.steps[: len(record.steps)] == record.steps
+        )
         if name not in parameters and not goes_on:
             yield name
 
@@ -164,7 +184,8 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 class Renaming:
     """Puts the old program's nodes in the place of the new one's, spans of statements kept.
 
-    `values` are what variables become, `parameters` the old buffers of new ones, `own_buffers` the names of those of the body.
+    `values` are what variables become, `parameters` the old buffers of new ones, `own_buffers` the names of those of
+    the body.
     """
 
     values: Mapping[Var, Expr]
@@ -172,7 +193,9 @@ class Renaming:
     own_buffers: Mapping[str, str]
 
     def function(self, new: PrimFunc, parameters: Sequence[tuple[Var, Buffer | None]]) -> PrimFunc:
-        """The function under the new names. `parameters` are the old program's, in order, each with the new one's buffer."""
+        """The function under the new names. `parameters` are the old program's, in order, each with the new one's
+        buffer.
+        """
         mapped = tuple((var, self.buffer(buffer)) for var, buffer in parameters if buffer is not None)
         body = self.visit(new.body)
         assert isinstance(body, Stmt)
@@ -184,13 +207,19 @@ class Renaming:
             value = self.values.get(node)
             if value is None or value == node:
                 return node
-            return replace(value, span=node.span) if isinstance(value, Var) and value.dtype == node.dtype else widen(value, node.dtype)
+            return (
+                replace(value, span=node.span)
+                if isinstance(value, Var) and value.dtype == node.dtype
+                else widen(value, node.dtype)
+            )
         if isinstance(node, Buffer):
             return self.buffer(node)
         return map_children(node, self.visit)
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """A buffer with its memory, name and extents renamed; a parameter's has the old program's extents where they are the same."""
+        """A buffer with its memory, name and extents renamed; a parameter's has the old program's extents where they
+        are the same.
+        """
         rebuilt = map_children(buffer, self.visit)
         known = self.parameters.get(buffer)
         if known is None:
@@ -236,14 +265,18 @@ def parameters_of(func: PrimFunc) -> tuple[Parameter, ...]:
     return tuple(Parameter(number, param, mapped.get(param)) for number, param in enumerate(func.params, start=1))
 
 
-def aligned(old: PrimFunc, new: PrimFunc, match: Mapping[str, str] | None = None, boxes: Mapping[str, Shape] | None = None) -> PrimFunc:
-    """`new` over the parameters, data variables and symbols of `old`, its parameters in the order that callers of `old` pass them in.
+def aligned(
+    old: PrimFunc, new: PrimFunc, match: Mapping[str, str] | None = None, boxes: Mapping[str, Shape] | None = None
+) -> PrimFunc:
+    """`new` over the parameters, data variables and symbols of `old`, its parameters in the order that callers of `old`
+    pass them in.
 
-    `match` pairs parameters by name, new name to old name; the others are paired by their places among the rest. `boxes` has the shapes
-    that re-laid parameters of `old`, by name, have in the new program: they tell symbols that only such shapes have.
+    `match` pairs parameters by name, new name to old name; the others are paired by their places among the rest.
+    `boxes` has the shapes that re-laid parameters of `old`, by name, have in the new program: they tell symbols that
+    only such shapes have.
 
-    Raises LayoutproofError where the parameters do not correspond, in number, order, kind or type, where `match` names none, and where
-    nothing tells what a symbol of the new program is.
+    Raises LayoutproofError where the parameters do not correspond, in number, order, kind or type, where `match` names
+    none, and where nothing tells what a symbol of the new program is.
     """
     pairs = paired(old, new, {} if match is None else match)
     for before, after in pairs:
@@ -264,11 +297,15 @@ def aligned(old: PrimFunc, new: PrimFunc, match: Mapping[str, str] | None = None
 
 
 def paired(old: PrimFunc, new: PrimFunc, match: Mapping[str, str]) -> tuple[tuple[Parameter, Parameter], ...]:
-    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError where they do not correspond."""
+    """The parameters of both programs, one for one, in the old program's order. Raises LayoutproofError where they do
+    not correspond.
+    """
     before, after = parameters_of(old), parameters_of(new)
     if len(before) != len(after):
         takes = f"the program before takes {counted(len(before), 'parameter', 'parameters')} ({_listed(before)})"
-        raise error(codes.COMPARED_PARAMETERS, f"{takes}, the program after takes {len(after)} ({_listed(after)})", new.span)
+        raise error(
+            codes.COMPARED_PARAMETERS, f"{takes}, the program after takes {len(after)} ({_listed(after)})", new.span
+        )
     stated = _stated(old, new, match)
     rest = [p for p in after if p.name not in stated]
     taken = set(stated.values())
@@ -301,7 +338,9 @@ def _named(parameters: Sequence[Parameter], name: str) -> Parameter:
 
 
 def _check_order(old: PrimFunc, new: PrimFunc, before: Sequence[Parameter], after: Sequence[Parameter]) -> None:
-    """Raise LayoutproofError where a name that both programs have stands in another place: either reading may be the one meant."""
+    """Raise LayoutproofError where a name that both programs have stands in another place: either reading may be the
+    one meant.
+    """
     places = {p.name: k for k, p in enumerate(before)}
     moved = next((p for k, p in enumerate(after) if places.get(p.name, k) != k), None)
     if moved is None:
@@ -347,12 +386,16 @@ def _listed(parameters: Iterable[Parameter]) -> str:
 
 
 def _attributed(func: PrimFunc, old: PrimFunc, renamed: Renamed) -> PrimFunc:
-    """The function with its attributes about memories under the old names, and what it assumes of its callers as a step's own wish."""
+    """The function with its attributes about memories under the old names, and what it assumes of its callers as a
+    step's own wish.
+    """
     attrs = func.attrs
     for key in (AXIS_SEPARATORS, LAYOUT_TRANSFORMATIONS):
         stated = attrs.get(key)
         if isinstance(stated, Attributes):
-            attrs = attrs.with_value(key, Attributes({renamed.memories.get(name, name): value for name, value in stated.items()}))
+            attrs = attrs.with_value(
+                key, Attributes({renamed.memories.get(name, name): value for name, value in stated.items()})
+            )
     records = layout_records(func)
     if records:
         kept = renamed.records(records)

@@ -35,18 +35,23 @@ Pairs = Sequence[tuple[Buffer, Buffer]]
 
 
 def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
-    """The variables in the shapes, strides and offsets of the parameters that are no parameters themselves, in order of appearance."""
+    """The variables in the shapes, strides and offsets of the parameters that are no parameters themselves, in order of
+    appearance.
+    """
     sizes = (size for b in func.buffers for size in (*b.shape, *b.strides, b.elem_offset))
     found = dict.fromkeys(v for size in sizes for v in free_variables(size) if v not in func.params)
     return tuple(v for v in found if v.dtype != HANDLE)
 
 
-def symbol_values(old: PrimFunc, new: PrimFunc, buffers: Pairs, boxes: Mapping[str, Shape], params: Mapping[Var, Var]) -> dict[Var, Expr]:
+def symbol_values(
+    old: PrimFunc, new: PrimFunc, buffers: Pairs, boxes: Mapping[str, Shape], params: Mapping[Var, Var]
+) -> dict[Var, Expr]:
     """What each symbol of `new` is in `old`.
 
-    `buffers` are the parameters, old and new; `boxes` the shapes that some of `old`, by name, have in `new`; `params` pairs parameters,
-    new to old. A symbol is what stands in its place in a parameter of as many axes. Where two places tell two things, or one tells a
-    number, a symbol of the old program that has its name is it. Raises LayoutproofError where nothing tells.
+    `buffers` are the parameters, old and new; `boxes` the shapes that some of `old`, by name, have in `new`; `params`
+    pairs parameters, new to old. A symbol is what stands in its place in a parameter of as many axes. Where two places
+    tell two things, or one tells a number, a symbol of the old program that has its name is it. Raises LayoutproofError
+    where nothing tells.
     """
     told: dict[Var, dict[Expr, str]] = {}
     for before, after in buffers:
@@ -68,7 +73,12 @@ def _value(symbol: Var, told: Mapping[Expr, str], named: Mapping[str, Var], clas
         return same
     if told:
         places = " and ".join(f"{expr_text(value, Style.PLAIN)} ({place})" for value, place in told.items())
-        raise error(codes.COMPARED_SYMBOL, f"the symbol {symbol.name} of the program after would be {places}", symbol.span, help=_HELP)
+        raise error(
+            codes.COMPARED_SYMBOL,
+            f"the symbol {symbol.name} of the program after would be {places}",
+            symbol.span,
+            help=_HELP,
+        )
     message = f"nothing tells what the symbol {symbol.name} of the program after is in the program before"
     raise error(codes.COMPARED_SYMBOL, message, symbol.span, help=_HELP)
 
@@ -76,7 +86,9 @@ def _value(symbol: Var, told: Mapping[Expr, str], named: Mapping[str, Var], clas
 _HELP = "a symbol is told by its place in a parameter of as many axes, by its name, or by the layout given for a parameter that has it"
 
 
-def _places(old: PrimFunc, new: PrimFunc, before: Buffer, after: Buffer, boxes: Mapping[str, Shape]) -> Iterator[tuple[str, Expr, Expr]]:
+def _places(
+    old: PrimFunc, new: PrimFunc, before: Buffer, after: Buffer, boxes: Mapping[str, Shape]
+) -> Iterator[tuple[str, Expr, Expr]]:
     """The sizes of a parameter that correspond, each with its place in words: the old one, the new one."""
     record = layout_records(new).get(after.data.name)
     theirs: Sequence[Expr]
@@ -110,7 +122,11 @@ def same_extents(first: Sequence[Expr], second: Sequence[Expr]) -> bool:
 def size_text(size: Expr) -> str:
     """A size as text, a cast around it that changes no value left out."""
     inner = size
-    while isinstance(inner, Cast) and inner.dtype.kind is inner.value.dtype.kind is Kind.INT and inner.dtype.bits >= inner.value.dtype.bits:
+    while (
+        isinstance(inner, Cast)
+        and inner.dtype.kind is inner.value.dtype.kind is Kind.INT
+        and inner.dtype.bits >= inner.value.dtype.bits
+    ):
         inner = inner.value
     return expr_text(inner, Style.PLAIN)
 
@@ -136,8 +152,8 @@ class Source(Enum):
 class Term:
     """How one parameter lies in the new program. `old` and `new` are its buffer in both, over the same names.
 
-    `index_map` leads from the old cells to the new ones; None where they are kept, or not known. `steps` are those of the record that the
-    new program has beyond the old one's. `pad` is the contract that was given, where `pad_given`.
+    `index_map` leads from the old cells to the new ones; None where they are kept, or not known. `steps` are those of
+    the record that the new program has beyond the old one's. `pad` is the contract that was given, where `pad_given`.
     """
 
     old: Buffer
@@ -150,14 +166,18 @@ class Term:
 
 
 def read_layouts(old: PrimFunc, layouts: Mapping[str, MapLike]) -> dict[str, IndexMap]:
-    """The maps that the caller gave, by the names of the old program's parameters. Raises LayoutproofError for any other name."""
+    """The maps that the caller gave, by the names of the old program's parameters. Raises LayoutproofError for any
+    other name.
+    """
     found: dict[str, IndexMap] = {}
     for name, given in layouts.items():
         buffer = parameter(old, name, "layouts")
         index_map = _read_map(given, buffer, old)
         if len(index_map.inputs) != buffer.rank:
             takes, axes = counted(len(index_map.inputs), "index", "indices"), counted(buffer.rank, "axis", "axes")
-            raise error(codes.MAP_ARITY, f"layouts: `{index_map_text(index_map)}` takes {takes}, {name} has {axes}", buffer.span)
+            raise error(
+                codes.MAP_ARITY, f"layouts: `{index_map_text(index_map)}` takes {takes}, {name} has {axes}", buffer.span
+            )
         found[name] = index_map
     return found
 
@@ -172,7 +192,9 @@ def _read_map(given: object, buffer: Buffer, old: PrimFunc) -> IndexMap:
         return parse_index_map(given, symbols=constants_of(old))
     if not callable(given):
         what = f"layouts: that of {buffer.name} is {type(given).__name__}"
-        raise error(codes.ARGUMENT_TYPE, f"{what}; an IndexMap, a function of its indices, or the text of one is expected")
+        raise error(
+            codes.ARGUMENT_TYPE, f"{what}; an IndexMap, a function of its indices, or the text of one is expected"
+        )
     return IndexMap.from_func(given, buffer.rank)
 
 
@@ -185,13 +207,19 @@ def parameter(func: PrimFunc, name: str, argument: str) -> Buffer:
     hint = did_you_mean(str(name), names)
     there = hint if hint is not None else f"the buffers that callers pass are {', '.join(names)}"
     if any(b.name == name for b in all_buffers(func)):
-        message = f"{argument}: {name} is a temporary of {func.name}: where it lies is nobody's business but the program's"
+        message = (
+            f"{argument}: {name} is a temporary of {func.name}: where it lies is nobody's business but the program's"
+        )
         raise error(codes.COMPARED_LAYOUT, message, help=there)
-    raise error(codes.COMPARED_LAYOUT, f"{argument}: {func.name} has no parameter {name!r} that is a buffer", help=there)
+    raise error(
+        codes.COMPARED_LAYOUT, f"{argument}: {func.name} has no parameter {name!r} that is a buffer", help=there
+    )
 
 
 def boxes_of(old: PrimFunc, maps: Mapping[str, IndexMap], where: Expr | None) -> dict[str, Shape]:
-    """The physical shapes of the given layouts, where a formula is known. Raises IllegalTransform for a map that is not injective."""
+    """The physical shapes of the given layouts, where a formula is known. Raises IllegalTransform for a map that is not
+    injective.
+    """
     found: dict[str, Shape] = {}
     types = {v.name: v.dtype for v in constants_of(old)}
     for name, index_map in maps.items():
@@ -205,10 +233,11 @@ def boxes_of(old: PrimFunc, maps: Mapping[str, IndexMap], where: Expr | None) ->
 
 
 def padding_under(term: Term, index_map: IndexMap, where: Expr | None) -> Expr | None:
-    """Where a parameter has padding under a map, its box being the new program's shape: a condition over `p0, p1, ...`, FALSE where there
-    is none, None where that is not known.
+    """Where a parameter has padding under a map, its box being the new program's shape: a condition over `p0, p1, ...`,
+    FALSE where there is none, None where that is not known.
 
-    Raises LayoutproofError where the shape does not hold the map's image; of symbolic shapes that is for the checker to say.
+    Raises LayoutproofError where the shape does not hold the map's image; of symbolic shapes that is for the checker to
+    say.
     """
     axes = counted(index_map.rank, "axis", "axes")
     why = f"the map has {axes}, the shape {term.new.rank}"
@@ -225,11 +254,13 @@ def padding_under(term: Term, index_map: IndexMap, where: Expr | None) -> Expr |
     raise error(codes.COMPARED_LAYOUT, f"{stored} {fits}: {why}", term.new.span)
 
 
-def terms_of(old: PrimFunc, new: PrimFunc, maps: Mapping[str, IndexMap], pads: Mapping[str, Any], where: Expr | None) -> tuple[Term, ...]:
+def terms_of(
+    old: PrimFunc, new: PrimFunc, maps: Mapping[str, IndexMap], pads: Mapping[str, Any], where: Expr | None
+) -> tuple[Term, ...]:
     """How each buffer parameter lies in `new`, which is over the names of `old`.
 
-    Raises LayoutproofError for a layout that does not fit its shapes or contradicts a record, for a record that does not go on from where
-    the old program left the buffer, and for a pad value that the buffer cannot have.
+    Raises LayoutproofError for a layout that does not fit its shapes or contradicts a record, for a record that does
+    not go on from where the old program left the buffer, and for a pad value that the buffer cannot have.
     """
     for name in pads:
         parameter(old, name, "pads")
@@ -245,7 +276,12 @@ def terms_of(old: PrimFunc, new: PrimFunc, maps: Mapping[str, IndexMap], pads: M
 
 
 def _placed(
-    before: Buffer, after: Buffer, kept: LayoutRecord | None, longer: LayoutRecord | None, given: IndexMap | None, old: PrimFunc
+    before: Buffer,
+    after: Buffer,
+    kept: LayoutRecord | None,
+    longer: LayoutRecord | None,
+    given: IndexMap | None,
+    old: PrimFunc,
 ) -> Term:
     steps = _added(before, kept, longer)
     if steps:
@@ -264,7 +300,9 @@ def _placed(
 
 
 def _added(before: Buffer, kept: LayoutRecord | None, longer: LayoutRecord | None) -> tuple[LayoutStep, ...]:
-    """The steps by which the new program's record of a parameter is longer. Raises LayoutproofError where it is no continuation."""
+    """The steps by which the new program's record of a parameter is longer. Raises LayoutproofError where it is no
+    continuation.
+    """
     if longer is None or not longer.steps or longer == kept:
         return ()
     done = kept.steps if kept is not None else ()
@@ -273,7 +311,11 @@ def _added(before: Buffer, kept: LayoutRecord | None, longer: LayoutRecord | Non
         return longer.steps[len(done) :]
     began = f"[{', '.join(map(str, plain_shape(longer.logical_shape)))}]"
     message = f"the layout record of {before.name} in the program after begins with shape {began}"
-    raise error(codes.COMPARED_RECORD, f"{message}, and does not go on from what it was before, {shape_text(before.shape)}", before.span)
+    raise error(
+        codes.COMPARED_RECORD,
+        f"{message}, and does not go on from what it was before, {shape_text(before.shape)}",
+        before.span,
+    )
 
 
 def _composed(before: Buffer, steps: Sequence[LayoutStep], old: PrimFunc) -> IndexMap:
@@ -281,7 +323,10 @@ def _composed(before: Buffer, steps: Sequence[LayoutStep], old: PrimFunc) -> Ind
     first, *others = maps
     if len(first.inputs) != before.rank:
         takes = counted(len(first.inputs), "index", "indices")
-        raise error(codes.COMPARED_RECORD, f"the layout record of {before.name} states a map of {takes}, of {before.rank} before")
+        raise error(
+            codes.COMPARED_RECORD,
+            f"the layout record of {before.name} states a map of {takes}, of {before.rank} before",
+        )
     outputs: Sequence[Expr] = first.outputs
     for index_map in others:
         outputs = index_map.map_indices(outputs)
@@ -295,7 +340,11 @@ def _padded(old: PrimFunc, new: PrimFunc, term: Term, pads: Mapping[str, Any]) -
         return term
     if term.source is Source.KEPT:
         message = f"pads: {name} has the same shape {shape_text(term.old.shape)} in both programs and keeps its cells, so it has no padding"
-        raise error(codes.COMPARED_LAYOUT, message, help=f"where its cells do move, give its layout too: layouts={{{name!r}: ...}}")
+        raise error(
+            codes.COMPARED_LAYOUT,
+            message,
+            help=f"where its cells do move, give its layout too: layouts={{{name!r}: ...}}",
+        )
     pad = pad_text(pads[name], term.new.rank, term.new.dtype)
     value = read_pad_value(pad, term.new, all_buffers(new), constants_of(old))
     if term.source is Source.RECORDED and any(step.contract != value for step in term.steps[-1:]):

@@ -1,5 +1,5 @@
-"""Where the values of two programs can meet, whatever the layouts: the parts of two statements whose values have one form, and for each
-pair of operands there where either program finds what it holds.
+"""Where the values of two programs can meet, whatever the layouts: the parts of two statements whose values have one
+form, and for each pair of operands there where either program finds what it holds.
 
 Layouts are not asked about here, so this is worked out once for all choices of them.
 """
@@ -25,8 +25,9 @@ _AT = "at"
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Two operands that stand beside each other. `mine` and `theirs` lead from the instances of either program to where the value was
-    written, or to the cell that holds it from the start; `load` is what the new program loads there, of the statement `reader`.
+    """Two operands that stand beside each other. `mine` and `theirs` lead from the instances of either program to where
+    the value was written, or to the cell that holds it from the start; `load` is what the new program loads there, of
+    the statement `reader`.
 
     `recursive`: both are what the statements themselves stored before.
     """
@@ -41,8 +42,8 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """One way in which two statements may hold one value: on pairs of instances in `region`, if all operands are the same. Where both
-    store the same number (`constant`), the values tell no instances apart.
+    """One way in which two statements may hold one value: on pairs of instances in `region`, if all operands are the
+    same. Where both store the same number (`constant`), the values tell no instances apart.
     """
 
     region: Link
@@ -60,7 +61,9 @@ class Meetings:
     _runs: dict[str, Relation | None] = field(default_factory=dict)
 
     def between(self, mine: str, theirs: str) -> list[Meeting]:
-        """The meetings of what two tuples stand for: instances of a statement, or cells as they were at the start. Not of two cells."""
+        """The meetings of what two tuples stand for: instances of a statement, or cells as they were at the start. Not
+        of two cells.
+        """
         key = mine, theirs
         if key not in self._known:
             self._known[key] = list(self._meetings(mine, theirs))
@@ -133,7 +136,9 @@ class Meetings:
             operand = Operand(self._found(self.search.new, new, read, points), identity_on(others), read, new)
             yield Meeting(every_pair(points, others), (operand,))
 
-    def _expanded(self, matcher: Matcher, new: Statement, points: Points, old: Statement, others: Points, left: int) -> Iterator[Meeting]:
+    def _expanded(
+        self, matcher: Matcher, new: Statement, points: Points, old: Statement, others: Points, left: int
+    ) -> Iterator[Meeting]:
         """The meetings of values in which a load is replaced by the value that it finds."""
         for is_new, load in matcher.blocked() or ():
             side, form = (self.search.new, Form(new, points)) if is_new else (self.search.old, Form(old, others))
@@ -142,7 +147,9 @@ class Meetings:
                 first, second = (each, Form(old, others)) if is_new else (Form(new, points), each)
                 for mine, value in self.search.new.values(first.statement, first.points):
                     for theirs, other in self.search.old.values(second.statement, second.points):
-                        yield from self._of_parts(first.statement, value, mine, second.statement, other, theirs, left - 1)
+                        yield from self._of_parts(
+                            first.statement, value, mine, second.statement, other, theirs, left - 1
+                        )
             if more:
                 return
 
@@ -156,13 +163,19 @@ class Meetings:
             return None
         reads, found = {read.var: read for read in new.reads}, {read.var: read for read in old.reads}
         operands = [self._operand(new, reads[a], points, old, found[b], others) for a, b in way.loads]
-        return Meeting(region, tuple(operand for operand in operands if operand is not None), not (way.loads or way.indices))
+        return Meeting(
+            region, tuple(operand for operand in operands if operand is not None), not (way.loads or way.indices)
+        )
 
-    def _operand(self, new: Statement, read: Read, points: Points, old: Statement, other: Read, others: Points) -> Operand | None:
+    def _operand(
+        self, new: Statement, read: Read, points: Points, old: Statement, other: Read, others: Points
+    ) -> Operand | None:
         if read.anywhere or other.anywhere:
             return None
         mine, theirs = self._found(self.search.new, new, read, points), self._found(self.search.old, old, other, others)
-        return Operand(mine, theirs, read, new, (old.number, other.var.name), read.data == new.data and other.data == old.data)
+        return Operand(
+            mine, theirs, read, new, (old.number, other.var.name), read.data == new.data and other.data == old.data
+        )
 
     @staticmethod
     def _found(side: Side, statement: Statement, read: Read, points: Points) -> Relation:
@@ -172,7 +185,7 @@ class Meetings:
     def _equal(self, new: Statement, first: Expr, old: Statement, second: Expr) -> Link | None:
         """The pairs of instances in which two numbers are the same; None where integer sets cannot say them."""
         search = self.search
-        return Places(search.world, search.new, search.old).of_indices(new, first, old, second)
+        return Places(search.rewrite_model, search.new, search.old).of_indices(new, first, old, second)
 
     def _parts(self, side: Side, statement: Statement) -> list[tuple[Points, Value]]:
         key = side.tag, statement.number
@@ -186,7 +199,7 @@ class Meetings:
         def compatible(mine: Read, theirs: Read) -> int | None:
             inputs = mine.data not in search.new.written, theirs.data not in search.old.written
             if all(inputs):
-                return 0 if mine.data.name == search.world.entry(theirs.data.name).new_data else None
+                return 0 if mine.data.name == search.rewrite_model.entry(theirs.data.name).new_data else None
             recursive = mine.data == new.data, theirs.data == old.data
             return int(inputs[0] is not inputs[1]) + int(recursive[0] is not recursive[1])
 
@@ -195,7 +208,9 @@ class Meetings:
     # Reductions
 
     def run(self, name: str) -> Relation | None:
-        """From each update of a reduction to all updates of the same value, itself too, and perhaps some more; None for what is none."""
+        """From each update of a reduction to all updates of the same value, itself too, and perhaps some more; None for
+        what is none.
+        """
         if name not in self._runs:
             self._runs[name] = self._run(name)
         return self._runs[name]
@@ -208,7 +223,9 @@ class Meetings:
         read = next((r for r in statement.reads if r.data == statement.data and not r.anywhere), None)
         if read is None:
             return None
-        chain = frozenset(s.number for s in side.statements.writers(statement.data) if any(r.data == s.data for r in s.reads))
+        chain = frozenset(
+            s.number for s in side.statements.writers(statement.data) if any(r.data == s.data for r in s.reads)
+        )
         earlier = side.flow.reduced(statement, read, chain)[1]
         return in_one_run(earlier.union(identity_on(side.domain(statement))), self.points)
 

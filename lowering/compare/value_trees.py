@@ -1,7 +1,7 @@
 """Two value trees side by side: which loads of the one stand where loads of the other do.
 
-The trees are matched by their shape alone, up to the order of commutative operands, comparisons read from the other side, and the way in
-which a choice is written. What the loads find is for others to say.
+The trees are matched by their shape alone, up to the order of commutative operands, comparisons read from the other
+side, and the way in which a choice is written. What the loads find is for others to say.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from layoutproof.verify.program.instances import is_index_like
 from layoutproof.verify.program.statement import Read
 from layoutproof.verify.values.terms import constant_value, is_identical
 
-# Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as good.
+# Ways that are kept of one pair of values: more come of long sums of one operator only, where the first ones are as
+# good.
 _MOST, _FEW = 24, 6
 # What it costs to suppose that a load finds what changes nothing.
 _RARE = 5
-_COMMUTES = frozenset((BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR))
+_COMMUTES = frozenset(
+    (BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
+)
 _CALL_COMMUTES = frozenset(("fmax", "fmin", "maximum", "minimum"))
 
 Pair: TypeAlias = "tuple[Expr, Expr]"
@@ -50,8 +53,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to put two values side by side. `loads` are pairs of loads, `indices` pairs of parts that speak of indices only, and
-    `constants` pairs of a load and the number that stands in its place in the other program, the new program's side first.
+    """One way to put two values side by side. `loads` are pairs of loads, `indices` pairs of parts that speak of
+    indices only, and `constants` pairs of a load and the number that stands in its place in the other program, the new
+    program's side first.
     """
 
     loads: tuple[tuple[Var, Var], ...] = ()
@@ -71,8 +75,8 @@ Compatible: TypeAlias = "Callable[[Read, Read], int | None]"
 
 
 class Matcher:
-    """The ways to pair the loads of two values. `compatible` says of two loads how well they go together: None not at all, else a number
-    that is smaller for better pairs.
+    """The ways to pair the loads of two values. `compatible` says of two loads how well they go together: None not at
+    all, else a number that is smaller for better pairs.
     """
 
     def __init__(self, new: Value, old: Value, compatible: Compatible) -> None:
@@ -126,7 +130,9 @@ class Matcher:
             yield from self._together(order)
 
     def _of_loads(self, mine: Read, theirs: Read) -> Iterator[Way]:
-        """Two loads that stand for each other; where data decides which cells they look at, what decides it stands for each other too."""
+        """Two loads that stand for each other; where data decides which cells they look at, what decides it stands for
+        each other too.
+        """
         here = Way(loads=((mine.var, theirs.var),))
         if not (mine.anywhere and theirs.anywhere) or len(mine.access.indices) != len(theirs.access.indices):
             yield here
@@ -149,8 +155,8 @@ class Matcher:
         yield from found
 
     def guesses(self) -> list[Way]:
-        """Where the values have different forms: each load with the one of the other program that goes best with it. A solver may know that
-        the values are equal all the same.
+        """Where the values have different forms: each load with the one of the other program that goes best with it. A
+        solver may know that the values are equal all the same.
         """
         way = Way()
         for mine in self._first_loads(self.new):
@@ -173,9 +179,9 @@ class Matcher:
         return list(reversed(firsts.values()))
 
     def blocked(self) -> list[tuple[bool, Var]]:
-        """The loads that stand where the other program has something else, and so keep the values from matching: whether it is the new
-        program's, and its variable. Those of the likeliest way to put the values side by side come first; none where something else keeps
-        the values from matching too.
+        """The loads that stand where the other program has something else, and so keep the values from matching:
+        whether it is the new program's, and its variable. Those of the likeliest way to put the values side by side
+        come first; none where something else keeps the values from matching too.
         """
         return list(dict.fromkeys(each for _, loads in self._blocked(self.new.expr, self.old.expr) for each in loads))
 
@@ -226,8 +232,8 @@ def bare(expr: Expr) -> Expr | None:
 
 
 def orders_of(new: Expr, old: Expr) -> Sequence[Order]:
-    """The ways in which the operands of two nodes may stand beside each other, or what they are without zeros that are added and ones that
-    are multiplied; none for nodes that compute different things.
+    """The ways in which the operands of two nodes may stand beside each other, or what they are without zeros that are
+    added and ones that are multiplied; none for nodes that compute different things.
     """
     mine, theirs = bare(new), bare(old)
     less: list[Order] = [] if mine is None else [((mine, old),)]
@@ -256,7 +262,11 @@ def _orders(new: Expr, old: Expr) -> Sequence[Order]:
             if function != other_function:
                 return ()
             straight = (tuple(zip(first, second, strict=True)),)
-            return (*straight, tuple(zip(first, reversed(second), strict=True))) if function in _CALL_COMMUTES else straight
+            return (
+                (*straight, tuple(zip(first, reversed(second), strict=True)))
+                if function in _CALL_COMMUTES
+                else straight
+            )
         case (Not(operand=a), Not(operand=b)) | (Cast(value=a), Cast(value=b)):
             return (((a, b),),)
         case (OpaqueCall(function=function, arguments=first), OpaqueCall(function=other_function, arguments=second)):

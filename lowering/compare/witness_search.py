@@ -17,7 +17,7 @@ from layoutproof.ir.visit import loops_of_stores, walk
 from layoutproof.lowering.compare.comparison import Found, Furthest, NoWitness, Question
 from layoutproof.lowering.compare.instance_search import Search
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.flow.models import World
+from layoutproof.verify.flow.models import RewriteModel
 from layoutproof.verify.flow.simulate import OPERATIONS
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Link
@@ -27,8 +27,10 @@ from layoutproof.verify.program.statement import NotModelled, Statement
 
 
 def instance_maps(search: Search) -> tuple[InstanceMap, ...]:
-    """What a search found, for every store of the new program in order; one that computes nothing of the old program says so."""
-    rewrite = search.world.rewrite
+    """What a search found, for every store of the new program in order; one that computes nothing of the old program
+    says so.
+    """
+    rewrite = search.rewrite_model.rewrite
     new_loops, old_loops = loops_of_stores(rewrite.new.body), loops_of_stores(rewrite.old.body)
     result: list[InstanceMap] = []
     for number, loops in enumerate(new_loops):
@@ -36,7 +38,9 @@ def instance_maps(search: Search) -> tuple[InstanceMap, ...]:
             claim
             for (mine, theirs), link in sorted(search.theta.items(), key=lambda item: item[0])
             if mine == number
-            for claim in _claims(search, search.new.by_number[mine], search.old.by_number[theirs], link, loops, old_loops[theirs])
+            for claim in _claims(
+                search, search.new.by_number[mine], search.old.by_number[theirs], link, loops, old_loops[theirs]
+            )
         ]
         result += claims or [InstanceMap(number, None, None)]
     return tuple(result)
@@ -46,13 +50,15 @@ def _claims(
     search: Search, new: Statement, old: Statement, link: Link, loops: Sequence[For], old_loops: Sequence[For]
 ) -> Iterator[InstanceMap]:
     """One map for each piece of a function."""
-    space = search.world.encoder_of(new.dims).space
+    space = search.rewrite_model.encoder_of(new.dims).space
     names: dict[str, Expr] = {dim.var.name: dim.var for dim in new.dims}
     positions = {dim.var.name: k for k, dim in enumerate(old.dims)}
     mine, theirs = [dim for dim in new.dims if dim.lane][:1], [dim for dim in old.dims if dim.lane][:1]
     for piece in functions_of(link, space, names):
         # An init stands in the loops of its reduction too, and has no coordinate for them: it happens at their start.
-        outputs = [piece.outputs[positions[loop.var.name]] if loop.var.name in positions else loop.start for loop in old_loops]
+        outputs = [
+            piece.outputs[positions[loop.var.name]] if loop.var.name in positions else loop.start for loop in old_loops
+        ]
         inputs = [loop.var for loop in loops]
         if mine or theirs:
             inputs += [dim.var for dim in mine]
@@ -84,17 +90,23 @@ def find_witness(question: Question, operations: int = OPERATIONS) -> Found:
 
 
 def search_of(question: Question, operations: int = OPERATIONS) -> Search:
-    """A search that has not begun, also for a question with unknown layouts. Raises NotModelled, NotQuasiAffine or BudgetExceeded."""
-    skeleton = Rewrite(question.old, question.new, Witness((), (*question.cells, *_stand_ins(question)), question.unknown))
+    """A search that has not begun, also for a question with unknown layouts. Raises NotModelled, NotQuasiAffine or
+    BudgetExceeded.
+    """
+    skeleton = Rewrite(
+        question.old, question.new, Witness((), (*question.cells, *_stand_ins(question)), question.unknown)
+    )
     old, new = Facts.of(question.old, question.where), Facts.of(question.new, question.where, question.old)
-    world = World.of(skeleton, old, new, operations)
+    rewrite_model = RewriteModel.of(skeleton, old, new, operations)
     names = {buffer.name: buffer.data.name for buffer in question.old.buffers}
-    return Search(world, frozenset(names[name] for name in question.unknown))
+    return Search(rewrite_model, frozenset(names[name] for name in question.unknown))
 
 
 def _guessed(search: Search, problem: NoWitness) -> Search:
-    """The search once more, where values of different forms may be equal; raises what ended the first one where that does not help."""
-    again = Search(search.world, guesses=True)
+    """The search once more, where values of different forms may be equal; raises what ended the first one where that
+    does not help.
+    """
+    again = Search(search.rewrite_model, guesses=True)
     try:
         again.run()
     except (NoWitness, NotModelled, NotQuasiAffine, BudgetExceeded):
@@ -103,7 +115,7 @@ def _guessed(search: Search, problem: NoWitness) -> Search:
 
 
 def _instances(search: Search) -> tuple[InstanceMap, ...]:
-    with search.world.workspace.limited():
+    with search.rewrite_model.workspace.limited():
         return instance_maps(search)
 
 
@@ -123,11 +135,14 @@ def _stand_ins(question: Question) -> list[CellMap]:
 
 
 def _is_better_side_by_side(question: Question) -> bool:
-    """Whether indices have an exclusive or, which takes integer sets long, and the programs stand side by side, loop for loop."""
+    """Whether indices have an exclusive or, which takes integer sets long, and the programs stand side by side, loop
+    for loop.
+    """
     if not any(isinstance(node, Binary) and node.op is BinaryOp.BITXOR for node in walk(question.new.body)):
         return False
     sizes = [
-        [[(loop.start, loop.extent) for loop in loops] for loops in loops_of_stores(func.body)] for func in (question.new, question.old)
+        [[(loop.start, loop.extent) for loop in loops] for loops in loops_of_stores(func.body)]
+        for func in (question.new, question.old)
     ]
     return sizes[0] == sizes[1]
 
@@ -137,7 +152,9 @@ def _in_order(question: Question, why: str, *, out_of_budget: bool = False) -> F
     mine, theirs = _stores(question.new), _stores(question.old)
     if len(mine) != len(theirs):
         counts = f"{len(mine)} stores against {len(theirs)}"
-        raise NoWitness(Furthest(f"{why}; and the programs do not stand side by side: {counts}"), out_of_budget=out_of_budget)
+        raise NoWitness(
+            Furthest(f"{why}; and the programs do not stand side by side: {counts}"), out_of_budget=out_of_budget
+        )
     maps: list[InstanceMap] = []
     for number, (new, old) in enumerate(zip(mine, theirs, strict=True)):
         if len(new) != len(old):

@@ -51,8 +51,8 @@ def row_sum_program(rows: int, columns: int) -> PrimFunc:
 
 
 def row_max_program(rows: int, columns: int) -> PrimFunc:
-    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger. Its first operand is a row's element, so that
-    an element which is less than anything changes nothing, not even NaN.
+    """`B[i]` is the largest `A[i, j]`, or the lowest finite number where none is larger. Its first operand is a row's
+    element, so that an element which is less than anything changes nothing, not even NaN.
     """
     return _rows("row_max", rows, columns, 'T.min_value("float32")', "T.max(A[vi, vj], B[vi])")
 
@@ -93,14 +93,19 @@ def matmul(A: T.Buffer(({m}, {k}), "float32"), B: T.Buffer(({k}, {n}), "float32"
     )
 
 
-def conv2d_program(n: int, c: int, h: int, w: int, k: int, r: int, s: int, *, halo: int = 0, fused: bool = False) -> PrimFunc:
-    """`Y[n, k, y, x]` is the sum of `X[n, c, y + r - halo, x + s - halo] * F[k, c, r, s]` over `c`, `r` and `s`; outside, `X` is zero.
+def conv2d_program(
+    n: int, c: int, h: int, w: int, k: int, r: int, s: int, *, halo: int = 0, fused: bool = False
+) -> PrimFunc:
+    """`Y[n, k, y, x]` is the sum of `X[n, c, y + r - halo, x + s - halo] * F[k, c, r, s]` over `c`, `r` and `s`;
+    outside, `X` is zero.
 
     With a halo, `P` holds the images with zeros around them, and the block `halo` fills it.
     """
     high, wide = h + 2 * halo, w + 2 * halo
     image = "P" if halo else "X"
-    value = ACCUMULATED[fused].format(sum="Y[vn, vk, vy, vx]", a=f"{image}[vn, vc, vy + vr, vx + vs]", b="F[vk, vc, vr, vs]")
+    value = ACCUMULATED[fused].format(
+        sum="Y[vn, vk, vy, vx]", a=f"{image}[vn, vc, vy + vr, vx + vs]", b="F[vk, vc, vr, vs]"
+    )
     shapes = f"""X: T.Buffer(({n}, {c}, {h}, {w}), "float32"), F: T.Buffer(({k}, {c}, {r}, {s}), "float32")"""
     inside = f"{halo} <= vy and vy < {h + halo} and {halo} <= vx and vx < {w + halo}"
     filled = f"""
@@ -134,8 +139,9 @@ def drop_guards(schedule: Schedule, block: str) -> None:
 def keep_in_registers(schedule: Schedule, block: str, buffer: str, *, tile: Sequence[str]) -> None:
     """Let a block work on memory of each tile, and make of the blocks a nest of loops.
 
-    `tile` are the loops over tiles, outermost first, which stand outermost around the block, and as such around `<buffer>_local`, which
-    copies what was computed to the buffer. They become one nest, in whose innermost loop a tile is allocated.
+    `tile` are the loops over tiles, outermost first, which stand outermost around the block, and as such around
+    `<buffer>_local`, which copies what was computed to the buffer. They become one nest, in whose innermost loop a tile
+    is allocated.
     """
     for loop in tile:
         schedule.merge_adjacent_loops(block, loop)
@@ -157,7 +163,9 @@ def run_tiles_in_threads(schedule: Schedule, tile: Sequence[str]) -> None:
 
 
 def make_vectors(schedule: Schedule, *, lanes: Collection[str], unrolled: Collection[str]) -> None:
-    """Make lanes of the loops of some names, and mark others for the compiler to write out; inits that were split off likewise."""
+    """Make lanes of the loops of some names, and mark others for the compiler to write out; inits that were split off
+    likewise.
+    """
     for name in unrolled:
         for place in places(schedule, (name, f"{name}_init")):
             schedule.unroll(ROOT, place)
@@ -193,13 +201,14 @@ def conv2d(
     strip: int | None = None,
     fused: bool = False,
 ) -> Schedule:
-    """A convolution of `n` images of `c` channels, `h` by `w`, with `k` filters, `r` by `s`, float32, `halo` zeros around the images.
+    """A convolution of `n` images of `c` channels, `h` by `w`, with `k` filters, `r` by `s`, float32, `halo` zeros
+    around the images.
 
-    With blocks of 8 channels the images are NCHW8c, the filters OIHW8i8o, the result NCHW8c; padded channels are zero, those of the
-    result anything. A strip of neighbours in a row is computed at a time, for up to four blocks of filters; `registers` (16 or 32)
-    chooses it where it is not given, and where it does not divide a row of the result, rows are stored longer. `fused` is as in
-    `matmul`; where channels are padded, its proof takes the licence `nsz`, since a product that rounds to -0.0 is lost. Raises
-    LayoutproofError for extents below 1.
+    With blocks of 8 channels the images are NCHW8c, the filters OIHW8i8o, the result NCHW8c; padded channels are zero,
+    those of the result anything. A strip of neighbours in a row is computed at a time, for up to four blocks of
+    filters; `registers` (16 or 32) chooses it where it is not given, and where it does not divide a row of the result,
+    rows are stored longer. `fused` is as in `matmul`; where channels are padded, its proof takes the licence `nsz`,
+    since a product that rounds to -0.0 is lost. Raises LayoutproofError for extents below 1.
     """
     check_extents("conv2d", n=n, c=c, h=h, w=w, k=k, r=r, s=s, block=block)
     check_extents("conv2d", **{"one more than the halo": halo + 1 if type(halo) is int else halo})
@@ -247,7 +256,9 @@ def _block_channels(schedule: Schedule, halo: int, block: int, together: int) ->
     else:
         schedule.transform_layout("conv2d", "X", by_channels, pad_value=0.0)
     schedule.transform_layout("conv2d", "Y", by_channels, pad_value="T.undef()")
-    schedule.transform_layout("conv2d", "F", f"lambda k, c, r, s: [k//{block}, c//{block}, r, s, c%{block}, k%{block}]", pad_value=0.0)
+    schedule.transform_layout(
+        "conv2d", "F", f"lambda k, c, r, s: [k//{block}, c//{block}, r, s, c%{block}, k%{block}]", pad_value=0.0
+    )
     schedule.split("conv2d", "k", [None, together, block])
     schedule.split("conv2d", "c", [None, block])
     drop_guards(schedule, "conv2d")
@@ -255,14 +266,17 @@ def _block_channels(schedule: Schedule, halo: int, block: int, together: int) ->
 
 def _lengthen_rows(schedule: Schedule, buffer: str, length: int, pad: object) -> None:
     """Store each row of images as one of `length` elements."""
-    schedule.transform_layout("conv2d", buffer, f"lambda n, d, y, x, c: [n, d, y, x//{length}, x%{length}, c]", pad_value=pad)
+    schedule.transform_layout(
+        "conv2d", buffer, f"lambda n, d, y, x, c: [n, d, y, x//{length}, x%{length}, c]", pad_value=pad
+    )
 
 
 def best_tile(blocks: int, width: int, registers: int, strip: int | None = None) -> tuple[int, int]:
-    """How many blocks of filters to take at a time, a divisor of their number, and how many neighbours in a row of the result.
+    """How many blocks of filters to take at a time, a divisor of their number, and how many neighbours in a row of the
+    result.
 
-    The results fit in registers, beside a filter of each block. Of what fits, the tile with the fewest loads and operations for a row;
-    the longest strip of those. With a `strip` given, the blocks to go with it.
+    The results fit in registers, beside a filter of each block. Of what fits, the tile with the fewest loads and
+    operations for a row; the longest strip of those. With a `strip` given, the blocks to go with it.
     """
     fitting = [
         (together, length)
@@ -280,18 +294,28 @@ def best_tile(blocks: int, width: int, registers: int, strip: int | None = None)
 
 
 TILES: Mapping[int, tuple[int, int]] = {16: (6, 16), 32: (8, 24)}
-"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is multiplied."""
+"""By number of vector registers, the rows and columns of the product that fit in them, in eights, beside what is
+multiplied.
+"""
 
 
 def matmul(
-    m: int, n: int, k: int, *, registers: int = 16, tile: tuple[int, int] | None = None, lanes: int = 8, fused: bool = False
+    m: int,
+    n: int,
+    k: int,
+    *,
+    registers: int = 16,
+    tile: tuple[int, int] | None = None,
+    lanes: int = 8,
+    fused: bool = False,
 ) -> Schedule:
-    """The product of an `m` by `k` and a `k` by `n` matrix, float32, each element summed from the first product to the last.
+    """The product of an `m` by `k` and a `k` by `n` matrix, float32, each element summed from the first product to the
+    last.
 
-    With a tile of `a` by `b`, which `registers` (16 or 32) chooses where it is not given: `A[i, p]` is stored as `[i//a, p, i%a]` and
-    `B[p, j]` as `[j//b, p, j%b]`, their padding zero, `C[i, j]` as `[i//a, j//b, i%a, j%b]`, its padding anything. `fused` rounds a
-    product and the sum it goes to once (`fma`), not twice. Raises LayoutproofError for extents below 1, for other numbers of registers
-    and for a tile whose columns are no multiple of the lanes.
+    With a tile of `a` by `b`, which `registers` (16 or 32) chooses where it is not given: `A[i, p]` is stored as
+    `[i//a, p, i%a]` and `B[p, j]` as `[j//b, p, j%b]`, their padding zero, `C[i, j]` as `[i//a, j//b, i%a, j%b]`, its
+    padding anything. `fused` rounds a product and the sum it goes to once (`fma`), not twice. Raises LayoutproofError
+    for extents below 1, for other numbers of registers and for a tile whose columns are no multiple of the lanes.
     """
     rows, columns = tile if tile is not None else TILES[check_registers("matmul", registers)]
     check_extents("matmul", m=m, n=n, k=k, rows=rows, columns=columns)
@@ -299,7 +323,9 @@ def matmul(
     schedule = Schedule(matmul_program(m, n, k, fused=fused))
     schedule.transform_layout("matmul", "A", f"lambda i, p: [i//{rows}, p, i%{rows}]", pad_value=0.0)
     schedule.transform_layout("matmul", "B", f"lambda p, j: [j//{columns}, p, j%{columns}]", pad_value=0.0)
-    schedule.transform_layout("matmul", "C", f"lambda i, j: [i//{rows}, j//{columns}, i%{rows}, j%{columns}]", pad_value="T.undef()")
+    schedule.transform_layout(
+        "matmul", "C", f"lambda i, j: [i//{rows}, j//{columns}, i%{rows}, j%{columns}]", pad_value="T.undef()"
+    )
     schedule.split("matmul", "i", [None, rows])
     schedule.split("matmul", "j", [None, columns // lanes, lanes])
     schedule.reorder("matmul", ["j_0", "i_0", "p", "i_1", "j_1", "j_2"])
@@ -314,23 +340,27 @@ def matmul(
     return schedule
 
 
-def row_sum(rows: int, columns: int, *, block: int = 4, tile: int = 32, lanes: int = 8, branch: bool = False) -> Schedule:
+def row_sum(
+    rows: int, columns: int, *, block: int = 4, tile: int = 32, lanes: int = 8, branch: bool = False
+) -> Schedule:
     """The sums of the rows of a `rows` by `columns` matrix, float32, each from its first element to its last.
 
-    `A[i, j]` is stored as `[i//tile, j//block, j%block, i%tile]`, its padding zero, and `B[i]` as `[i//tile, i%tile]`, its padding
-    anything. With `branch` the guards against padding stay, and with them scalars: it is what is to be compared with. Raises
-    LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
+    `A[i, j]` is stored as `[i//tile, j//block, j%block, i%tile]`, its padding zero, and `B[i]` as `[i//tile, i%tile]`,
+    its padding anything. With `branch` the guards against padding stay, and with them scalars: it is what is to be
+    compared with. Raises LayoutproofError for extents below 1 and a tile that is no multiple of the lanes.
     """
     check_extents("row_sum", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_sum", tile, lanes)
     return _reduction(row_sum_program(rows, columns), 0.0, block, tile, lanes, branch)
 
 
-def row_max(rows: int, columns: int, *, block: int = 4, tile: int = 32, lanes: int = 8, branch: bool = False) -> Schedule:
+def row_max(
+    rows: int, columns: int, *, block: int = 4, tile: int = 32, lanes: int = 8, branch: bool = False
+) -> Schedule:
     """The largest elements of the rows of a `rows` by `columns` matrix, float32, no less than the lowest finite number.
 
-    Stored as for `row_sum`, but the padding of `A` is minus infinity: the only value that is above nothing, the start of the maximum
-    included. Raises LayoutproofError as `row_sum` does.
+    Stored as for `row_sum`, but the padding of `A` is minus infinity: the only value that is above nothing, the start
+    of the maximum included. Raises LayoutproofError as `row_sum` does.
     """
     check_extents("row_max", rows=rows, columns=columns, block=block, tile=tile)
     check_vectors("row_max", tile, lanes)

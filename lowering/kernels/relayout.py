@@ -37,7 +37,8 @@ THREADED = 1 << 18
 
 
 def schedule_copy(func: PrimFunc, width: int, *, threads: bool = True) -> Schedule:
-    """The schedule of a plain copy program; `width` is that of an element in bytes, `threads` whether more than one may run.
+    """The schedule of a plain copy program; `width` is that of an element in bytes, `threads` whether more than one may
+    run.
 
     Raises IllegalTransform where it cannot be lowered.
     """
@@ -94,7 +95,8 @@ class _Plan:
                     self.split(name, loop.name, [None, *reversed(inner)])
 
     def set_edges_apart(self) -> None:
-        """Nests of their own for padded edges of what is copied in long runs, so that these are copied without a question.
+        """Nests of their own for padded edges of what is copied in long runs, so that these are copied without a
+        question.
 
         Shorter pieces are asked for one by one as they are written.
         """
@@ -123,7 +125,9 @@ class _Plan:
     def cut(self, block: str, loop: str, at: int) -> bool:
         """Cut a nest at a place of one of its loops, which goes to the outside first."""
         names = [each.var.name for each in self.loops(block)]
-        if names[0] != loop and not self.attempt(lambda: self.schedule.reorder(block, [loop, *names[: names.index(loop)]])):
+        if names[0] != loop and not self.attempt(
+            lambda: self.schedule.reorder(block, [loop, *names[: names.index(loop)]])
+        ):
             return False
         return self.attempt(lambda: self.schedule.partition(block, loop, at))
 
@@ -139,7 +143,9 @@ class _Plan:
         return found
 
     def arrange_if_lowered(self, block: str) -> None:
-        """`arrange`; taken back where the program that results is not proved all the way down, as over products of symbols."""
+        """`arrange`; taken back where the program that results is not proved all the way down, as over products of
+        symbols.
+        """
         count = len(self.schedule.steps)
         self.arrange(block)
         if self.attempt(self.schedule.lower):
@@ -166,8 +172,11 @@ class _Plan:
                 inner.append(digit.name)
             else:
                 parts = self.split(block, digit.name, [None, count])
-                # Tiles side by side in what is read share lines of it, which are still near if the one runs right after the other.
-                near = digit.read_step is not None and digit.write_step is not None and digit.read_step < digit.write_step
+                # Tiles side by side in what is read share lines of it, which are still near if the one runs right after
+                # the other.
+                near = (
+                    digit.read_step is not None and digit.write_step is not None and digit.read_step < digit.write_step
+                )
                 (last if near else outer).extend(parts[:-1])
                 inner.append(parts[-1])
         outer += last
@@ -192,7 +201,9 @@ class _Plan:
         return digits
 
     def fused_at(self, block: str, digits: tuple[Digit, ...], position: int) -> tuple[Digit, ...]:
-        """The digits with one and the one before it made one; as they are where that is not proved, or hides how they step."""
+        """The digits with one and the one before it made one; as they are where that is not proved, or hides how they
+        step.
+        """
         pair = [digit.name for digit in digits[position - 1 : position + 1]]
         if not self.attempt(lambda: self.schedule.fuse(block, pair)):
             return digits
@@ -225,9 +236,11 @@ def _kept(cut: tuple[str, int], loops: Sequence[For]) -> float:
 
 
 class RelayoutKernel(CKernel):
-    """A kernel that makes one layout change. `schedule` has the proved steps that made it, `map_report` what was proved of the map.
+    """A kernel that makes one layout change. `schedule` has the proved steps that made it, `map_report` what was proved
+    of the map.
 
-    Called with the array that is read it gives the one that is written; `raw(A=..., B=...)` takes both: A is logical, B physical.
+    Called with the array that is read it gives the one that is written; `raw(A=..., B=...)` takes both: A is logical, B
+    physical.
     """
 
     def __init__(self, plain: CKernel, schedule: Schedule, map_report: MapReport) -> None:
@@ -253,12 +266,13 @@ def relayout(
 ) -> RelayoutKernel:
     """The kernel of a pure layout change, by the best schedule that is proved.
 
-    `index_map` is an IndexMap, a function, the text of a lambda, or two layout strings: `"NHWC->NCHW4c"`. `shape` is the logical shape,
-    integers or names, of which `where` may say more: with names the kernel is for all of them. From the logical array to the physical
-    one padding gets `pad_value`: a value, `undef` (anything), text or a function of the physical indices as pad values are, or None,
-    which leaves it as it is; `inverse=True` is from the physical array to the logical one, without the padding.
-    Large arrays are written past the cache, by as many threads as OpenMP has. `check` compares the kernel with the reference interpreter.
-    Raises LayoutproofError for a map that is not proved to be injective, a shape that does not fit it, and an unknown type.
+    `index_map` is an IndexMap, a function, the text of a lambda, or two layout strings: `"NHWC->NCHW4c"`. `shape` is
+    the logical shape, integers or names, of which `where` may say more: with names the kernel is for all of them. From
+    the logical array to the physical one padding gets `pad_value`: a value, `undef` (anything), text or a function of
+    the physical indices as pad values are, or None, which leaves it as it is; `inverse=True` is from the physical array
+    to the logical one, without the padding. Large arrays are written past the cache, by as many threads as OpenMP has.
+    `check` compares the kernel with the reference interpreter. Raises LayoutproofError for a map that is not proved to
+    be injective, a shape that does not fit it, and an unknown type.
     """
     change = read_relayout(index_map, shape, dtype, inverse, pad_value, where)
     schedule = _scheduled(change)
@@ -266,7 +280,9 @@ def relayout(
 
 
 def _scheduled(change: Relayout) -> Schedule:
-    """The schedule of the plain program; of the one by the map's inverse, where what that does is shown and the other is not."""
+    """The schedule of the plain program; of the one by the map's inverse, where what that does is shown and the other
+    is not.
+    """
     width = change.dtype.element.bytes
     try:
         return schedule_copy(plain_program(change), width)

@@ -1,6 +1,7 @@
 """The plain program of a layout change: one block that stores each element of what is written once.
 
-To the physical layout, with what padding gets; or back, where padding is left out. How it is run well is for the schedule to find.
+To the physical layout, with what padding gets; or back, where padding is left out. How it is run well is for the
+schedule to find.
 """
 
 from __future__ import annotations
@@ -73,7 +74,11 @@ def _read_dtype(dtype: object) -> DType:
 
 def _no_dtype(dtype: object) -> LayoutproofError:
     message = f"relayout, argument 'dtype' is {dtype!r}, the type of one element is expected"
-    return error(codes.ARGUMENT_TYPE, message, help="types are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64")
+    return error(
+        codes.ARGUMENT_TYPE,
+        message,
+        help="types are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64",
+    )
 
 
 def _read_map(index_map: MapLike) -> MapLike:
@@ -92,21 +97,31 @@ def _check_report(report: MapReport) -> None:
     text = index_map_text(report.index_map)
     verdict = report.injective
     if verdict.status is not Status.PROVED:
-        why = f": {verdict.counterexample}" if verdict.counterexample is not None else f": {verdict.reason}" if verdict.reason else ""
+        why = (
+            f": {verdict.counterexample}"
+            if verdict.counterexample is not None
+            else f": {verdict.reason}"
+            if verdict.reason
+            else ""
+        )
         raise error(
             codes.NOT_INJECTIVE,
             f"{text} is not shown to store every element in a place of its own ({verdict.status.value}){why}",
             help="a layout change keeps every element: each needs a physical index that no other one has",
         )
     if None in report.physical_shape:
-        raise error(codes.PADDING_UNKNOWN, f"no formula was found for the physical shape of {text}", help="give the extents as numbers")
+        raise error(
+            codes.PADDING_UNKNOWN,
+            f"no formula was found for the physical shape of {text}",
+            help="give the extents as numbers",
+        )
 
 
 def plain_program(change: Relayout, name: str = "relayout", *, by_inverse: bool = False) -> PrimFunc:
     """The function that makes the layout change, with parameters A (logical) and B (physical), what is written last.
 
-    Back to the logical layout it goes through what is written, by the map; `by_inverse` through what is read, by the map's inverse.
-    Raises LayoutproofError for a pad value that is none of the elements' type.
+    Back to the logical layout it goes through what is written, by the map; `by_inverse` through what is read, by the
+    map's inverse. Raises LayoutproofError for a pad value that is none of the elements' type.
     """
     report = change.report
     logical, physical = _typed(report.shape), _typed(change.physical_shape)
@@ -173,7 +188,9 @@ def _not(condition: Expr) -> Expr:
     return condition.operand if isinstance(condition, Not) else Not(condition)
 
 
-def _gather(target: Buffer, source: Buffer, index: IndexMap, pad: tuple[tuple[Var, ...], Expr] | None, inside: Expr) -> Stmt:
+def _gather(
+    target: Buffer, source: Buffer, index: IndexMap, pad: tuple[tuple[Var, ...], Expr] | None, inside: Expr
+) -> Stmt:
     """Loops over what is written; `index` says where each cell comes from, `inside` which have an element."""
     axes = tuple(Var(f"v{k}", extent.dtype) for k, extent in enumerate(target.shape))
     types = {v.name: axis.dtype for v, axis in zip(index.inputs, axes, strict=True)}
@@ -194,7 +211,9 @@ def _renamed(condition: Expr, types: dict[str, DType], names: dict[Var, Expr], a
         return condition
     cells = {f"p{k}": axis.dtype for k, axis in enumerate(axes)}
     wide = retype(condition, {**types, **cells})
-    return substitute(wide, {**names, **{Var(name, dtype): axis for (name, dtype), axis in zip(cells.items(), axes, strict=True)}})
+    return substitute(
+        wide, {**names, **{Var(name, dtype): axis for (name, dtype), axis in zip(cells.items(), axes, strict=True)}}
+    )
 
 
 def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRUE) -> Stmt:
@@ -206,7 +225,9 @@ def _scatter(target: Buffer, source: Buffer, index: IndexMap, inside: Expr = TRU
     return _nest(store, axes, source.shape, BLOCK, "i", _renamed(inside, types, names, axes))
 
 
-def _nest(store: BufferStore, axes: Sequence[Var], shape: Sequence[Expr], block: str, loop: str, where: Expr = TRUE) -> Stmt:
+def _nest(
+    store: BufferStore, axes: Sequence[Var], shape: Sequence[Expr], block: str, loop: str, where: Expr = TRUE
+) -> Stmt:
     loops = tuple(Var(f"{loop}{k}", axis.dtype) for k, axis in enumerate(axes))
     zeros = tuple(const(0, axis.dtype) for axis in axes)
     iters = tuple(

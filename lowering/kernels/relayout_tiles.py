@@ -22,7 +22,8 @@ from layoutproof.lowering.loops.nest import path_to
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """One loop: its name, its extent, and its steps in elements; `read` is None where what is read is not copied step by step.
+    """One loop: its name, its extent, and its steps in elements; `read` is None where what is read is not copied step
+    by step.
 
     `guarded` says that a condition speaks of the loop.
     """
@@ -57,7 +58,9 @@ class Digit:
 
 
 def digits_of(lowered: PrimFunc, store: int) -> tuple[Digit, ...] | None:
-    """The loops around a store of a lowered program, outermost first; None where what is written is no sum of their steps."""
+    """The loops around a store of a lowered program, outermost first; None where what is written is no sum of their
+    steps.
+    """
     loops = loops_of_stores(lowered.body)[store]
     statement = list(stores_in(lowered.body))[store]
     variables = {loop.var for loop in loops}
@@ -86,10 +89,16 @@ def _value(store: BufferStore) -> tuple[BufferLoad | None, list[Expr]]:
 
 
 def radices(block: Block) -> dict[Var, tuple[int, ...]]:
-    """Where the indices of a block cut its variables into digits: their weights, smallest first, each a multiple of the last."""
+    """Where the indices of a block cut its variables into digits: their weights, smallest first, each a multiple of the
+    last.
+    """
     found: dict[Var, set[int]] = {}
     for node in walk(block.body):
-        if isinstance(node, Binary) and node.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD) and isinstance(node.rhs, IntImm):
+        if (
+            isinstance(node, Binary)
+            and node.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+            and isinstance(node.rhs, IntImm)
+        ):
             known = _weight(node.lhs)
             if known is not None and node.rhs.value > 1:
                 found.setdefault(known[0], set()).add(known[1] * node.rhs.value)
@@ -135,7 +144,12 @@ def _cuts_of(op: CompareOp, form: Polynomial, loops: Mapping[Var, For]) -> Itera
         term = monomial[0] if monomial else None
         if term is None:
             continue
-        if len(monomial) > 1 or not isinstance(term, Var) or term not in loops or not isinstance(loops[term].extent, IntImm):
+        if (
+            len(monomial) > 1
+            or not isinstance(term, Var)
+            or term not in loops
+            or not isinstance(loops[term].extent, IntImm)
+        ):
             return
         steps[term] = coefficient
     if not steps:
@@ -221,7 +235,9 @@ def _chain_of_tiles(digits: Sequence[Digit], step: Callable[[Digit], int | None]
 def _prefix(digits: Sequence[Digit]) -> list[Digit]:
     """The loops along which both streams are contiguous."""
     prefix: list[Digit] = []
-    for written, read in zip(_chain_of_tiles(digits, lambda d: d.write_step), _chain_of_tiles(digits, lambda d: d.read_step), strict=False):
+    for written, read in zip(
+        _chain_of_tiles(digits, lambda d: d.write_step), _chain_of_tiles(digits, lambda d: d.read_step), strict=False
+    ):
         if written != read:
             break
         prefix.append(written)
@@ -229,7 +245,9 @@ def _prefix(digits: Sequence[Digit]) -> list[Digit]:
 
 
 def _grow(tile: dict[str, int], chain: Sequence[Digit], wanted: int, width: int) -> None:
-    """Take loops of a chain into the tile until their runs have the bytes that are wanted, or the tile is as large as it may be."""
+    """Take loops of a chain into the tile until their runs have the bytes that are wanted, or the tile is as large as
+    it may be.
+    """
     run = width
     for digit in chain:
         if run >= wanted:

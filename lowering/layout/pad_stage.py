@@ -62,11 +62,19 @@ def assume_stage(padding: Padding, taken: set[str]) -> Stmt:
         predicate = substitute(padding.predicate, dict(zip(padding.variables, cell, strict=True)))
         return Evaluate(Assume(logical_or(Not(predicate), known)))
 
-    return _stage(padding, f"buffer_{padding.buffer.name}_assumptions", taken, body_guarded=False, writes=False, make=body)
+    return _stage(
+        padding, f"buffer_{padding.buffer.name}_assumptions", taken, body_guarded=False, writes=False, make=body
+    )
 
 
 def _stage(
-    padding: Padding, name: str, taken: set[str], *, body_guarded: bool, writes: bool, make: Callable[[tuple[Expr, ...]], Stmt]
+    padding: Padding,
+    name: str,
+    taken: set[str],
+    *,
+    body_guarded: bool,
+    writes: bool,
+    make: Callable[[tuple[Expr, ...]], Stmt],
 ) -> Stmt:
     loops: list[Var] = []
     iter_vars: list[IterVar] = []
@@ -80,7 +88,9 @@ def _stage(
     guard = substitute(padding.predicate, dict(zip(padding.variables, loops, strict=True))) if body_guarded else TRUE
     own = BufferRegion(padding.buffer, tuple(Range(v, const(1, v.dtype)) for v in cell))
     loads = [n for n in walk(padding.value.at(cell)) if isinstance(n, BufferLoad)]
-    regions = tuple(BufferRegion(load.buffer, tuple(Range(i, const(1, i.dtype)) for i in load.indices)) for load in loads)
+    regions = tuple(
+        BufferRegion(load.buffer, tuple(Range(i, const(1, i.dtype)) for i in load.indices)) for load in loads
+    )
     statement: Stmt = Block(
         fresh(name, used),
         tuple(iter_vars),
@@ -97,7 +107,9 @@ def _stage(
 def with_padding_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
     """The function with the padding written right after the last stage that writes the buffer."""
     stage = padding_stage(padding, taken_names(func))
-    return func.with_body(_in_home(func.body, padding.buffer, func, lambda home: _after_last_write(home, padding.buffer, stage)))
+    return func.with_body(
+        _in_home(func.body, padding.buffer, func, lambda home: _after_last_write(home, padding.buffer, stage))
+    )
 
 
 def with_assume_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
@@ -108,7 +120,12 @@ def with_assume_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
 
 def taken_names(func: PrimFunc) -> set[str]:
     """Every name in use in a function."""
-    return names_in(func.body) | {p.name for p in func.params} | {n for b in func.buffers for n in (b.name, b.data.name)} | _symbols(func)
+    return (
+        names_in(func.body)
+        | {p.name for p in func.params}
+        | {n for b in func.buffers for n in (b.name, b.data.name)}
+        | _symbols(func)
+    )
 
 
 def _symbols(func: PrimFunc) -> set[str]:
@@ -116,7 +133,9 @@ def _symbols(func: PrimFunc) -> set[str]:
 
 
 def _in_home(stmt: Stmt, buffer: Buffer, func: PrimFunc, insert: Callable[[Stmt], Stmt]) -> Stmt:
-    """The body with `insert` applied to the statement that is the buffer's home: where it is allocated, or the function's own body."""
+    """The body with `insert` applied to the statement that is the buffer's home: where it is allocated, or the
+    function's own body.
+    """
     if buffer in func.buffers:
         return _in_shell(stmt, insert)
 

@@ -34,11 +34,14 @@ from layoutproof.lowering import codes
 PadText = None | int | float | str
 
 
-def read_pad_value(pad: PadText, physical: Buffer, buffers: Iterable[Buffer], symbols: Iterable[Var]) -> Contract | None:
+def read_pad_value(
+    pad: PadText, physical: Buffer, buffers: Iterable[Buffer], symbols: Iterable[Var]
+) -> Contract | None:
     """The pad value that a number or text states for the transformed buffer `physical`; None for no contract.
 
-    `buffers` are all of the function, so that a load from another one is named as what it is; `symbols` may be used as constants.
-    Raises LayoutproofError for a wrong type or arity, a load from another buffer, and `undef` inside a larger value.
+    `buffers` are all of the function, so that a load from another one is named as what it is; `symbols` may be used as
+    constants. Raises LayoutproofError for a wrong type or arity, a load from another buffer, and `undef` inside a
+    larger value.
     """
     if pad is None:
         return None
@@ -119,12 +122,16 @@ def checked(pad: Contract, physical: Buffer) -> Contract:
     """The pad value, once it is one that the buffer can have."""
     place = pad.value.span
     if pad.value.dtype != physical.dtype:
-        raise error(codes.PAD_TYPE, f"the pad value has type {pad.value.dtype}, {physical.name} holds {physical.dtype}", place)
+        raise error(
+            codes.PAD_TYPE, f"the pad value has type {pad.value.dtype}, {physical.name} holds {physical.dtype}", place
+        )
     if len(pad.inputs) not in (0, physical.rank):
         raise error(codes.PAD_TYPE, _arity(len(pad.inputs), physical), place)
     for node in walk(pad.value):
         if isinstance(node, BufferLoad) and node.buffer.name != physical.name:
-            message = f"the pad value loads {node.buffer.name}: only constants and {physical.name} itself may stand in it"
+            message = (
+                f"the pad value loads {node.buffer.name}: only constants and {physical.name} itself may stand in it"
+            )
             raise error(codes.PAD_LOADS, message, node.span)
         if isinstance(node, OpaqueCall | Assume):
             raise error(codes.PAD_LOADS, "a pad value is a pure expression", node.span)
@@ -140,8 +147,9 @@ def checked(pad: Contract, physical: Buffer) -> Contract:
 def pad_text(pad: Any, rank: int, dtype: DType) -> PadText:
     """What the schedule's method was given, as a trace holds it: null, a number, or text.
 
-    Takes None, a number, text, an expression, `undef`, or a function of the `rank` physical indices that returns one of these; `dtype`
-    is the buffer's. A load from the buffer itself is written by its name. Raises LayoutproofError for anything else.
+    Takes None, a number, text, an expression, `undef`, or a function of the `rank` physical indices that returns one of
+    these; `dtype` is the buffer's. A load from the buffer itself is written by its name. Raises LayoutproofError for
+    anything else.
     """
     if pad is undef:
         return "T.undef()"
@@ -155,7 +163,9 @@ def pad_text(pad: Any, rank: int, dtype: DType) -> PadText:
         return expr_text(pad)
     if callable(pad):
         return _function_text(pad, rank, dtype)
-    raise error(codes.PAD_TYPE, f"a pad value is None, a number, an expression, text or a function, not {type(pad).__name__}")
+    raise error(
+        codes.PAD_TYPE, f"a pad value is None, a number, an expression, text or a function, not {type(pad).__name__}"
+    )
 
 
 def _function_text(function: Callable[..., Any], rank: int, dtype: DType) -> str:
@@ -182,7 +192,8 @@ _MOST_CELLS = 1 << 22
 
 
 def check_self_loads(pad: Contract, predicate: Expr, physical: Buffer) -> None:
-    """Raise LayoutproofError unless every load of the pad value, at every padding cell, is of a cell that `predicate` is false for.
+    """Raise LayoutproofError unless every load of the pad value, at every padding cell, is of a cell that `predicate`
+    is false for.
 
     `predicate` is over `p0, p1, ...`. Loads count wherever they stand, under a condition too.
     """
@@ -190,28 +201,41 @@ def check_self_loads(pad: Contract, predicate: Expr, physical: Buffer) -> None:
     if not loads or predicate == FALSE:
         return
     if not pad.value.dtype.is_float and not isinstance(pad.value, BufferLoad):
-        raise error(codes.PAD_REFERENCE, f"a pad value of {physical.dtype} that loads from {physical.name} is one load and nothing else")
+        raise error(
+            codes.PAD_REFERENCE,
+            f"a pad value of {physical.dtype} that loads from {physical.name} is one load and nothing else",
+        )
     known = {*(v.name for v in pad.inputs), *(f"p{axis}" for axis in range(physical.rank))}
     parts = (predicate, *(index for load in loads for index in load.indices))
     symbols = [v.name for part in parts for v in free_variables(part) if v.name not in known]
     if symbols:
-        raise error(codes.PAD_REFERENCE, f"a pad value that loads from {physical.name} may not depend on the symbol {symbols[0]}")
+        raise error(
+            codes.PAD_REFERENCE,
+            f"a pad value that loads from {physical.name} may not depend on the symbol {symbols[0]}",
+        )
     shape = tuple(extent.value for extent in physical.shape if isinstance(extent, IntImm))
     if len(shape) != physical.rank or prod(shape) > _MOST_CELLS:
         raise error(
-            codes.PAD_REFERENCE, f"a pad value that loads from {physical.name} needs constant extents of at most {_MOST_CELLS} cells"
+            codes.PAD_REFERENCE,
+            f"a pad value that loads from {physical.name} needs constant extents of at most {_MOST_CELLS} cells",
         )
     cells = np.indices(shape, dtype=np.int64).reshape(len(shape), -1)
     padding = cells[:, _holds(predicate, cells)]
     for load in loads:
         if any(isinstance(node, BufferLoad) for index in load.indices for node in walk(index)):
-            raise error(codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index that is itself loaded")
+            raise error(
+                codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index that is itself loaded"
+            )
         env = {v.name: axis for v, axis in zip(pad.inputs, padding, strict=True)}
         try:
-            at = np.stack([np.broadcast_to(np.asarray(evaluate(i, env), dtype=np.int64), padding.shape[1:]) for i in load.indices])
+            at = np.stack(
+                [np.broadcast_to(np.asarray(evaluate(i, env), dtype=np.int64), padding.shape[1:]) for i in load.indices]
+            )
         except (Trap, Overflow, TypeError) as problem:
             why = str(problem) or "a number past 64 bits"
-            raise error(codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index without a value: {why}") from problem
+            raise error(
+                codes.PAD_REFERENCE, f"a pad value loads from {physical.name} at an index without a value: {why}"
+            ) from problem
         inside = np.all((at >= 0) & (at < np.asarray(shape, dtype=np.int64)[:, None]), axis=0)
         wrong = ~inside
         wrong[inside] = _holds(predicate, at[:, inside])
@@ -219,10 +243,15 @@ def check_self_loads(pad: Contract, predicate: Expr, physical: Buffer) -> None:
             first = int(np.flatnonzero(wrong)[0])
             cell, target = ([int(i) for i in column] for column in (padding[:, first], at[:, first]))
             what = "padding too" if inside[first] else "outside the buffer"
-            raise error(codes.PAD_REFERENCE, f"the pad value of {physical.name}{cell} loads {physical.name}{target}, which is {what}")
+            raise error(
+                codes.PAD_REFERENCE,
+                f"the pad value of {physical.name}{cell} loads {physical.name}{target}, which is {what}",
+            )
 
 
-def _holds(predicate: Expr, cells: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _holds(
+    predicate: Expr, cells: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """The predicate at each column of `cells`."""
     value = evaluate(predicate, {f"p{axis}": row for axis, row in enumerate(cells)})
     return np.broadcast_to(np.asarray(value, dtype=np.bool_), cells.shape[1:])

@@ -1,7 +1,8 @@
 """Axis separators: which axes of a buffer become one physical axis.
 
 They stand in the buffer itself and, by data variable, in the function's attribute `buffer_axis_separators` (seed
-`buffer-physical-layout`): the index of the last axis of each group but the last. Where both say something, the attribute decides.
+`buffer-physical-layout`): the index of the last axis of each group but the last. Where both say something, the
+attribute decides.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class SetAxisSeparators(Pass):
-    """State the axis groups of a buffer (seed `buffer-physical-layout`, AXIS_SEPARATOR); what the program computes stays the same."""
+    """State the axis groups of a buffer (seed `buffer-physical-layout`, AXIS_SEPARATOR); what the program computes
+    stays the same.
+    """
 
     primitive: ClassVar[str] = "set_axis_separators"
     buffer: str = field(metadata=option(ArgumentKind.NAME))
     separators: tuple[int, ...] = field(metadata=option(ArgumentKind.INTEGERS))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the separators. Raises LayoutproofError for positions out of range or not increasing, and for aliases."""
+        """The function with the separators. Raises LayoutproofError for positions out of range or not increasing, and
+        for aliases.
+        """
         buffer = find_buffer(func, self.buffer)
         try:
             check_separators(self.separators, buffer.rank)
@@ -41,7 +46,9 @@ class SetAxisSeparators(Pass):
         others = aliases_of(func, buffer)
         if others:
             names = ", ".join(b.name for b in others)
-            raise error(codes.ALIASES, f"{buffer.name} has aliases, which would keep other axis groups: {names}", buffer.span)
+            raise error(
+                codes.ALIASES, f"{buffer.name} has aliases, which would keep other axis groups: {names}", buffer.span
+            )
         return rewrite_of(func, with_separators(func, buffer, self.separators))
 
 
@@ -94,7 +101,9 @@ def stated_separators(func: PrimFunc) -> dict[str, tuple[int, ...]]:
 
 
 def groups_of(func: PrimFunc, buffer: Buffer) -> tuple[tuple[int, ...], ...]:
-    """The axes of each group of a buffer. Raises LayoutproofError where the attribute's separators do not fit the buffer's rank."""
+    """The axes of each group of a buffer. Raises LayoutproofError where the attribute's separators do not fit the
+    buffer's rank.
+    """
     separators = stated_separators(func).get(buffer.data.name, buffer.axis_separators)
     try:
         check_separators(separators, buffer.rank)

@@ -1,9 +1,11 @@
-"""How tensors are stored in textures, as ready maps: what mobile inference systems do with activations, weights and biases.
+"""How tensors are stored in textures, as ready maps: what mobile inference systems do with activations, weights and
+biases.
 
-`schedule.transform_layout("conv", "A", textures.NHC4W4)` stores a buffer so; for a tensor whose axes stand in another order,
-`textures.NHC4W4.taking("nhwc")`. Axis separators stand where rows and columns of the image begin, and before rows where its layers do.
-The last physical axis counts the four channels of a texel. What is true of each layout, for all shapes, is proved in `proofs/layouts`;
-which formulas that were published do not say what they mean is a test (`tests/lowering/layout/test_texture_formulas.py`).
+`schedule.transform_layout("conv", "A", textures.NHC4W4)` stores a buffer so; for a tensor whose axes stand in another
+order, `textures.NHC4W4.taking("nhwc")`. Axis separators stand where rows and columns of the image begin, and before
+rows where its layers do. The last physical axis counts the four channels of a texel. What is true of each layout, for
+all shapes, is proved in `proofs/layouts`; which formulas that were published do not say what they mean is a test
+(`tests/lowering/layout/test_texture_formulas.py`).
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ class Texels:
 class TextureLayout:
     """A layout in a texture by name. `index_map` takes the logical axes in the order of their letters, `axes`.
 
-    `about` says who stores what so. Called with indices it gives what an index map's function gives, so that it stands where such a
-    function does.
+    `about` says who stores what so. Called with indices it gives what an index map's function gives, so that it stands
+    where such a function does.
     """
 
     name: str
@@ -48,7 +50,9 @@ class TextureLayout:
 
     def __post_init__(self) -> None:
         if len(self.index_map.groups) not in (2, 3):
-            raise ValueError(f"{self.name} has {len(self.index_map.groups)} axis groups; an image has 2, an array of images 3")
+            raise ValueError(
+                f"{self.name} has {len(self.index_map.groups)} axis groups; an image has 2, an array of images 3"
+            )
 
     @property
     def axes(self) -> str:
@@ -76,20 +80,29 @@ class TextureLayout:
         return index_map_text(self.index_map)
 
     def taking(self, axes: str) -> TextureLayout:
-        """The same places for a tensor whose logical axes stand in the order `axes`. Raises LayoutproofError for other letters."""
+        """The same places for a tensor whose logical axes stand in the order `axes`. Raises LayoutproofError for other
+        letters.
+        """
         if sorted(axes) != sorted(self.axes):
-            raise error(codes.ARGUMENT_TYPE, f"{self.name} stores a tensor with the axes {self.axes}, in any order, not {axes!r}")
+            raise error(
+                codes.ARGUMENT_TYPE,
+                f"{self.name} stores a tensor with the axes {self.axes}, in any order, not {axes!r}",
+            )
         inputs = {variable.name: variable for variable in self.index_map.inputs}
         return replace(self, index_map=replace(self.index_map, inputs=tuple(inputs[letter] for letter in axes)))
 
     def physical_shape(self, shape: ShapeLike) -> tuple[Expr, ...]:
-        """The extents before flattening, of a tensor of `shape`: numbers, names, expressions, or text such as "n, 64, h, w".
+        """The extents before flattening, of a tensor of `shape`: numbers, names, expressions, or text such as "n, 64,
+        h, w".
 
         Raises LayoutproofError for a shape that is none, and for a number of axes that is not this layout's.
         """
         extents = read_shape(shape)
         if len(extents) != len(self.axes):
-            raise error(codes.ARGUMENT_TYPE, f"{self.name} stores a tensor with the axes {self.axes}; the shape has {len(extents)} extents")
+            raise error(
+                codes.ARGUMENT_TYPE,
+                f"{self.name} stores a tensor with the axes {self.axes}; the shape has {len(extents)} extents",
+            )
         found = check_map(self.index_map, extents).physical_shape
         known = tuple(extent for extent in found if extent is not None)
         assert len(known) == len(found), f"the box of {self.name} is not known"
@@ -161,7 +174,9 @@ NHC4W4 = _layout(
     "lambda n, c, h, w: [n, h, AXIS_SEPARATOR, c // 4, w, c % 4]",
     "activations as MNN, TNN, MACE and Paddle-Lite pack them in an image2d: N*H rows of ceil(C/4)*W texels",
 )
-IMAGE2D = replace(NHC4W4, name="IMAGE2D", about="the packing in an image2d of ceil(C/4)*W by N*H texels, another name of NHC4W4")
+IMAGE2D = replace(
+    NHC4W4, name="IMAGE2D", about="the packing in an image2d of ceil(C/4)*W by N*H texels, another name of NHC4W4"
+)
 HC4_WN4 = _layout(
     "HC4_WN4",
     "lambda n, c, h, w: [h, c // 4, AXIS_SEPARATOR, w, n, c % 4]",

@@ -42,10 +42,11 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class TransformLayout(Pass):
-    """Store a buffer differently, everywhere (seed `buffer-physical-layout`; pad values: the roadmap's enhancement of it).
+    """Store a buffer differently, everywhere (seed `buffer-physical-layout`; pad values: the roadmap's enhancement of
+    it).
 
-    `block` is one that reads or writes the buffer, or `root`. The physical box is the one of `check_map`. A pad value that is not null
-    is a contract: a producer writes it after its last write, a consumer assumes it at its start.
+    `block` is one that reads or writes the buffer, or `root`. The physical box is the one of `check_map`. A pad value
+    that is not null is a contract: a producer writes it after its last write, a consumer assumes it at its start.
     """
 
     primitive: ClassVar[str] = "transform_layout"
@@ -57,14 +58,16 @@ class TransformLayout(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The re-laid function.
 
-        Raises IllegalTransform for a map that is not injective, LayoutproofError for names that mean nothing, aliases that would be
-        left behind, vector accesses that would be torn apart, and pad values that the buffer cannot have.
+        Raises IllegalTransform for a map that is not injective, LayoutproofError for names that mean nothing, aliases
+        that would be left behind, vector accesses that would be torn apart, and pad values that the buffer cannot have.
         """
         buffer = find_buffer(func, self.buffer)
         if self.block != ROOT:
             block = find_block(func, self.block)
             if buffer.data not in data_read(block) | data_written(block):
-                raise error(codes.NOT_IN_BLOCK, f"block {self.block} neither reads nor writes {self.buffer}", block.span)
+                raise error(
+                    codes.NOT_IN_BLOCK, f"block {self.block} neither reads nor writes {self.buffer}", block.span
+                )
         index_map = parse_index_map(self.index_map, symbols=constants_of(func))
         return relay(func, buffer, index_map, self.pad_value)
 
@@ -74,7 +77,7 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
 
     Aliases of the same shape and type are other names for the same elements: they move with it.
     """
-    buffer, *twins = views_together(func, buffer)
+    buffer, *variants = views_together(func, buffer)
     _check_seen(func, buffer)
     if len(index_map.inputs) != buffer.rank:
         takes, axes = counted(len(index_map.inputs), "index", "indices"), counted(buffer.rank, "axis", "axes")
@@ -87,7 +90,10 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
         # By what is assumed of symbols, one of them can be told from others; but only a shape binds it.
         report = check_map(index_map, buffer.shape)
         physical = _physical(func, buffer, index_map, report)
-    views = {buffer: physical, **{twin: replace(physical, name=twin.name, align=twin.align) for twin in twins}}
+    views = {
+        buffer: physical,
+        **{variant: replace(physical, name=variant.name, align=variant.align) for variant in variants},
+    }
     moved = _Relaying(views, _typed(index_map, buffer)).function(func)
     pad_value = read_pad_value(pad, physical, all_buffers(moved), constants_of(func))
     predicate = padding_predicate(buffer, report) if pad_value is not None else FALSE
@@ -108,7 +114,9 @@ def relay(func: PrimFunc, buffer: Buffer, index_map: IndexMap, pad: PadText = No
 
 def _physical(func: PrimFunc, buffer: Buffer, index_map: IndexMap, report: MapReport) -> Buffer:
     types = {v.name: v.dtype for v in constants_of(func)}
-    return replace(buffer, shape=physical_shape(buffer, report, types), strides=(), axis_separators=index_map.separators)
+    return replace(
+        buffer, shape=physical_shape(buffer, report, types), strides=(), axis_separators=index_map.separators
+    )
 
 
 def _symbols(buffers: Sequence[Buffer]) -> set[Var]:
@@ -117,7 +125,8 @@ def _symbols(buffers: Sequence[Buffer]) -> set[Var]:
 
 
 def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]) -> tuple[Expr, ...]:
-    """The box, its constants as wide as the buffer's widest extent, its symbols of the types that the function has for them.
+    """The box, its constants as wide as the buffer's widest extent, its symbols of the types that the function has for
+    them.
 
     Raises LayoutproofError where an extent is not known.
     """
@@ -125,9 +134,15 @@ def physical_shape(buffer: Buffer, report: MapReport, types: Mapping[str, DType]
     extents: list[Expr] = []
     for axis, extent in enumerate(report.physical_shape):
         if extent is None:
-            raise error(codes.PADDING_UNKNOWN, f"the extent of physical axis {axis} of {buffer.name} is not known", buffer.span)
+            raise error(
+                codes.PADDING_UNKNOWN, f"the extent of physical axis {axis} of {buffer.name} is not known", buffer.span
+            )
         if isinstance(extent, IntImm) and extent.value > wide.max_int:
-            raise error(codes.INDEX_TYPE, f"physical axis {axis} of {buffer.name} has {extent.value} cells, past {wide}", buffer.span)
+            raise error(
+                codes.INDEX_TYPE,
+                f"physical axis {axis} of {buffer.name} has {extent.value} cells, past {wide}",
+                buffer.span,
+            )
         extents.append(const(extent.value, wide) if isinstance(extent, IntImm) else retype(extent, types))
     return tuple(extents)
 
@@ -139,11 +154,15 @@ def _typed(index_map: IndexMap, buffer: Buffer) -> IndexMap:
     return replace(index_map, inputs=inputs, outputs=tuple(retype(output, types) for output in index_map.outputs))
 
 
-def _with_attributes(func: PrimFunc, buffer: Buffer, physical: Buffer, index_map: IndexMap, contract: Contract | None) -> PrimFunc:
+def _with_attributes(
+    func: PrimFunc, buffer: Buffer, physical: Buffer, index_map: IndexMap, contract: Contract | None
+) -> PrimFunc:
     """The function with the buffer's layout record one step longer, and its axis separators stated."""
     name = buffer.data.name
     record = layout_records(func).get(name, LayoutRecord(buffer.shape))
-    func = replace(func, attrs=with_record(func, name, record.with_step(LayoutStep(index_map, physical.shape, contract))))
+    func = replace(
+        func, attrs=with_record(func, name, record.with_step(LayoutStep(index_map, physical.shape, contract)))
+    )
     stated = bool(index_map.separators) or name in stated_separators(func)
     return with_attribute(func, {name: index_map.separators}) if stated else func
 
@@ -169,7 +188,9 @@ def _with_stage(func: PrimFunc, padding: Padding) -> PrimFunc:
     if buffer not in func.buffers or buffer.data in data_written(func.body):
         return with_padding_stage(func, padding)
     if buffer.dtype.lanes > 1:
-        raise error(codes.PAD_OF_VECTORS, f"{buffer.name} holds vectors: what its padding holds cannot be assumed", buffer.span)
+        raise error(
+            codes.PAD_OF_VECTORS, f"{buffer.name} holds vectors: what its padding holds cannot be assumed", buffer.span
+        )
     return with_assume_stage(func, padding)
 
 
@@ -203,7 +224,8 @@ def check_injective(buffer: Buffer, index_map: IndexMap, report: MapReport) -> N
 
 
 def views_together(func: PrimFunc, buffer: Buffer) -> tuple[Buffer, ...]:
-    """The views of a buffer's memory that are transformed with it, itself among them, the one that has the memory first.
+    """The views of a buffer's memory that are transformed with it, itself among them, the one that has the memory
+    first.
 
     Raises LayoutproofError, which lists them, where other views see the memory in another shape or type.
     """
@@ -242,19 +264,36 @@ def _check_seen(func: PrimFunc, buffer: Buffer) -> None:
     """Raise LayoutproofError where the buffer's memory is seen otherwise than by accesses to a plain buffer."""
     if buffer.strides or buffer.elem_offset != const(0, buffer.elem_offset.dtype):
         raise error(
-            codes.STRIDES, f"{buffer.name} has strides or an offset; its cells lie where they say, not where an index map does", buffer.span
+            codes.STRIDES,
+            f"{buffer.name} has strides or an offset; its cells lie where they say, not where an index map does",
+            buffer.span,
         )
     for node in walk(func.body):
         if isinstance(node, MatchBuffer) and node.source.buffer == buffer:
-            raise error(codes.ALIASES, f"{node.buffer.name} is a view of a region of {buffer.name} and would be left behind", node.span)
+            raise error(
+                codes.ALIASES,
+                f"{node.buffer.name} is a view of a region of {buffer.name} and would be left behind",
+                node.span,
+            )
         if isinstance(node, OpaqueCall) and _touches(node, buffer):
-            raise error(codes.POINTER_USE, f"{buffer.name} is handed to {node.function}, which would see it in its old layout", node.span)
+            raise error(
+                codes.POINTER_USE,
+                f"{buffer.name} is handed to {node.function}, which would see it in its old layout",
+                node.span,
+            )
     if _pointer_used(func.body, buffer.data):
-        raise error(codes.POINTER_USE, f"the pointer of {buffer.name} is used by itself, where its layout is not visible", buffer.span)
+        raise error(
+            codes.POINTER_USE,
+            f"the pointer of {buffer.name} is used by itself, where its layout is not visible",
+            buffer.span,
+        )
 
 
 def _touches(call: OpaqueCall, buffer: Buffer) -> bool:
-    return any(n == buffer.data or (isinstance(n, BufferLoad) and n.buffer == buffer and call.dtype == HANDLE) for n in walk(call))
+    return any(
+        n == buffer.data or (isinstance(n, BufferLoad) and n.buffer == buffer and call.dtype == HANDLE)
+        for n in walk(call)
+    )
 
 
 def _pointer_used(node: Node, data: Var) -> bool:
@@ -295,18 +334,26 @@ class _Relaying:
     def indices(self, node: BufferLoad | BufferStore, indices: Sequence[Expr]) -> tuple[Expr, ...]:
         if indices and indices[-1].dtype.lanes > 1:
             raise error(
-                codes.VECTOR_INDEX, f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart", node.span
+                codes.VECTOR_INDEX,
+                f"{node.buffer.name} is accessed with a vector index, which the index map would tear apart",
+                node.span,
             )
         odd = next((i.dtype for i in indices if i.dtype.kind is not Kind.INT), None)
         if odd is not None:
-            raise error(codes.INDEX_TYPE, f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64", node.span)
+            raise error(
+                codes.INDEX_TYPE,
+                f"{node.buffer.name} is accessed by an index of type {odd}; cast it to int32 or int64",
+                node.span,
+            )
         return self.index_map.map_indices(indices)
 
     def region(self, region: BufferRegion) -> BufferRegion:
         """The least box by axes: a point where every index it depends on is one, else the whole axis."""
         new = self.views[region.buffer]
         starts = [r.start for r in region.ranges]
-        loose = {v for v, r in zip(self.index_map.inputs, region.ranges, strict=True) if r.extent != const(1, r.extent.dtype)}
+        loose = {
+            v for v, r in zip(self.index_map.inputs, region.ranges, strict=True) if r.extent != const(1, r.extent.dtype)
+        }
         mapped = self.index_map.map_indices(starts)
         ranges: list[Range] = []
         for output, point, extent in zip(self.index_map.outputs, mapped, new.shape, strict=True):

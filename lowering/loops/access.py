@@ -43,17 +43,22 @@ class Touch:
 
 
 def find_touch(func: PrimFunc, block: str, buffer: Buffer) -> Touch:
-    """The access of `buffer` that a block's loops are to follow: its stores, else its loads, which must all be at one index.
+    """The access of `buffer` that a block's loops are to follow: its stores, else its loads, which must all be at one
+    index.
 
-    Of the function's own body, `root`, what plain loops do counts before what blocks among them do, such as those that fill padding.
-    Raises LayoutproofError where there is none, where they differ, and where the index depends on data or on something that the block
-    itself binds.
+    Of the function's own body, `root`, what plain loops do counts before what blocks among them do, such as those that
+    fill padding. Raises LayoutproofError where there is none, where they differ, and where the index depends on data or
+    on something that the block itself binds.
     """
     scope = None if block == ROOT else find_block(func, block)
     found = [t for t in _touches(func.body, buffer) if scope is None or any(s is scope for s in t.path)]
     if not found:
         place = "the function" if scope is None else f"block {block}"
-        raise error(codes.NOT_IN_BLOCK, f"{place} neither reads nor writes {buffer.name}", scope.span if scope is not None else func.span)
+        raise error(
+            codes.NOT_IN_BLOCK,
+            f"{place} neither reads nor writes {buffer.name}",
+            scope.span if scope is not None else func.span,
+        )
     if scope is None:
         plain = [t for t in found if not any(isinstance(s, Block) and not s.is_root for s in t.path)]
         found = plain if plain else found
@@ -70,12 +75,18 @@ def _check_one_index(block: str, buffer: Buffer, touches: Sequence[Touch]) -> No
     different = list(dict.fromkeys(t.index for t in touches))
     if len(different) > 1:
         shown = " and ".join(f"[{', '.join(expr_text(i) for i in index)}]" for index in different[:2])
-        raise error(codes.NO_ORDER, f"block {block} touches {buffer.name} at {shown}: it has no one order to follow", touches[0].node.span)
+        raise error(
+            codes.NO_ORDER,
+            f"block {block} touches {buffer.name} at {shown}: it has no one order to follow",
+            touches[0].node.span,
+        )
 
 
 def _check_expressible(block: str, buffer: Buffer, touch: Touch, scope: Block | None) -> None:
     if not is_pure(*touch.index) or any(i.dtype.lanes > 1 for i in touch.index):
-        raise error(codes.NO_ORDER, f"the index of {buffer.name} in block {block} depends on data or has lanes", touch.node.span)
+        raise error(
+            codes.NO_ORDER, f"the index of {buffer.name} in block {block} depends on data or has lanes", touch.node.span
+        )
     if scope is not None:
         start = next(n for n, s in enumerate(touch.path) if s is scope)
         inner = {s.var for s in touch.path[start:] if isinstance(s, For | Let)}
@@ -89,7 +100,9 @@ def _touches(body: Stmt, buffer: Buffer) -> Iterator[Touch]:
     yield from _below(body, buffer, (), {}, False)
 
 
-def _below(node: Node, buffer: Buffer, path: tuple[Stmt, ...], known: dict[Var, Expr], conditional: bool) -> Iterator[Touch]:
+def _below(
+    node: Node, buffer: Buffer, path: tuple[Stmt, ...], known: dict[Var, Expr], conditional: bool
+) -> Iterator[Touch]:
     """The accesses below a node; `known` has block variables and lets over loops."""
     if isinstance(node, Buffer):
         return
@@ -132,7 +145,8 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """A component turned around: `values` give the loops that go away over `cells`, the variables of the axes, and the loops kept.
+    """A component turned around: `values` give the loops that go away over `cells`, the variables of the axes, and the
+    loops kept.
 
     `guards` hold exactly where an iteration has this place; they are over the same variables.
     """
@@ -165,7 +179,9 @@ def turn_around(
     reductions: frozenset[Var],
     assumed: Expr | None,
 ) -> Turned | str:
-    """The component over `cells` (by axis) with as few loops kept as possible; a text that says why there is no such thing."""
+    """The component over `cells` (by axis) with as few loops kept as possible; a text that says why there is no such
+    thing.
+    """
     reason = "no loops of it follow from its place in the buffer"
     for kept in _candidates(component, reductions):
         attempt = _Attempt(index, buffer, component, cells, kept, assumed)
@@ -201,8 +217,9 @@ class _Attempt:
     def turned(self) -> Turned | str:
         """The component turned around.
 
-        Where cells are left over, the loops are taken to be of any length: of `i` below 3 in an axis of four, `i = p` says less about
-        the cells left over than `i = 4*q + p` does, once a guard goes away. What is guarded off may lie outside of the buffer.
+        Where cells are left over, the loops are taken to be of any length: of `i` below 3 in an axis of four, `i = p`
+        says less about the cells left over than `i = 4*q + p` does, once a guard goes away. What is guarded off may lie
+        outside of the buffer.
         """
         exact = self.turned_within(whole=True)
         if isinstance(exact, Turned) and not exact.guards:
@@ -232,9 +249,15 @@ class _Attempt:
         return result
 
     def report(self, whole: bool, any_length: bool) -> MapReport:
-        """What is true of the index as a map of the loops that go away; with `whole` its box is the buffer's, which must hold it."""
+        """What is true of the index as a map of the loops that go away; with `whole` its box is the buffer's, which
+        must hold it.
+        """
         names = self.names()
-        shifted = {v: n if is_zero(loop.start) else loop.start + n for loop in self.gone for v, n in [(loop.var, names[loop.var])]}
+        shifted = {
+            v: n if is_zero(loop.start) else loop.start + n
+            for loop in self.gone
+            for v, n in [(loop.var, names[loop.var])]
+        }
         renamed: dict[Var, Expr] = {**shifted, **{loop.var: names[loop.var] for loop in self.kept}}
         outputs = tuple(substitute(self.index[axis], renamed) for axis in self.component.axes)
         index_map = IndexMap(tuple(names[loop.var] for loop in self.gone), outputs)

@@ -1,4 +1,6 @@
-"""Running a block over another iteration space: its loops and iteration variables replaced by those that an index map makes of them."""
+"""Running a block over another iteration space: its loops and iteration variables replaced by those that an index map
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,13 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True)
 class TransformBlockLayout(Pass):
-    """Run a block over the iteration space that an index map makes of its own (the roadmap's companion of `transform_layout`).
+    """Run a block over the iteration space that an index map makes of its own (the roadmap's companion of
+    `transform_layout`).
 
-    The map takes the block's iteration variables, in their order; each of its outputs becomes a loop `ax0`, `ax1`, ... with a variable
-    `v0`, `v1`, ... bound to it. What the block computes of which variables stays: the old ones are put in as functions of the new ones.
-    Where the map does not reach all of the new space a guard keeps the rest off. The block's variables must be bound to its loops, one
-    each, over their whole domains.
+    The map takes the block's iteration variables, in their order; each of its outputs becomes a loop `ax0`, `ax1`, ...
+    with a variable `v0`, `v1`, ... bound to it. What the block computes of which variables stays: the old ones are put
+    in as functions of the new ones. Where the map does not reach all of the new space a guard keeps the rest off. The
+    block's variables must be bound to its loops, one each, over their whole domains.
     """
 
     primitive: ClassVar[str] = "transform_block_layout"
@@ -59,15 +62,20 @@ class TransformBlockLayout(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the block over the new iteration space.
 
-        Raises LayoutproofError for a block whose variables are not its loops', for a map of another arity, one that mixes spatial and
-        reduction variables in one output, one whose inverse or extents are not found, and IllegalTransform for one that is not injective.
+        Raises LayoutproofError for a block whose variables are not its loops', for a map of another arity, one that
+        mixes spatial and reduction variables in one output, one whose inverse or extents are not found, and
+        IllegalTransform for one that is not injective.
         """
         block = find_block(func, self.block)
         index_map = parse_index_map(self.index_map, symbols=constants_of(func))
         if len(index_map.inputs) != len(block.iter_vars):
             takes = counted(len(index_map.inputs), "index", "indices")
             has = counted(len(block.iter_vars), "iteration variable", "iteration variables")
-            raise error(codes.MAP_ARITY, f"`{index_map_text(index_map)}` takes {takes}, block {block.name} has {has}", block.span)
+            raise error(
+                codes.MAP_ARITY,
+                f"`{index_map_text(index_map)}` takes {takes}, block {block.name} has {has}",
+                block.span,
+            )
         chain = _chain_of(func, block)
         kinds = _kinds(block, index_map)
         report = check_map(index_map, [i.domain.extent for i in block.iter_vars], assumed_of_constants(func))
@@ -91,10 +99,14 @@ def _chain_of(func: PrimFunc, block: Block) -> Chain:
     for iter_var in block.iter_vars:
         loop = next((loop for loop in chain.loops if loop.var == iter_var.binding), None)
         if loop is None:
-            message = f"{iter_var.var.name} of block {block.name} is not bound to a loop that holds nothing but the block"
+            message = (
+                f"{iter_var.var.name} of block {block.name} is not bound to a loop that holds nothing but the block"
+            )
             raise error(codes.BLOCK_MAP, message, block.span)
         if any(loop is other for other in bound):
-            raise error(codes.BLOCK_MAP, f"two variables of block {block.name} are bound to loop {loop.var.name}", block.span)
+            raise error(
+                codes.BLOCK_MAP, f"two variables of block {block.name} are bound to loop {loop.var.name}", block.span
+            )
         check_kind(loop)
         domain = iter_var.domain
         if not is_zero(loop.start) or (domain.start, domain.extent) != (loop.start, loop.extent):
@@ -107,7 +119,9 @@ def _chain_of(func: PrimFunc, block: Block) -> Chain:
     found = Chain(chain.links[start:], block)
     other = next((loop for loop in found.loops if not any(loop is each for each in bound)), None)
     if other is not None:
-        message = f"loop {other.var.name} stands among the loops of block {block.name}, which has no variable bound to it"
+        message = (
+            f"loop {other.var.name} stands among the loops of block {block.name}, which has no variable bound to it"
+        )
         raise error(codes.BLOCK_MAP, message, other.span)
     return found
 
@@ -127,7 +141,11 @@ def _kinds(block: Block, index_map: IndexMap) -> list[IterKind]:
     return result
 
 
-_KIND_WORDS: Mapping[IterKind, str] = {IterKind.SPATIAL: "spatial", IterKind.REDUCE: "reduction", IterKind.OPAQUE: "opaque"}
+_KIND_WORDS: Mapping[IterKind, str] = {
+    IterKind.SPATIAL: "spatial",
+    IterKind.REDUCE: "reduction",
+    IterKind.OPAQUE: "opaque",
+}
 
 
 def _check(block: Block, index_map: IndexMap, report: MapReport) -> None:
@@ -142,7 +160,9 @@ def _check(block: Block, index_map: IndexMap, report: MapReport) -> None:
         raise error(codes.BLOCK_MAP, f"{shown} cannot be turned around: {report.inverse_reason}", block.span)
     for number, extent in enumerate(report.physical_shape):
         if extent is None:
-            raise error(codes.BLOCK_MAP, f"no formula was found for the extent of output {number} of {shown}", block.span)
+            raise error(
+                codes.BLOCK_MAP, f"no formula was found for the extent of output {number} of {shown}", block.span
+            )
 
 
 @dataclass(slots=True)
@@ -163,7 +183,9 @@ class _Mapped:
         scope = scope_around(self.func, self.chain.links[0])
         for loop in loops:
             scope = scope.with_range(loop.var, loop.start, loop.extent)
-        over_loops = {i.binding: e for i, e in zip(self.block.iter_vars, self.inverse([loop.var for loop in loops]), strict=True)}
+        over_loops = {
+            i.binding: e for i, e in zip(self.block.iter_vars, self.inverse([loop.var for loop in loops]), strict=True)
+        }
         values = {v: e for v, e in over_loops.items() if isinstance(v, Var)}
         inside = {i.var: e for i, e in zip(self.block.iter_vars, self.inverse(variables), strict=True)}
         iter_vars = tuple(
@@ -179,7 +201,9 @@ class _Mapped:
         return self.with_inits_at_start(rewrite_by_values(self.func, new, values))
 
     def with_inits_at_start(self, rewrite: Rewrite) -> Rewrite:
-        """The witness with the init at the start of the reduction in both programs, wherever the map takes that instance."""
+        """The witness with the init at the start of the reduction in both programs, wherever the map takes that
+        instance.
+        """
         if self.block.init is None:
             return rewrite
         ours = {id(store) for store in stores_in(self.block.init)}
@@ -194,7 +218,9 @@ class _Mapped:
             outputs = tuple(loop.start if loop.var in reduced else output for loop, output in pairs)
             return replace(claim, instances=IndexMap(claim.instances.inputs, outputs))
 
-        return replace(rewrite, witness=replace(rewrite.witness, instances=tuple(at_start(c) for c in rewrite.witness.instances)))
+        return replace(
+            rewrite, witness=replace(rewrite.witness, instances=tuple(at_start(c) for c in rewrite.witness.instances))
+        )
 
     def loops(self) -> list[For]:
         """A loop for each output of the map."""
@@ -207,7 +233,9 @@ class _Mapped:
         for number, extent in enumerate(self.report.physical_shape):
             assert extent is not None
             variable = fresh_variable(f"ax{number}", Var("", dtype), taken)
-            result.append(For(variable, const(0, dtype), widen(extent, dtype), kind, self.block, annotations=Attributes()))
+            result.append(
+                For(variable, const(0, dtype), widen(extent, dtype), kind, self.block, annotations=Attributes())
+            )
         return result
 
     def inverse(self, variables: Sequence[Var]) -> list[Expr]:

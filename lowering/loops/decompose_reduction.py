@@ -1,7 +1,8 @@
 """Splitting a block's init off into a block of its own: as a primitive, and where new loops would make it run too late.
 
-An init runs in the instances whose reduce variables are at the start of their domains (`ir/stmt.py`). So the loops of the new block are
-those that say which result is meant; the others are taken at their starts, and what then must hold is its guard.
+An init runs in the instances whose reduce variables are at the start of their domains (`ir/stmt.py`). So the loops of
+the new block are those that say which result is meant; the others are taken at their starts, and what then must hold is
+its guard.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ from layoutproof.lowering.passes.witness_maps import rewrite_by_values
 
 @dataclass(frozen=True)
 class DecomposeReduction(Pass):
-    """Give a block's init a block of its own, `<block>_init`, in loops before `loop` (TVM's companion of the roadmap's loop transforms).
+    """Give a block's init a block of its own, `<block>_init`, in loops before `loop` (TVM's companion of the roadmap's
+    loop transforms).
 
-    The new loops are those from `loop` inwards that say which result is meant. What remains of the block is its updates. Where the
-    reduction may be empty, or its first instance guarded off, the new block has that as its guard.
+    The new loops are those from `loop` inwards that say which result is meant. What remains of the block is its
+    updates. Where the reduction may be empty, or its first instance guarded off, the new block has that as its guard.
     """
 
     primitive: ClassVar[str] = "decompose_reduction"
@@ -54,8 +56,8 @@ class DecomposeReduction(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the init before the loop.
 
-        Raises LayoutproofError for a block or loop that is not there, a block without an init, and where a let, an allocation or a
-        condition on data stands between the two.
+        Raises LayoutproofError for a block or loop that is not there, a block without an init, and where a let, an
+        allocation or a condition on data stands between the two.
         """
         block, loop = find_block(func, self.block), find_loop(func, self.block, self.loop)
         if block.init is None:
@@ -67,7 +69,9 @@ class DecomposeReduction(Pass):
 
 
 def hoisted_inits(func: PrimFunc) -> tuple[DecomposeReduction, ...]:
-    """The steps that move inits out of their reductions, before the outermost loop of each: a branch less in the innermost loop."""
+    """The steps that move inits out of their reductions, before the outermost loop of each: a branch less in the
+    innermost loop.
+    """
     found: list[DecomposeReduction] = []
     blocks = [node for node in walk(func.body) if isinstance(node, Block)]
     names = [block.name for block in blocks]
@@ -100,7 +104,8 @@ def _between(loop: For, block: Block) -> tuple[list[For], list[Expr]]:
 
 @dataclass(frozen=True, slots=True)
 class InitSplit:
-    """The init as a nest of its own, and the chain's body without it; `values` give old loops over those of the init's nest.
+    """The init as a nest of its own, and the chain's body without it; `values` give old loops over those of the init's
+    nest.
 
     `origins` are the old numbers of the new stores.
     """
@@ -111,11 +116,14 @@ class InitSplit:
     origins: tuple[int, ...]
 
 
-def plan_init_split(func: PrimFunc, chain: Chain, new_loops: Sequence[For], values: Mapping[Var, Expr]) -> InitSplit | None:
-    """How the init below a chain is split off, where it would run too late in the new loops; None where it would not, or there is none.
+def plan_init_split(
+    func: PrimFunc, chain: Chain, new_loops: Sequence[For], values: Mapping[Var, Expr]
+) -> InitSplit | None:
+    """How the init below a chain is split off, where it would run too late in the new loops; None where it would not,
+    or there is none.
 
-    `values` gives the chain's loops over the new ones. Raises LayoutproofError where the init would have to be split off and something
-    else stands beside its block.
+    `values` gives the chain's loops over the new ones. Raises LayoutproofError where the init would have to be split
+    off and something else stands beside its block.
     """
     blocks = [n for n in walk(chain.body) if isinstance(n, Block) and n.init is not None]
     stuck = [b for b in blocks if not _runs_first(func, b, new_loops, values)]
@@ -125,7 +133,9 @@ def plan_init_split(func: PrimFunc, chain: Chain, new_loops: Sequence[For], valu
     inner = path_to(chain.body, block)
     if len(blocks) > 1 or not _is_chain(chain.body, inner, block):
         message = f"the init of block {block.name} would run too late in these loops, and other statements stand beside the block"
-        raise error(codes.INIT_PLACE, message, block.span, help=f"split it off first: decompose_reduction of {block.name}")
+        raise error(
+            codes.INIT_PLACE, message, block.span, help=f"split it off first: decompose_reduction of {block.name}"
+        )
     loops = [s for s in (*chain.links, *inner) if isinstance(s, For)]
     conditions = [*chain.conditions, *(c for s in inner for c in conditions_of(s))]
     split = _split(func, block, loops, conditions)
@@ -135,7 +145,9 @@ def plan_init_split(func: PrimFunc, chain: Chain, new_loops: Sequence[For], valu
 
 def _runs_first(func: PrimFunc, block: Block, new_loops: Sequence[For], values: Mapping[Var, Expr]) -> bool:
     """Whether the first update of each result still is the one at the start of the reduction, as far as can be told."""
-    spatial, reduced = ({u for old in _used(block, kind) for u in free_variables(values.get(old, old))} for kind in (False, True))
+    spatial, reduced = (
+        {u for old in _used(block, kind) for u in free_variables(values.get(old, old))} for kind in (False, True)
+    )
     if spatial & reduced:
         return False
     scope = scope_around(func, block)

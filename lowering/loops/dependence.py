@@ -25,7 +25,8 @@ _VERBS: Mapping[AccessKind, str] = {AccessKind.READ: "the load of", AccessKind.W
 
 
 def broken_order(rewrite: Rewrite) -> str | None:
-    """Two accesses of one cell, one of them a store, that come in another order than before, in words; None where none are found.
+    """Two accesses of one cell, one of them a store, that come in another order than before, in words; None where none
+    are found.
 
     An accumulator that is only updated in another order is named last: such sums may be regrouped.
     """
@@ -35,7 +36,9 @@ def broken_order(rewrite: Rewrite) -> str | None:
 
 
 def with_broken_order(problem: IllegalTransform, rewrite: Rewrite | None) -> IllegalTransform:
-    """The refusal of a rewrite with the dependence that it breaks as its help, where one is found; as it is where nothing was asked."""
+    """The refusal of a rewrite with the dependence that it breaks as its help, where one is found; as it is where
+    nothing was asked.
+    """
     found = broken_order(rewrite) if rewrite is not None else None
     if found is None:
         return problem
@@ -83,26 +86,32 @@ class _Search:
     def crossing(self, later: _Side, earlier: _Side) -> str | None:
         """An instance of each, of one cell, in this order now and in the other one before."""
         for cover in pairs_before(later.place, earlier.place):
-            dims = {dim.var for dim in cover.scene.dims}
-            mine = {dim.var: dim.var for dim in later.place.access.scene.dims}
-            own = {dim.var: Var(dim.var.name + MARK, dim.var.dtype) for dim in earlier.place.access.scene.dims}
+            dims = {dim.var for dim in cover.domain.dims}
+            mine = {dim.var: dim.var for dim in later.place.access.domain.dims}
+            own = {dim.var: Var(dim.var.name + MARK, dim.var.dtype) for dim in earlier.place.access.domain.dims}
             theirs = {var: marked if marked in dims else var for var, marked in own.items()}
             before, after = self.instance(later, mine), self.instance(earlier, theirs)
-            scene = replace(cover.scene, guards=(*later.place.access.scene.guards, *cover.scene.guards))
+            domain = replace(cover.domain, guards=(*later.place.access.domain.guards, *cover.domain.guards))
             for order in self.orders(later.claim, earlier.claim, before, after):
-                point = self.facts.search(scene, *cover.conditions, *order).point
+                point = self.facts.search(domain, *cover.conditions, *order).point
                 if point is not None:
                     return self.text(later, earlier, before, after, point)
         return None
 
     def instance(self, side: _Side, names: Mapping[Var, Var]) -> list[Expr]:
-        """The old loops of an access over the variables of a scene."""
+        """The old loops of an access over the variables of a iteration domain."""
         assert side.claim.instances is not None
-        values: dict[Var, Expr] = {loop.var: names.get(loop.var, loop.start) for loop in self.new_loops[side.claim.new_store]}
+        values: dict[Var, Expr] = {
+            loop.var: names.get(loop.var, loop.start) for loop in self.new_loops[side.claim.new_store]
+        }
         return [substitute(output, values) for output in side.claim.instances.outputs]
 
-    def orders(self, first: InstanceMap, second: InstanceMap, before: Sequence[Expr], after: Sequence[Expr]) -> Iterator[tuple[Expr, ...]]:
-        """The cases in which the old instance `before` comes before `after`, by the outermost loop in which they differ."""
+    def orders(
+        self, first: InstanceMap, second: InstanceMap, before: Sequence[Expr], after: Sequence[Expr]
+    ) -> Iterator[tuple[Expr, ...]]:
+        """The cases in which the old instance `before` comes before `after`, by the outermost loop in which they
+        differ.
+        """
         assert first.old_store is not None and second.old_store is not None
         pairs = zip(self.old_loops[first.old_store], self.old_loops[second.old_store], strict=False)
         common = next((n for n, (a, b) in enumerate(pairs) if a is not b), None)
@@ -113,7 +122,9 @@ class _Search:
         if first.old_store < second.old_store:
             yield tuple(same(a, b) for a, b in zip(before[:depth], after[:depth], strict=True))
 
-    def text(self, later: _Side, earlier: _Side, before: Sequence[Expr], after: Sequence[Expr], point: Mapping[str, int]) -> str:
+    def text(
+        self, later: _Side, earlier: _Side, before: Sequence[Expr], after: Sequence[Expr], point: Mapping[str, int]
+    ) -> str:
         # Both touch this cell; the later one's indices speak of variables that the point has.
         cell = ", ".join(str(int(evaluate(index, point))) for index in later.place.access.indices)
         shown = [self.one(side, cell, instance, point) for side, instance in ((later, before), (earlier, after))]
@@ -129,4 +140,6 @@ class _Search:
 def _is_accumulator(side: _Side) -> bool:
     """Whether an access is of the cell that its own store updates."""
     node, store = side.place.access.node, side.store
-    return node is store or (isinstance(node, BufferLoad) and node.buffer == store.buffer and node.indices == store.indices)
+    return node is store or (
+        isinstance(node, BufferLoad) and node.buffer == store.buffer and node.indices == store.indices
+    )

@@ -29,7 +29,9 @@ def parts_of(condition: Expr) -> tuple[Expr, ...]:
 
 
 def guarded(stmt: Stmt, guard: Expr) -> Stmt:
-    """`stmt` where it runs only under `guard`: blocks take it into their own guard, anything else gets a branch around it."""
+    """`stmt` where it runs only under `guard`: blocks take it into their own guard, anything else gets a branch around
+    it.
+    """
     if guard == TRUE:
         return stmt
     if not any(isinstance(node, Block) for node in walk(stmt)):
@@ -58,8 +60,12 @@ def tidied(stmt: Stmt, scope: Scope) -> Stmt:
     match stmt:
         case Block():
             simplifier = IndexSimplifier(scope)
-            plain = (i.binding if isinstance(i.binding, Var) else simplifier.simplify(i.binding) for i in stmt.iter_vars)
-            return replace(stmt, iter_vars=tuple(replace(i, binding=b) for i, b in zip(stmt.iter_vars, plain, strict=True)))
+            plain = (
+                i.binding if isinstance(i.binding, Var) else simplifier.simplify(i.binding) for i in stmt.iter_vars
+            )
+            return replace(
+                stmt, iter_vars=tuple(replace(i, binding=b) for i, b in zip(stmt.iter_vars, plain, strict=True))
+            )
         case For(var=var, start=start, extent=extent):
             return replace(stmt, body=tidied(stmt.body, scope.with_range(var, start, extent)))
         case IfThenElse(otherwise=None):
@@ -81,7 +87,9 @@ class GuardKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GuardSite:
-    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition where there is an alternative."""
+    """One condition that can be dropped: conjunct `part` of the guard of `node`; the whole condition where there is an
+    alternative.
+    """
 
     node: IfThenElse | Block | IfThenElseExpr
     part: int
@@ -101,7 +109,9 @@ def guard_sites(func: PrimFunc, block: str) -> tuple[GuardSite, ...]:
     if block == ROOT:
         return tuple(_inside(func.body, GuardKind.BLOCK))
     target = find_block(func, block)
-    around = [s for stmt in own_path(func, target) if isinstance(stmt, IfThenElse) for s in _of_branch(stmt, GuardKind.AROUND)]
+    around = [
+        s for stmt in own_path(func, target) if isinstance(stmt, IfThenElse) for s in _of_branch(stmt, GuardKind.AROUND)
+    ]
     own = [GuardSite(target, n, c, GuardKind.BLOCK, False) for n, c in enumerate(parts_of(target.where))]
     inits = [] if target.init is None else list(_inside(target.init, GuardKind.INSIDE))
     return (*around, *own, *inits, *_inside(target.body, GuardKind.INSIDE))

@@ -35,7 +35,9 @@ class Parallel(Pass):
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the loop parallel. Raises LayoutproofError for a loop that is not there, and for one bound to a thread."""
+        """The function with the loop parallel. Raises LayoutproofError for a loop that is not there, and for one bound
+        to a thread.
+        """
         return of_kind(func, find_loop(func, self.block, self.loop), ForKind.PARALLEL)
 
 
@@ -53,8 +55,8 @@ class Vectorize(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop vectorized.
 
-        Raises LayoutproofError for a loop that is not there, is bound to a thread, has no constant number of iterations, or would stand
-        in or around another vectorized one.
+        Raises LayoutproofError for a loop that is not there, is bound to a thread, has no constant number of
+        iterations, or would stand in or around another vectorized one.
         """
         loop = find_loop(func, self.block, self.loop)
         if not isinstance(loop.extent, IntImm) or loop.extent.value < 1:
@@ -98,7 +100,9 @@ class Stream(Pass):
     loop: LoopName = field(metadata=option(ArgumentKind.LOOP))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the loop marked. Raises LayoutproofError for a loop that is not there, and for one bound to a thread."""
+        """The function with the loop marked. Raises LayoutproofError for a loop that is not there, and for one bound to
+        a thread.
+        """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
         return rewrite_of(func, put(func, loop, replace(loop, annotations=loop.annotations.with_value(STREAM, True))))
@@ -115,10 +119,12 @@ MAX_COPIES = 1024
 
 @dataclass(frozen=True)
 class Unroll(Pass):
-    """Mark a loop as unrolled, which is a remark for the compiler; with `expand` write its iterations out one after the other.
+    """Mark a loop as unrolled, which is a remark for the compiler; with `expand` write its iterations out one after the
+    other.
 
-    Memory that the body allocates is a different one in each copy, and blocks in it are named by the iteration: `sum_0`, `sum_1`
-    (the roadmap's loop transforms). A block's init stays with the copies in which the reduction may be at its start.
+    Memory that the body allocates is a different one in each copy, and blocks in it are named by the iteration:
+    `sum_0`, `sum_1` (the roadmap's loop transforms). A block's init stays with the copies in which the reduction may be
+    at its start.
     """
 
     primitive: ClassVar[str] = "unroll"
@@ -129,8 +135,8 @@ class Unroll(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop marked, or written out.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread; with `expand` for one without a constant number of
-        iterations, or with too many.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread; with `expand` for one without a
+        constant number of iterations, or with too many.
         """
         loop = find_loop(func, self.block, self.loop)
         if not self.expand:
@@ -162,14 +168,17 @@ def _value_at(loop: For, number: int) -> Expr:
 
 
 def _past_start(func: PrimFunc, loop: For, value: Expr) -> frozenset[int]:
-    """The blocks below, by identity, whose init never runs where the loop's variable has this value: a reduce variable is not at the
-    start of its domain then."""
+    """The blocks below, by identity, whose init never runs where the loop's variable has this value: a reduce variable
+    is not at the start of its domain then.
+    """
     found = set()
     for block in (n for n in walk(loop.body) if isinstance(n, Block) and n.init is not None):
         scope = scope_around(func, block)
         for v in block.iter_vars:
             bound = substitute(v.binding, {loop.var: value})
-            if v.kind is IterKind.REDUCE and (scope.proves(bound > v.domain.start) or scope.proves(bound < v.domain.start)):
+            if v.kind is IterKind.REDUCE and (
+                scope.proves(bound > v.domain.start) or scope.proves(bound < v.domain.start)
+            ):
                 found.add(id(block))
     return frozenset(found)
 
@@ -225,7 +234,9 @@ class _Copy:
         if isinstance(stmt, Allocate):
             inner[stmt.buffer] = self.fresh_buffer(stmt.buffer)
         elif isinstance(stmt, DeclBuffer):
-            inner[stmt.buffer] = replace(stmt.buffer, name=self.name(stmt.buffer.name), data=data.get(stmt.buffer.data, stmt.buffer.data))
+            inner[stmt.buffer] = replace(
+                stmt.buffer, name=self.name(stmt.buffer.name), data=data.get(stmt.buffer.data, stmt.buffer.data)
+            )
         elif isinstance(stmt, Block):
             inner.update((buffer, self.fresh_buffer(buffer)) for buffer in stmt.alloc_buffers)
             inner.update((m.buffer, self.fresh_buffer(m.buffer, is_view=True)) for m in stmt.match_buffers)

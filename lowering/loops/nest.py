@@ -1,4 +1,5 @@
-"""Where loops stand: finding them by name or position, the chain of loops around a statement, and putting a new statement in place.
+"""Where loops stand: finding them by name or position, the chain of loops around a statement, and putting a new
+statement in place.
 
 Everything is by identity: the same text may stand in a function twice.
 """
@@ -25,7 +26,9 @@ LoopName = str | int
 
 
 def path_to(body: Stmt, target: Stmt) -> tuple[Stmt, ...]:
-    """The statements around `target`, outermost first, the target left out. Raises ValueError where it is not in `body`."""
+    """The statements around `target`, outermost first, the target left out. Raises ValueError where it is not in
+    `body`.
+    """
 
     def search(node: Node, path: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
         if node is target:
@@ -85,7 +88,9 @@ def own_path(func: PrimFunc, target: Stmt) -> tuple[Stmt, ...]:
 
 
 def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
-    """The loop of a block that `name` names: its variable, or its position. Raises LayoutproofError where that is none, or two."""
+    """The loop of a block that `name` names: its variable, or its position. Raises LayoutproofError where that is none,
+    or two.
+    """
     loops = loops_of_block(func, block)
     there = f"its loops are {', '.join(loop.var.name for loop in loops)}" if loops else "it has no loop"
     if isinstance(name, int):
@@ -95,7 +100,9 @@ def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
     found = [loop for loop in loops if loop.var.name == name]
     if not found:
         close = get_close_matches(name, [loop.var.name for loop in loops], n=1)
-        raise error(codes.NO_LOOP, f"block {block} has no loop {name!r}", help=f"did you mean {close[0]!r}?" if close else there)
+        raise error(
+            codes.NO_LOOP, f"block {block} has no loop {name!r}", help=f"did you mean {close[0]!r}?" if close else there
+        )
     if len(found) > 1:
         places = ", ".join(str(n) for n, loop in enumerate(loops) if loop.var.name == name)
         message = f"block {block} has {len(found)} loops with the variable {name!r}"
@@ -106,7 +113,11 @@ def find_loop(func: PrimFunc, block: str, name: LoopName) -> For:
 def check_kind(loop: For) -> None:
     """Raise LayoutproofError for a loop that is bound to a thread axis."""
     if loop.kind is ForKind.THREAD_BINDING:
-        raise error(codes.LOOP_KIND, f"loop {loop.var.name} is bound to {loop.thread}; only loops without a thread can change", loop.span)
+        raise error(
+            codes.LOOP_KIND,
+            f"loop {loop.var.name} is bound to {loop.thread}; only loops without a thread can change",
+            loop.span,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,9 @@ class Chain:
 
 
 def chain_around(path: Sequence[Stmt], body: Stmt) -> Chain:
-    """The longest chain that ends at `body`; `path` leads there. A branch belongs to it if its condition reads no memory."""
+    """The longest chain that ends at `body`; `path` leads there. A branch belongs to it if its condition reads no
+    memory.
+    """
     links: list[For | IfThenElse] = []
     for stmt in reversed(path):
         if not isinstance(stmt, For | IfThenElse) or (isinstance(stmt, IfThenElse) and not _is_plain(stmt)):

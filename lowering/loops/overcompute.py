@@ -37,7 +37,8 @@ _ROUNDS = 8  # loops whose ranges depend on one another are followed this deep
 def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequence[Expr]) -> IterVar:
     """The iteration variable with a domain that holds all its values, where it needs another one and one is found.
 
-    `kept` are the conditions that still hold where the block runs. A domain that no dropped condition speaks of stays as it is.
+    `kept` are the conditions that still hold where the block runs. A domain that no dropped condition speaks of stays
+    as it is.
     """
     spoken_of = {v for condition in dropped for v in free_variables(condition)}
     if not spoken_of & {*free_variables(iter_var.binding), iter_var.var}:
@@ -47,7 +48,9 @@ def grown(iter_var: IterVar, scope: Scope, dropped: Sequence[Expr], kept: Sequen
     end = start + affine_of(domain.extent)
     known = [part for condition in kept for part in conjuncts(condition)]
     low = start if _holds(value - start, scope, known) else _end(value, scope, highest=False)
-    last = end + Affine({}, -1) if _holds(end + Affine({}, -1) - value, scope, known) else _end(value, scope, highest=True)
+    last = (
+        end + Affine({}, -1) if _holds(end + Affine({}, -1) - value, scope, known) else _end(value, scope, highest=True)
+    )
     if low is None or last is None:
         return iter_var
     extent = last - low + Affine({}, 1)
@@ -72,7 +75,9 @@ def _holds(part: Affine, scope: Scope, known: Sequence[Affine]) -> bool:
 
 
 def _end(value: Affine, scope: Scope, *, highest: bool) -> Affine | None:
-    """The largest or the least value over the loops, in terms of what is the same throughout; None where that is not plain."""
+    """The largest or the least value over the loops, in terms of what is the same throughout; None where that is not
+    plain.
+    """
     for _ in range(_ROUNDS):
         step = _one_out(value, scope, highest)
         if step is None:
@@ -117,9 +122,11 @@ class Origin:
 
 @dataclass(slots=True)
 class Dropping:
-    """Rebuilds a body without the guards of `sites`; of those in `otherwise` the alternative stays, of others what they guard.
+    """Rebuilds a body without the guards of `sites`; of those in `otherwise` the alternative stays, of others what they
+    guard.
 
-    `origins` has, for each store of the result in order, what it computes: one store, or one of either arm of a branch that is gone.
+    `origins` has, for each store of the result in order, what it computes: one store, or one of either arm of a branch
+    that is gone.
     """
 
     sites: Sequence[GuardSite]
@@ -202,12 +209,16 @@ class Dropping:
             self.stores = begin + first
             result = self.kept_arm(otherwise, Not(stmt.condition), stmt.condition, begin if first == second else None)
         else:
-            result = self.kept_arm(stmt.then, stmt.condition, Not(stmt.condition), begin + first if first == second else None)
+            result = self.kept_arm(
+                stmt.then, stmt.condition, Not(stmt.condition), begin + first if first == second else None
+            )
         self.stores = begin + first + second
         return result
 
     def kept_arm(self, arm: Stmt, condition: Expr, contrary: Expr, other: int | None) -> Stmt:
-        """The arm that stays; where the contrary holds, its stores compute those of the other arm, which start at number `other`."""
+        """The arm that stays; where the contrary holds, its stores compute those of the other arm, which start at
+        number `other`.
+        """
         position, number = len(self.origins), self.stores
         result = self.inside(arm, [condition], [])
         if other is not None and is_pure(condition):
@@ -290,7 +301,7 @@ def _loose_axes(func: PrimFunc) -> dict[int, set[int]]:
         if access.kind is not wanted:
             continue
         for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
-            if not find_outside(facts, access.scene, index, extent).is_empty:
+            if not find_outside(facts, access.domain, index, extent).is_empty:
                 found.setdefault(id(access.node), set()).add(axis)
     return found
 
@@ -303,10 +314,11 @@ MAX_CANDIDATES = 16
 class RemoveBranchingThroughOvercompute(Pass):
     """Drop guards whose missing iterations are invisible (the roadmap's `remove_branching_through_overcompute`).
 
-    The guards of a block are numbered from the outside to the inside: conjuncts of branches around it, of its own guard, of branches
-    inside it, and choices in values. `guards` says which to drop: `k` keeps what guard `k` guards, `-1 - k` the alternative of a branch
-    or a choice. Null is all those around the block and its own; where there is none, all. Domains of block variables grow with what
-    runs more. With `wrap`, accesses that would leave their buffer take their index modulo its extent.
+    The guards of a block are numbered from the outside to the inside: conjuncts of branches around it, of its own
+    guard, of branches inside it, and choices in values. `guards` says which to drop: `k` keeps what guard `k` guards,
+    `-1 - k` the alternative of a branch or a choice. Null is all those around the block and its own; where there is
+    none, all. Domains of block variables grow with what runs more. With `wrap`, accesses that would leave their buffer
+    take their index modulo its extent.
     """
 
     primitive: ClassVar[str] = "remove_branching_through_overcompute"
@@ -316,10 +328,16 @@ class RemoveBranchingThroughOvercompute(Pass):
     wrap: bool = field(default=False, metadata=option(ArgumentKind.FLAG))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without the guards. Raises LayoutproofError for a block without guards, and for a number that none of them has."""
+        """The function without the guards. Raises LayoutproofError for a block without guards, and for a number that
+        none of them has.
+        """
         sites = guard_sites(func, self.block)
         if not sites:
-            raise error(codes.NO_GUARD, f"block {self.block} has no guard: nothing in it or around it depends on a condition", func.span)
+            raise error(
+                codes.NO_GUARD,
+                f"block {self.block} has no guard: nothing in it or around it depends on a condition",
+                func.span,
+            )
         chosen = self.guards if self.guards is not None else default_guards(sites)
         numbers = [_number(self.block, sites, choice) for choice in chosen]
         dropping = Dropping(
@@ -335,7 +353,9 @@ class RemoveBranchingThroughOvercompute(Pass):
 
 def default_guards(sites: Sequence[GuardSite]) -> tuple[int, ...]:
     """The guards around a block and its own; all where there is none of these."""
-    plain = tuple(n for n, s in enumerate(sites) if s.kind in (GuardKind.AROUND, GuardKind.BLOCK) and not s.has_alternative)
+    plain = tuple(
+        n for n, s in enumerate(sites) if s.kind in (GuardKind.AROUND, GuardKind.BLOCK) and not s.has_alternative
+    )
     return plain if plain else tuple(range(len(sites)))
 
 
@@ -365,7 +385,11 @@ def _number(block: str, sites: Sequence[GuardSite], choice: int) -> int:
     number = choice if choice >= 0 else -1 - choice
     if number >= len(sites):
         shown = "; ".join(f"{n}: {site}" for n, site in enumerate(sites))
-        raise error(codes.NO_GUARD, f"block {block} has {counted(len(sites), 'guard', 'guards')}, there is no guard {number}", help=shown)
+        raise error(
+            codes.NO_GUARD,
+            f"block {block} has {counted(len(sites), 'guard', 'guards')}, there is no guard {number}",
+            help=shown,
+        )
     if choice < 0 and not sites[number].has_alternative:
         message = f"guard {number} of block {block}, {sites[number]}, has no alternative that could stay"
         raise error(codes.NO_GUARD, message, sites[number].node.span)

@@ -18,7 +18,16 @@ from layoutproof.ir.visit import bound_variables, loops_of_stores, map_children,
 from layoutproof.lowering import codes
 from layoutproof.lowering.arith.affine import affine_of, expression_of
 from layoutproof.lowering.loops.guards import tidied
-from layoutproof.lowering.loops.nest import LoopName, check_kind, find_loop, fresh_variable, names_of, path_to, put, scope_around
+from layoutproof.lowering.loops.nest import (
+    LoopName,
+    check_kind,
+    find_loop,
+    fresh_variable,
+    names_of,
+    path_to,
+    put,
+    scope_around,
+)
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 
 
@@ -37,8 +46,8 @@ class Partition(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with two loops.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, for one without a constant extent, a place that is
-        not inside it, and a body that allocates memory or has an init.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread, for one without a constant extent,
+        a place that is not inside it, and a body that allocates memory or has an init.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -112,9 +121,9 @@ _WORDS: dict[type[Stmt], str] = {
 class MergeAdjacentLoops(Pass):
     """Merge a loop with the one that stands right behind it and runs as often (the roadmap's utility of that name).
 
-    An iteration of the second loop then comes before later ones of the first. That is right where none of these writes what that one
-    reads, reads what it writes, or writes what it writes, which is for the checker to find out. The new loop has the first one's
-    variable and range, and its kind where both have the same; else it is serial.
+    An iteration of the second loop then comes before later ones of the first. That is right where none of these writes
+    what that one reads, reads what it writes, or writes what it writes, which is for the checker to find out. The new
+    loop has the first one's variable and range, and its kind where both have the same; else it is serial.
     """
 
     primitive: ClassVar[str] = "merge_adjacent_loops"
@@ -125,8 +134,8 @@ class MergeAdjacentLoops(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop and the next one merged.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, where something other than a loop stands behind it,
-        and for loops that are not known to run equally often.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread, where something other than a loop
+        stands behind it, and for loops that are not known to run equally often.
         """
         first = find_loop(func, self.block, self.loop)
         around, second = adjacent(func, first)
@@ -163,7 +172,9 @@ def adjacent(func: PrimFunc, loop: For) -> tuple[Seq, For]:
 
 
 def _check_alike(first: For, second: For) -> None:
-    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, not equally long, of other remarks."""
+    """Raise LayoutproofError for loops that cannot be one: bound to threads, of different types, not equally long, of
+    other remarks.
+    """
     names = f"loops {first.var.name} and {second.var.name}"
     check_kind(first)
     check_kind(second)
@@ -173,7 +184,9 @@ def _check_alike(first: For, second: For) -> None:
     difference = affine_of(first.extent) - affine_of(second.extent)
     if not difference.is_constant or difference.constant != 0:
         lengths = f"{expr_text(first.extent)} and {expr_text(second.extent)}"
-        raise error(codes.NOT_ADJACENT, f"{names} are not known to run equally often: {lengths} iterations", second.span)
+        raise error(
+            codes.NOT_ADJACENT, f"{names} are not known to run equally often: {lengths} iterations", second.span
+        )
     if second.annotations not in (first.annotations, Attributes()):
         message = f"loop {second.var.name} has annotations, which would be said of {first.var.name} as well"
         raise error(codes.NOT_ADJACENT, message, second.span)
@@ -181,7 +194,9 @@ def _check_alike(first: For, second: For) -> None:
 
 def _shifted(variable: Var, first: For, second: For) -> Expr:
     """The second loop's variable in the iteration where the first one's is `variable`."""
-    return expression_of(affine_of(variable) + affine_of(second.start) - affine_of(first.start), variable.dtype, [variable])
+    return expression_of(
+        affine_of(variable) + affine_of(second.start) - affine_of(first.start), variable.dtype, [variable]
+    )
 
 
 def _instances_of_merge(

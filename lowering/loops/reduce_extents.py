@@ -48,8 +48,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class GuardReader:
-    """Reads guards for the bounds of `loop`. `inner` are the loops between it and the guard, outermost first; `scope` is outside of it,
-    `whole` is the range that the loop has.
+    """Reads guards for the bounds of `loop`. `inner` are the loops between it and the guard, outermost first; `scope`
+    is outside of it, `whole` is the range that the loop has.
     """
 
     loop: For
@@ -58,7 +58,9 @@ class GuardReader:
     whole: Bounds
 
     def bounds(self, condition: Expr, holds: bool = True) -> Bounds:
-        """What follows for the loop's variable where `condition` has the truth value `holds`; none where nothing is known to."""
+        """What follows for the loop's variable where `condition` has the truth value `holds`; none where nothing is
+        known to.
+        """
         match condition:
             case Not():
                 return self.bounds(condition.operand, not holds)
@@ -76,12 +78,14 @@ class GuardReader:
                 return found if found.lows or found.ends else self.of_points(condition, holds)
 
     def says_all(self, condition: Expr) -> bool:
-        """Whether the bounds that a condition gives say all that it says: it is a comparison with a range of the variable, whatever inner
-        loops do.
+        """Whether the bounds that a condition gives say all that it says: it is a comparison with a range of the
+        variable, whatever inner loops do.
         """
         if isinstance(condition, Not):
             positive = condition.operand
-            return isinstance(positive, Compare) and self.says_all(Compare(positive.op.negated, positive.lhs, positive.rhs))
+            return isinstance(positive, Compare) and self.says_all(
+                Compare(positive.op.negated, positive.lhs, positive.rhs)
+            )
         if not isinstance(condition, Compare) or not is_pure(condition):
             return False
         forms = conjuncts(condition)
@@ -140,7 +144,12 @@ class GuardReader:
         high = _floor(rest, -coefficient, variable) if coefficient < 0 else None
         if term == variable:
             return Bounds(() if low is None else (low,), () if high is None else (high + Affine({}, 1),))
-        if isinstance(term, Binary) and term.op is BinaryOp.FLOORDIV and isinstance(term.rhs, IntImm) and term.rhs.value > 0:
+        if (
+            isinstance(term, Binary)
+            and term.op is BinaryOp.FLOORDIV
+            and isinstance(term.rhs, IntImm)
+            and term.rhs.value > 0
+        ):
             divisor, dividend = term.rhs.value, affine_of(term.lhs)
             if low is not None:
                 return self.of_outer_form(dividend - low.scaled(divisor))
@@ -149,7 +158,9 @@ class GuardReader:
         return Bounds()
 
     def of_points(self, condition: Expr, holds: bool) -> Bounds:
-        """The ends of the points where a condition has a truth value, looked at one by one where all ranges are constants."""
+        """The ends of the points where a condition has a truth value, looked at one by one where all ranges are
+        constants.
+        """
         points = self.points(condition)
         if points is None:
             return Bounds()
@@ -160,8 +171,12 @@ class GuardReader:
         return Bounds((Affine({}, min(found)),), (Affine({}, max(found) + 1),))
 
     def points(self, condition: Expr) -> list[dict[str, int]] | None:
-        """Every point of the loop and the inner loops that a condition speaks of; None where they are too many or not known."""
-        loops = [loop for loop in (self.loop, *self.inner) if loop is self.loop or loop.var in free_variables(condition)]
+        """Every point of the loop and the inner loops that a condition speaks of; None where they are too many or not
+        known.
+        """
+        loops = [
+            loop for loop in (self.loop, *self.inner) if loop is self.loop or loop.var in free_variables(condition)
+        ]
         if set(free_variables(condition)) - {loop.var for loop in loops}:
             return None
         ranges = []
@@ -214,20 +229,21 @@ _KINDS = (ForKind.SERIAL, ForKind.PARALLEL)
 
 @dataclass(frozen=True)
 class ReduceLoopExtents(Pass):
-    """Shrink serial and parallel loops of which a guard lets only some iterations through (the roadmap's transform of that name).
+    """Shrink serial and parallel loops of which a guard lets only some iterations through (the roadmap's transform of
+    that name).
 
-    A loop shrinks where all that it does is one guard without `else`, or loops over such a guard; a block's own guard is one where it
-    has no init. The new range is from the least to the largest iteration that may pass, over all inner loops; where the guard is a union
-    it is that of its hull. What the new range says already is left out of the guard. `block` names the loops around one block, `root`
-    all loops of the function.
+    A loop shrinks where all that it does is one guard without `else`, or loops over such a guard; a block's own guard
+    is one where it has no init. The new range is from the least to the largest iteration that may pass, over all inner
+    loops; where the guard is a union it is that of its hull. What the new range says already is left out of the guard.
+    `block` names the loops around one block, `root` all loops of the function.
     """
 
     primitive: ClassVar[str] = "reduce_loop_extents"
     block: str = field(default=ROOT, metadata=option(ArgumentKind.NAME))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with smaller loops; unchanged where there are none to shrink. Raises LayoutproofError where there is no such
-        block.
+        """The function with smaller loops; unchanged where there are none to shrink. Raises LayoutproofError where
+        there is no such block.
         """
         loops = loops_of_block(func, self.block)
         shrinking = _Shrinking(frozenset(id(loop) for loop in loops))
@@ -236,8 +252,9 @@ class ReduceLoopExtents(Pass):
 
 @dataclass(slots=True)
 class _Shrinking:
-    """Rebuilds a body with smaller loops. `wanted` are the loops that may shrink, by identity; `shrunk` the variables of those around
-    that did. `said` are conjuncts of guards, by statement and number, that are what some loop's new range says.
+    """Rebuilds a body with smaller loops. `wanted` are the loops that may shrink, by identity; `shrunk` the variables
+    of those around that did. `said` are conjuncts of guards, by statement and number, that are what some loop's new
+    range says.
     """
 
     wanted: frozenset[int]
@@ -288,7 +305,9 @@ class _Shrinking:
             inside = self.statement(loop.body, scope.with_range(loop.var, loop.start, loop.extent))
             return loop if inside is loop.body else replace(loop, body=inside)
         self.shrunk.append(loop.var)
-        result = replace(smaller, body=self.statement(loop.body, scope.with_range(loop.var, smaller.start, smaller.extent)))
+        result = replace(
+            smaller, body=self.statement(loop.body, scope.with_range(loop.var, smaller.start, smaller.extent))
+        )
         self.shrunk.pop()
         return result
 
@@ -329,7 +348,9 @@ def _ranging(loop: For, scope: Scope, low: Affine, past: Affine) -> For:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """The conjuncts that a branch or a block is guarded by, over loops; `inner` are the loops between it and where the search began."""
+    """The conjuncts that a branch or a block is guarded by, over loops; `inner` are the loops between it and where the
+    search began.
+    """
 
     stmt: Stmt
     parts: tuple[Expr, ...]
@@ -363,6 +384,8 @@ def _holds(condition: Expr, scope: Scope, holds: bool = True) -> bool:
             return all(sides) if both else any(sides)
         case Compare():
             forms = conjuncts(condition, holds)
-            return (bool(forms) and all(scope.is_nonnegative(form) for form in forms)) or (holds and scope.proves(condition))
+            return (bool(forms) and all(scope.is_nonnegative(form) for form in forms)) or (
+                holds and scope.proves(condition)
+            )
         case _:
             return False

@@ -22,7 +22,18 @@ from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, 
 from layoutproof.lowering.loops.access import Component, Touch, Turned, components_of, find_touch, turn_around
 from layoutproof.lowering.loops.decompose_reduction import plan_init_split
 from layoutproof.lowering.loops.guards import guarded, tidied
-from layoutproof.lowering.loops.nest import Chain, chain_around, check_kind, depends, fresh_variable, names_of, nest, path_to, put, under
+from layoutproof.lowering.loops.nest import (
+    Chain,
+    chain_around,
+    check_kind,
+    depends,
+    fresh_variable,
+    names_of,
+    nest,
+    path_to,
+    put,
+    under,
+)
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.passes.effects import is_pure
 from layoutproof.lowering.passes.find import find_buffer
@@ -34,8 +45,8 @@ Parts = tuple[Stmt | None, Stmt, Stmt | None]
 def distribute(func: PrimFunc, top: For, target: Stmt) -> tuple[PrimFunc, tuple[int, ...]]:
     """The function with `target`, which stands below `top`, in loops of its own, and the old numbers of the new stores.
 
-    Raises LayoutproofError where something other than loops, sequences and branches stands between them. Statements stay the objects
-    that they are, but for those between the two.
+    Raises LayoutproofError where something other than loops, sequences and branches stands between them. Statements
+    stay the objects that they are, but for those between the two.
     """
     path = (*path_to(top, target), target)
     new = put(func, top, seq(*(part for part in _parts(path) if part is not None)))
@@ -68,11 +79,13 @@ def _parts(path: Sequence[Stmt]) -> Parts:
 
 @dataclass(frozen=True)
 class SequentialBufferAccess(Pass):
-    """Make the loops of a block visit a buffer in the row-major order of its physical layout (the roadmap's `sequential_buffer_access`).
+    """Make the loops of a block visit a buffer in the row-major order of its physical layout (the roadmap's
+    `sequential_buffer_access`).
 
-    The loops that say where the buffer is accessed become loops over its physical axes; the others (reductions, broadcast axes, and
-    what a sliding window needs besides) go inside, in their order. Where an axis has cells that no iteration visits, a guard keeps the
-    others off. A block whose init would no longer run once for each result has it split off, into a block of its own before it.
+    The loops that say where the buffer is accessed become loops over its physical axes; the others (reductions,
+    broadcast axes, and what a sliding window needs besides) go inside, in their order. Where an axis has cells that no
+    iteration visits, a guard keeps the others off. A block whose init would no longer run once for each result has it
+    split off, into a block of its own before it.
     """
 
     primitive: ClassVar[str] = "sequential_buffer_access"
@@ -83,8 +96,8 @@ class SequentialBufferAccess(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loops in the buffer's order.
 
-        Raises LayoutproofError where the block does not touch the buffer, touches it at several places or at one that cannot be turned
-        around, and where something else stands between the loops.
+        Raises LayoutproofError where the block does not touch the buffer, touches it at several places or at one that
+        cannot be turned around, and where something else stands between the loops.
         """
         buffer = find_buffer(func, self.buffer)
         touch = find_touch(func, self.block, buffer)
@@ -99,9 +112,11 @@ class SequentialBufferAccess(Pass):
 
 
 def _loop_to_follow(touch: Touch, chain: Chain) -> For | None:
-    """The outermost loop above a chain that must move as well, if the buffer is to be visited in order; None where there is none.
+    """The outermost loop above a chain that must move as well, if the buffer is to be visited in order; None where
+    there is none.
 
-    Loops further out are in order where each is one axis of its own, one after the other, before all axes that the chain walks along.
+    Loops further out are in order where each is one axis of its own, one after the other, before all axes that the
+    chain walks along.
     """
     start = next(n for n, stmt in enumerate(touch.path) if stmt is chain.links[0])
     outer = [s for s in touch.path[:start] if isinstance(s, For) and any(depends(i, (s.var,)) for i in touch.index)]
@@ -115,7 +130,9 @@ def _loop_to_follow(touch: Touch, chain: Chain) -> For | None:
 
 def _chain_of(block: str, buffer: Buffer, touch: Touch) -> Chain:
     """The loops from the outermost that can move to the innermost that the access depends on."""
-    loops = [n for n, s in enumerate(touch.path) if isinstance(s, For) and any(depends(i, (s.var,)) for i in touch.index)]
+    loops = [
+        n for n, s in enumerate(touch.path) if isinstance(s, For) and any(depends(i, (s.var,)) for i in touch.index)
+    ]
     if not loops:
         raise error(codes.NO_ORDER, f"no loop of block {block} moves along {buffer.name}", touch.node.span)
     innermost = touch.path[loops[-1]]
@@ -149,7 +166,9 @@ class _Following:
         if [(n.var, n.start, n.extent) for n in new_loops] == [(o.var, o.start, o.extent) for o in loops]:
             return rewrite_by_values(self.func, self.func)
         values, guards = self.named(turned, cells)
-        split = plan_init_split(self.func, self.chain, new_loops, {**values, **{loop.var: loop.var for loop in remaining}})
+        split = plan_init_split(
+            self.func, self.chain, new_loops, {**values, **{loop.var: loop.var for loop in remaining}}
+        )
         changed: Mapping[Var, Expr] = {v: e for v, e in values.items() if v != e}
         inner = split.update if split is not None else self.chain.body
         body = tidied(substitute(under(self.chain.conditions, inner), changed), self.scope(new_loops))
@@ -166,7 +185,9 @@ class _Following:
         if isinstance(answer, str):
             axes = ", ".join(str(axis) for axis in component.axes)
             names = ", ".join(loop.var.name for loop in component.loops)
-            message = f"the loops {names} of block {self.block} cannot follow {self.buffer.name} along axis {axes}: {answer}"
+            message = (
+                f"the loops {names} of block {self.block} cannot follow {self.buffer.name} along axis {axes}: {answer}"
+            )
             raise error(codes.NO_ORDER, message, self.touch.node.span)
         return answer
 

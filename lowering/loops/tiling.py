@@ -42,9 +42,9 @@ MOST_FACTORS = 64  # the index of the old loop is nested as deeply as the new lo
 class Split(Pass):
     """Make one loop several, outermost first (the roadmap's row sum: `j` becomes `j_outer`, `j_inner`).
 
-    `factors` are the extents of the new loops; one may be null, and is as large as it takes. Where the factors do not divide the
-    extent, the iterations beyond it are guarded off, in the blocks below or by a branch. The new loops are called `i_0`, `i_1`, ...
-    and are of the old one's kind; of a vectorized loop only the innermost is.
+    `factors` are the extents of the new loops; one may be null, and is as large as it takes. Where the factors do not
+    divide the extent, the iterations beyond it are guarded off, in the blocks below or by a branch. The new loops are
+    called `i_0`, `i_1`, ... and are of the old one's kind; of a vectorized loop only the innermost is.
     """
 
     primitive: ClassVar[str] = "split"
@@ -55,8 +55,8 @@ class Split(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loop split.
 
-        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover the loop, or
-        are so many that the program could not be read again.
+        Raises LayoutproofError for a loop that is not there or is bound to a thread, and for factors that do not cover
+        the loop, or are so many that the program could not be read again.
         """
         loop = find_loop(func, self.block, self.loop)
         check_kind(loop)
@@ -152,8 +152,8 @@ def _loops(loop: For, variables: list[Var], extents: tuple[Expr, ...]) -> list[F
 class Reorder(Pass):
     """Put loops into the order given, outermost first (the roadmap's nests of split loops).
 
-    Loops that are not named keep their places. Between the outermost and the innermost of the named loops only loops and branches may
-    stand; the branches go inside. A block's init goes with the instance at the start of its reduction.
+    Loops that are not named keep their places. Between the outermost and the innermost of the named loops only loops
+    and branches may stand; the branches go inside. A block's init goes with the instance at the start of its reduction.
     """
 
     primitive: ClassVar[str] = "reorder"
@@ -164,8 +164,8 @@ class Reorder(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with its loops in the new order.
 
-        Raises LayoutproofError for loops that are not there, are named twice, do not stand directly in one another, or whose range
-        depends on a loop that would come to stand inside.
+        Raises LayoutproofError for loops that are not there, are named twice, do not stand directly in one another, or
+        whose range depends on a loop that would come to stand inside.
         """
         wanted = [find_loop(func, self.block, name) for name in self.loops]
         for loop in wanted:
@@ -206,11 +206,12 @@ def check_ranges(order: Sequence[For], why_not: str = "which would come to stand
 
 @dataclass(frozen=True)
 class Fuse(Pass):
-    """Make loops that stand directly in one another one loop, `i_j_fused` of `i` and `j` (the roadmap's loop transforms).
+    """Make loops that stand directly in one another one loop, `i_j_fused` of `i` and `j` (the roadmap's loop
+    transforms).
 
-    The loops are named outermost first, and all loops between the first and the last must be named. Branches between them go inside.
-    The new loop counts from 0 and is of the old ones' kind, serial where they differ; what was bound to the old loops is bound to its
-    digits.
+    The loops are named outermost first, and all loops between the first and the last must be named. Branches between
+    them go inside. The new loop counts from 0 and is of the old ones' kind, serial where they differ; what was bound to
+    the old loops is bound to its digits.
     """
 
     primitive: ClassVar[str] = "fuse"
@@ -220,8 +221,8 @@ class Fuse(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function with the loops fused.
 
-        Raises LayoutproofError for loops that are not there, do not stand directly in one another in this order, or whose range depends
-        on another one's variable, and where the number of iterations does not fit the loops' type.
+        Raises LayoutproofError for loops that are not there, do not stand directly in one another in this order, or
+        whose range depends on another one's variable, and where the number of iterations does not fit the loops' type.
         """
         wanted = [find_loop(func, self.block, name) for name in self.loops]
         for loop in wanted:
@@ -248,11 +249,18 @@ def _check_order(wanted: Sequence[For], found: Sequence[For]) -> None:
         raise error(codes.LOOP_NEST, message, between.span)
     if any(a is not b for a, b in zip(wanted, found, strict=True)):
         order = ", ".join(loop.var.name for loop in found)
-        raise error(codes.LOOP_NEST, "loops that are fused are named outermost first", found[0].span, help=f"they stand as {order}")
+        raise error(
+            codes.LOOP_NEST,
+            "loops that are fused are named outermost first",
+            found[0].span,
+            help=f"they stand as {order}",
+        )
 
 
 def _check_alike(loops: Sequence[For]) -> None:
-    """Raise LayoutproofError for loops that cannot be one: of different types, too long together, or inner ones with annotations."""
+    """Raise LayoutproofError for loops that cannot be one: of different types, too long together, or inner ones with
+    annotations.
+    """
     names = ", ".join(loop.var.name for loop in loops)
     types = dict.fromkeys(loop.var.dtype for loop in loops)
     if len(types) > 1:
@@ -260,7 +268,11 @@ def _check_alike(loops: Sequence[For]) -> None:
         raise error(codes.LOOP_NEST, f"the loops {names} count in different types, {shown}", loops[0].span)
     total = prod(loop.extent.value for loop in loops if isinstance(loop.extent, IntImm))
     if total > loops[0].var.dtype.max_int:
-        raise error(codes.SPLIT_FACTORS, f"the loops {names} make {total} iterations, which do not fit {loops[0].var.dtype}", loops[0].span)
+        raise error(
+            codes.SPLIT_FACTORS,
+            f"the loops {names} make {total} iterations, which do not fit {loops[0].var.dtype}",
+            loops[0].span,
+        )
     marked = next((loop for loop in loops[1:] if loop.annotations != Attributes()), None)
     if marked is not None:
         message = f"loop {marked.var.name} has annotations, which would be said of more than it"
@@ -287,7 +299,9 @@ def _product(loops: Sequence[For]) -> Expr:
 
 
 def _values(loops: Sequence[For], fused: Var) -> dict[Var, Expr]:
-    """The old loops as digits of the new one. The first digit needs no remainder, the last no quotient; of one iteration is none."""
+    """The old loops as digits of the new one. The first digit needs no remainder, the last no quotient; of one
+    iteration is none.
+    """
     long = [loop for loop in loops if loop.extent != const(1, fused.dtype)]
     values: dict[Var, Expr] = {}
     for loop in loops:

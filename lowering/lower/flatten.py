@@ -1,8 +1,9 @@
 """Flattening: each axis group of a buffer becomes one physical axis, row-major.
 
-A parameter keeps its entry in `buffer_map`, which is the calling convention; its flat view is a `DeclBuffer` alias at the function's
-start. Strides and `elem_offset` go into the index. Truth values are stored as int8. Where a flat index may not fit 32 bits it is
-computed in 64. Sources: the seeds `buffer-physical-layout` (FlattenBuffer) and `clarifying-buffer-declaration-and-access`.
+A parameter keeps its entry in `buffer_map`, which is the calling convention; its flat view is a `DeclBuffer` alias at
+the function's start. Strides and `elem_offset` go into the index. Truth values are stored as int8. Where a flat index
+may not fit 32 bits it is computed in 64. Sources: the seeds `buffer-physical-layout` (FlattenBuffer) and
+`clarifying-buffer-declaration-and-access`.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class FlattenBuffer(Pass):
-    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). A second time it changes nothing."""
+    """Give every buffer as many axes as it has axis groups (seed `buffer-physical-layout`). A second time it changes
+    nothing.
+    """
 
     primitive: ClassVar[str] = "flatten_buffer"
 
     def propose(self, func: PrimFunc) -> Rewrite:
         """The flattened function.
 
-        Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an offset together
-        with separators, and for aliases that see memory of several physical axes in other ones.
+        Raises LayoutproofError for blocks, which are lowered first, for separators that do not fit, for strides or an
+        offset together with separators, and for aliases that see memory of several physical axes in other ones.
         """
         block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
         if block is not None:
@@ -250,7 +253,9 @@ def total(a: Expr, b: Expr) -> Expr:
 
 
 def with_type(expr: Expr, dtype: DType) -> Expr:
-    """An integer expression in `dtype`'s element type; its lanes stay. Arithmetic is done in that type, not cast after it was done."""
+    """An integer expression in `dtype`'s element type; its lanes stay. Arithmetic is done in that type, not cast after
+    it was done.
+    """
     wanted = dtype.with_lanes(expr.dtype.lanes)
     if expr.dtype == wanted:
         return expr

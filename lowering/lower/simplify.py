@@ -19,7 +19,21 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.lowering.arith.folding import fold_constants
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier, apply_value_rules
@@ -34,7 +48,9 @@ MAX_TRIES = 16
 """Changes that are tried one by one, at most, where they cannot all be proved together."""
 
 Simplified = Callable[[PrimFunc, Origins, Stmt, Callable[[], bool]], Stmt]
-"""A body with its expressions simplified, of a function and with the origins of its stores; asked about what may not be provable."""
+"""A body with its expressions simplified, of a function and with the origins of its stores; asked about what may not be
+provable.
+"""
 
 
 @dataclass(slots=True)
@@ -79,11 +95,12 @@ def _rewrite(func: PrimFunc, simplified: Simplified, choice: Choice) -> Rewrite:
 
 @dataclass(frozen=True)
 class Simplify(Pass):
-    """Rewrite expressions by proved rules, drop and merge branches, use what is known to be in buffers (roadmap: enhancement of Simplify).
+    """Rewrite expressions by proved rules, drop and merge branches, use what is known to be in buffers (roadmap:
+    enhancement of Simplify).
 
-    Branches that follow one another become one where their conditions are equal or contrary at every instance; conditions that read what
-    the first body writes are let be. An assumption, or what was stored, stands in the place of a load until something may have written
-    the cell, in another iteration too.
+    Branches that follow one another become one where their conditions are equal or contrary at every instance;
+    conditions that read what the first body writes are let be. An assumption, or what was stored, stands in the place
+    of a load until something may have written the cell, in another iteration too.
     """
 
     primitive: ClassVar[str] = "simplify"
@@ -94,7 +111,9 @@ class Simplify(Pass):
 
 
 def simplified(func: PrimFunc, origins: Origins, body: Stmt, may: Callable[[], bool]) -> Stmt:
-    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption inside is used."""
+    """A body with its expressions simplified; `origins` then knows the new stores. `may` is asked before an assumption
+    inside is used.
+    """
     return _Simplifying(origins, may).statement(body, symbol_scope(func))
 
 
@@ -114,14 +133,17 @@ def simplify_value(expr: Expr, scope: Scope) -> Expr:
         otherwise = simplify_value(expr.otherwise, _side(expr, expr.otherwise, scope, condition, False))
         return apply_value_rules(replace(expr, condition=condition, then=then, otherwise=otherwise))
     if isinstance(expr, Assume):
-        # The top-level connectives and the identity `A[...] == v` have a meaning of their own; only what is inside them changes.
+        # The top-level connectives and the identity `A[...] == v` have a meaning of their own; only what is inside them
+        # changes.
         return replace(expr, condition=_assumption(expr.condition, scope))
     rebuilt = map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, Expr) else child)
     return apply_value_rules(fold_constants(rebuilt))
 
 
 def _side(choice: IfThenElseExpr | Select, side: Expr, scope: Scope, condition: Expr, taken: bool) -> Scope:
-    """What is known in one side of a choice. A select evaluates both: what either loads must be there whatever the condition says."""
+    """What is known in one side of a choice. A select evaluates both: what either loads must be there whatever the
+    condition says.
+    """
     if isinstance(choice, Select) and any(isinstance(node, BufferLoad) for node in walk(side)):
         return scope
     return scope.with_condition(condition, taken)
@@ -135,7 +157,9 @@ def _assumption(expr: Expr, scope: Scope) -> Expr:
     if isinstance(expr, Not):
         return replace(expr, operand=_assumption(expr.operand, scope))
     if isinstance(expr, Compare) and any(isinstance(n, BufferLoad) for n in walk(expr)):
-        return map_children(expr, lambda child: simplify_value(child, scope) if isinstance(child, BufferLoad) else child)
+        return map_children(
+            expr, lambda child: simplify_value(child, scope) if isinstance(child, BufferLoad) else child
+        )
     return simplify_value(expr, scope)
 
 
@@ -146,9 +170,13 @@ def _fits(expr: Expr, scope: Scope) -> bool:
     if isinstance(expr, Select | IfThenElseExpr):
         then, otherwise = scope.with_condition(expr.condition), scope.with_condition(expr.condition, False)
         return _fits(expr.condition, scope) and _fits(expr.then, then) and _fits(expr.otherwise, otherwise)
-    if isinstance(expr, Cast) and (expr.value.dtype.is_bool or expr.dtype.is_bool or not scope.bounds(expr.value).fits(expr.dtype)):
+    if isinstance(expr, Cast) and (
+        expr.value.dtype.is_bool or expr.dtype.is_bool or not scope.bounds(expr.value).fits(expr.dtype)
+    ):
         return False
-    parts = [n for n in (getattr(expr, name, None) for name in ("lhs", "rhs", "operand", "value")) if isinstance(n, Expr)]
+    parts = [
+        n for n in (getattr(expr, name, None) for name in ("lhs", "rhs", "operand", "value")) if isinstance(n, Expr)
+    ]
     return all(_fits(part, scope) for part in parts) and (expr.dtype.is_bool or scope.bounds(expr).fits(expr.dtype))
 
 
@@ -178,10 +206,18 @@ class _Simplifying:
         then = self.statement(stmt.then, scope.with_condition(condition))
         if condition == TRUE:
             return then
-        otherwise = self.statement(stmt.otherwise, scope.with_condition(condition, False)) if stmt.otherwise is not None else None
+        otherwise = (
+            self.statement(stmt.otherwise, scope.with_condition(condition, False))
+            if stmt.otherwise is not None
+            else None
+        )
         if otherwise == NOTHING:
             otherwise = None
-        return NOTHING if then == NOTHING and otherwise is None else replace(stmt, condition=condition, then=then, otherwise=otherwise)
+        return (
+            NOTHING
+            if then == NOTHING and otherwise is None
+            else replace(stmt, condition=condition, then=then, otherwise=otherwise)
+        )
 
     def let(self, stmt: Let, scope: Scope) -> Stmt:
         value = simplify_value(stmt.value, scope)

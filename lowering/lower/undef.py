@@ -1,8 +1,8 @@
 """Compile-time-only statements out: assumptions, and stores of values that are undefined.
 
-A store of an undefined value may be left out: the cell may hold anything, and what it held is something. (Not where it held nothing:
-a temporary that is read later gets a zero.) What is left of `undef`
-inside a value that is not wholly undefined (the untaken side of a choice) becomes zero, which is one of the values it may have.
+A store of an undefined value may be left out: the cell may hold anything, and what it held is something. (Not where it
+held nothing: a temporary that is read later gets a zero.) What is left of `undef` inside a value that is not wholly
+undefined (the untaken side of a choice) becomes zero, which is one of the values it may have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,20 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import Rewrite
-from layoutproof.ir.stmt import NOTHING, Allocate, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import map_children, map_expressions, walk
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import Pass
@@ -30,7 +43,9 @@ from layoutproof.lowering.passes.witness_maps import rewrite_of
 
 @dataclass(frozen=True)
 class RemoveAssume(Pass):
-    """Take out every assumption, and loops, branches and blocks that only held one (roadmap: assumptions are compile-time)."""
+    """Take out every assumption, and loops, branches and blocks that only held one (roadmap: assumptions are
+    compile-time).
+    """
 
     primitive: ClassVar[str] = "remove_assume"
 
@@ -44,7 +59,9 @@ class RemoveAssume(Pass):
 
 
 def rebuilt(stmt: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
-    """`stmt` with `visit` applied to the statements directly in it; what has become empty and has no effect of its own disappears."""
+    """`stmt` with `visit` applied to the statements directly in it; what has become empty and has no effect of its own
+    disappears.
+    """
 
     def child(node: Node) -> Node:
         return visit(node) if isinstance(node, Stmt) else node
@@ -73,15 +90,21 @@ class RemoveStoreUndef(Pass):
     primitive: ClassVar[str] = "remove_store_undef"
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function without `undef`. Raises LayoutproofError where an undefined value reaches an index, a loop or a condition."""
+        """The function without `undef`. Raises LayoutproofError where an undefined value reaches an index, a loop or a
+        condition.
+        """
         removal = _Removal(_needs_a_store(func))
         body = removal.statement(func.body)
         return rewrite_of(func, func.with_body(body), removal.kept)
 
 
 def _needs_a_store(func: PrimFunc) -> frozenset[Var]:
-    """Temporaries that are read and whose padding is not declared to hold anything: reading them unwritten would be a fault."""
-    declared = {name for name, record in layout_records(func).items() if any(s.padding is Cell.PAD_UNDEF for s in record.steps)}
+    """Temporaries that are read and whose padding is not declared to hold anything: reading them unwritten would be a
+    fault.
+    """
+    declared = {
+        name for name, record in layout_records(func).items() if any(s.padding is Cell.PAD_UNDEF for s in record.steps)
+    }
     read = {node.buffer.data for node in walk(func.body) if isinstance(node, BufferLoad)}
     return frozenset(v for v in read - {b.data for b in func.buffers} if v.name not in declared)
 
@@ -142,7 +165,9 @@ class _Removal:
 
     def is_tainted(self, expr: Expr) -> bool:
         """Whether an undefined value takes part in the expression."""
-        return any(isinstance(node, Undef) or (isinstance(node, Var) and node in self.taint.tainted) for node in walk(expr))
+        return any(
+            isinstance(node, Undef) or (isinstance(node, Var) and node in self.taint.tainted) for node in walk(expr)
+        )
 
     def defined(self, expr: Expr) -> Expr:
         """The expression with zero for every undefined value."""
@@ -199,7 +224,8 @@ def zero(dtype: DType) -> Expr:
 def is_undefined(expr: Expr, taint: Taint) -> bool:
     """Whether the value may be any value of its type, whatever else it depends on; `taint` says what lets hold.
 
-    `0 * undef` of integers is 0, a choice depends on its condition, and a broadcast has one value in all lanes: none of those may.
+    `0 * undef` of integers is 0, a choice depends on its condition, and a broadcast has one value in all lanes: none of
+    those may.
     """
     if isinstance(expr, Undef):
         return True

@@ -51,10 +51,11 @@ class Place:
 
 
 def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
-    """The places of a block where it may touch padding, in the order of the text; for `root`, those of the whole function.
+    """The places of a block where it may touch padding, in the order of the text; for `root`, those of the whole
+    function.
 
-    Inits are left out: where they run follows from what is around their block. So are stores that write nothing but padding, which
-    are there to do so. Raises LayoutproofError where there is no such block, or two.
+    Inits are left out: where they run follows from what is around their block. So are stores that write nothing but
+    padding, which are there to do so. Raises LayoutproofError where there is no such block, or two.
     """
     target = None if block == ROOT else find_block(func, block)
     elements = Elements(func)
@@ -63,8 +64,8 @@ def places_of(func: PrimFunc, block: str) -> tuple[Place, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What stands around a statement: what is known of its variables, `known` block variables and lets over loops, and the conditions
-    under which it runs, over loops too.
+    """What stands around a statement: what is known of its variables, `known` block variables and lets over loops, and
+    the conditions under which it runs, over loops too.
     """
 
     scope: Scope
@@ -74,7 +75,9 @@ class _Around:
     def under(self, condition: Expr, holds: bool = True) -> _Around:
         """Inside a branch."""
         said = substitute(condition, self.known)
-        return _Around(self.scope.with_condition(condition, holds), self.known, (*self.held, said if holds else Not(said)))
+        return _Around(
+            self.scope.with_condition(condition, holds), self.known, (*self.held, said if holds else Not(said))
+        )
 
     def in_loop(self, loop: For) -> _Around:
         """Inside a loop."""
@@ -85,7 +88,9 @@ class _Around:
         scope = self.scope
         for var, value in values.items():
             scope = scope.with_value(var, value)
-        return _Around(scope, {**self.known, **{var: substitute(value, self.known) for var, value in values.items()}}, self.held)
+        return _Around(
+            scope, {**self.known, **{var: substitute(value, self.known) for var, value in values.items()}}, self.held
+        )
 
     def excludes(self, condition: Expr) -> bool:
         """Whether the condition never holds here: such a store writes padding on purpose."""
@@ -142,7 +147,13 @@ def _always_touched(store: BufferStore) -> Iterator[BufferLoad | BufferStore]:
             return
         if isinstance(node, BufferLoad):
             yield node
-        parts = (node.condition,) if isinstance(node, IfThenElseExpr) else (node.lhs,) if isinstance(node, Logical) else children(node)
+        parts = (
+            (node.condition,)
+            if isinstance(node, IfThenElseExpr)
+            else (node.lhs,)
+            if isinstance(node, Logical)
+            else children(node)
+        )
         for part in parts:
             yield from loads(part)
 
@@ -160,9 +171,10 @@ Conditions = tuple[Expr, ...]
 class RemoveOvercomputeThroughBranching(Pass):
     """Guard what only touches padding (the roadmap's `remove_overcompute_through_branching`).
 
-    The places where a block may touch padding are numbered in the order of the text: each is a store with a buffer that it writes or
-    reads. At those in `places` (null: at all) nothing runs any more where that buffer's cell holds no element. Blocks take a guard into
-    their own; among plain loops it stands as far out as it holds for everything below.
+    The places where a block may touch padding are numbered in the order of the text: each is a store with a buffer that
+    it writes or reads. At those in `places` (null: at all) nothing runs any more where that buffer's cell holds no
+    element. Blocks take a guard into their own; among plain loops it stands as far out as it holds for everything
+    below.
     """
 
     primitive: ClassVar[str] = "remove_overcompute_through_branching"
@@ -170,7 +182,9 @@ class RemoveOvercomputeThroughBranching(Pass):
     places: tuple[int, ...] | None = field(default=None, metadata=option(ArgumentKind.CHOICES))
 
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for a number without a place."""
+        """The function with the guards. Raises LayoutproofError for a block that touches no padding, and for a number
+        without a place.
+        """
         found = found_places(func, self.block)
         chosen = range(len(found)) if self.places is None else self.places
         for number in chosen:

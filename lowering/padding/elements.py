@@ -17,7 +17,19 @@ from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.layout_record import LayoutRecord, layout_records
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Seq, Stmt
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Seq,
+    Stmt,
+)
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.lowering.arith.index_simplify import IndexSimplifier
 from layoutproof.lowering.arith.known_facts import Scope, assumed_of_constants, constants_of, symbol_scope
@@ -29,7 +41,9 @@ from layoutproof.verify.maps.check_map import check_map
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """That `buffer[index]` holds one value wherever `padding` holds, for all values of `loops`; `stored` where the program sees to it."""
+    """That `buffer[index]` holds one value wherever `padding` holds, for all values of `loops`; `stored` where the
+    program sees to it.
+    """
 
     buffer: Buffer
     index: tuple[Expr, ...]
@@ -78,7 +92,9 @@ def _stages(stmt: Stmt, loops: tuple[For, ...], known: Mapping[Var, Expr], held:
                 yield from _stages(part, loops, known, held)
         case Evaluate(value=Assume(condition=condition)) if held == TRUE:
             yield from _assumed(substitute(condition, known), loops)
-        case BufferStore(buffer=buffer, indices=indices, value=value) if held != TRUE and is_pure(held, value, *indices):
+        case BufferStore(buffer=buffer, indices=indices, value=value) if held != TRUE and is_pure(
+            held, value, *indices
+        ):
             yield _Said(buffer, tuple(substitute(i, known) for i in indices), held, loops, stored=True)
         case Allocate(body=body) | DeclBuffer(body=body) | AttrStmt(body=body):
             yield from _stages(body, loops, known, held)
@@ -93,9 +109,18 @@ def _both(first: Expr, second: Expr) -> Expr:
 def _assumed(condition: Expr, loops: tuple[For, ...]) -> Iterator[_Said]:
     """`element(cell) or A[cell] == v` says that all other cells are padding."""
     parts = _disjuncts(condition)
-    equations = [part for part in parts if isinstance(part, Compare) and part.op is CompareOp.EQ and isinstance(part.lhs, BufferLoad)]
+    equations = [
+        part
+        for part in parts
+        if isinstance(part, Compare) and part.op is CompareOp.EQ and isinstance(part.lhs, BufferLoad)
+    ]
     others = [part for part in parts if part not in equations]
-    if len(equations) != 1 or not others or not is_pure(*others) or any(isinstance(n, BufferLoad) for n in walk(equations[0].rhs)):
+    if (
+        len(equations) != 1
+        or not others
+        or not is_pure(*others)
+        or any(isinstance(n, BufferLoad) for n in walk(equations[0].rhs))
+    ):
         return
     load = equations[0].lhs
     assert isinstance(load, BufferLoad)
@@ -121,10 +146,11 @@ class Elements:
         self._found: dict[Buffer, tuple[Expr, ...] | None] = {}
 
     def conditions(self, buffer: Buffer) -> tuple[Expr, ...] | None:
-        """Conditions over `cell0, cell1, ...` that hold together exactly where an element is; empty where every cell has one.
+        """Conditions over `cell0, cell1, ...` that hold together exactly where an element is; empty where every cell
+        has one.
 
-        None where the function says nothing of the buffer's padding, or no formula is found. A record of its layout counts before what the
-        text says of the values in it.
+        None where the function says nothing of the buffer's padding, or no formula is found. A record of its layout
+        counts before what the text says of the values in it.
         """
         if buffer not in self._found:
             record = self.records.get(buffer.data.name)
@@ -167,7 +193,9 @@ class Elements:
         """The conditions under which the map's inverse gives an element that lies in this cell: `4*p + q < 14`."""
         axes = [Var(f"element{n}'", extent.dtype) for n, extent in enumerate(shape)]
         nothing = Evaluate(const(0))
-        loops = [For(v, const(0, v.dtype), extent, ForKind.SERIAL, nothing) for v, extent in zip(axes, shape, strict=True)]
+        loops = [
+            For(v, const(0, v.dtype), extent, ForKind.SERIAL, nothing) for v, extent in zip(axes, shape, strict=True)
+        ]
         outputs = index_map.map_indices(axes)
         cells = dict(enumerate(cells_of(buffer)))
         conditions: list[Expr] = []

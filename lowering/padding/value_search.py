@@ -56,18 +56,31 @@ _NEUTRAL: Mapping[str, tuple[str, ...]] = {
     "|": ("0",),
     "^": ("0",),
 }
-_OPERATORS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
+_OPERATORS = (
+    BinaryOp.ADD,
+    BinaryOp.SUB,
+    BinaryOp.MUL,
+    BinaryOp.MIN,
+    BinaryOp.MAX,
+    BinaryOp.BITAND,
+    BinaryOp.BITOR,
+    BinaryOp.BITXOR,
+)
 
 
 def candidate_values(scope: Stmt, buffer: Buffer) -> tuple[CandidateValue, ...]:
-    """Pad values for a buffer that is used below `scope`: no contract and `undef` first, then the identities of the reductions seen,
-    numbers that are taken away from its elements, zero, one, and the ends of the type.
+    """Pad values for a buffer that is used below `scope`: no contract and `undef` first, then the identities of the
+    reductions seen, numbers that are taken away from its elements, zero, one, and the ends of the type.
     """
     dtype = buffer.dtype.element
     found: dict[str, CandidateValue] = {}
     wanted: list[tuple[PadText, str]] = [(None, "nobody may touch padding"), ("T.undef()", "anything may be there")]
     for operator in dict.fromkeys(_reductions(scope)):
-        wanted += [(value, f"identity of {operator}") for name in _NEUTRAL[operator] if (value := _value(name, dtype)) is not None]
+        wanted += [
+            (value, f"identity of {operator}")
+            for name in _NEUTRAL[operator]
+            if (value := _value(name, dtype)) is not None
+        ]
     wanted += [(number, "taken away from each element") for number in _taken_away(scope, buffer)]
     ends = ("-inf", "inf") if dtype.is_float else ("lowest", "highest")
     for name, why in (("0", "zero"), ("1", "one"), (ends[0], "low end of the type"), (ends[1], "high end of the type")):
@@ -85,7 +98,13 @@ def _value(name: str, dtype: DType) -> PadText:
     if dtype.is_bool:
         return {"0": False, "1": True, "ones": True, "lowest": False, "highest": True}.get(name)
     if dtype.is_float:
-        floats: dict[str, PadText] = {"0": 0.0, "-0": -0.0, "1": 1.0, "-inf": f'T.{dtype}("-inf")', "inf": f'T.{dtype}("inf")'}
+        floats: dict[str, PadText] = {
+            "0": 0.0,
+            "-0": -0.0,
+            "1": 1.0,
+            "-inf": f'T.{dtype}("-inf")',
+            "inf": f'T.{dtype}("inf")',
+        }
         limits: dict[str, PadText] = {"lowest": f'T.min_value("{dtype}")', "highest": f'T.max_value("{dtype}")'}
         return {**floats, **limits}.get(name)
     lowest, highest = dtype.min_int, dtype.max_int
@@ -135,9 +154,9 @@ def _fits(number: int | float, dtype: DType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Whether a guard may go. `strictness` lists the licences that the proof needs, none for a proof bit for bit; `wrapped` says that
-    loads must take their index modulo the extent; `claim` and `reason` are of what is not proved; `leaves` says that an access that
-    leaves its buffer stands in the way: a wrapped index may help.
+    """Whether a guard may go. `strictness` lists the licences that the proof needs, none for a proof bit for bit;
+    `wrapped` says that loads must take their index modulo the extent; `claim` and `reason` are of what is not proved;
+    `leaves` says that an access that leaves its buffer stands in the way: a wrapped index may help.
     """
 
     status: Status
@@ -229,7 +248,13 @@ class PadValueReport:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         rows = [row.to_dict() for row in self.rows]
-        return {"block": self.block, "buffer": self.buffer, "index_map": self.index_map, "guards": list(self.guards), "candidates": rows}
+        return {
+            "block": self.block,
+            "buffer": self.buffer,
+            "index_map": self.index_map,
+            "guards": list(self.guards),
+            "candidates": rows,
+        }
 
     def __str__(self) -> str:
         lines = [f"pad values for {self.buffer} in block {self.block}, stored by `{self.index_map}`"]
@@ -246,15 +271,17 @@ class PadValueReport:
                 name = str(row.candidate) if number == 0 else ""
                 lines.append(f"  {name:<{width}}  {text}")
         best = self.best
-        lines.append("no candidate removes a guard" if best is None else f"best: {best.candidate} ({best.candidate.why})")
+        lines.append(
+            "no candidate removes a guard" if best is None else f"best: {best.candidate} ({best.candidate.why})"
+        )
         return "\n".join(lines)
 
 
 def search_pad_values(steps: Sequence[Step], block: str, buffer: str) -> PadValueReport:
     """Try pad values for the last transform of `buffer` among `steps`, and report which guards of `block` may go then.
 
-    The steps after it are taken again, each proved, but for those that dropped guards of the block; then each guard is tried alone. Raises
-    LayoutproofError where no step re-laid the buffer, and for a block or buffer that there is not.
+    The steps after it are taken again, each proved, but for those that dropped guards of the block; then each guard is
+    tried alone. Raises LayoutproofError where no step re-laid the buffer, and for a block or buffer that there is not.
     """
     number = _last_transform(steps, buffer)
     step = steps[number]
@@ -276,7 +303,9 @@ def _last_transform(steps: Sequence[Step], buffer: str) -> int:
             return number
     known = dict.fromkeys(s.transform.buffer for s in steps if isinstance(s.transform, TransformLayout))
     hint = f"steps re-laid {', '.join(known)}" if known else "apply transform_layout first, with any pad value"
-    raise error(codes.NO_LAYOUT_STEP, f"no step of the schedule re-laid {buffer}: there is no pad value to choose", help=hint)
+    raise error(
+        codes.NO_LAYOUT_STEP, f"no step of the schedule re-laid {buffer}: there is no pad value to choose", help=hint
+    )
 
 
 def _drops_guards(transform: Pass, block: str) -> bool:
@@ -316,11 +345,15 @@ class _Trying:
         return Row(candidate, found, together)
 
     def choose(self, func: PrimFunc, number: int, site: GuardSite) -> tuple[int, Outcome]:
-        """The first way to be rid of a guard that is proved: as it is, else with loads wrapped where only bounds stand in the way."""
+        """The first way to be rid of a guard that is proved: as it is, else with loads wrapped where only bounds stand
+        in the way.
+        """
         choices = (number, -1 - number) if site.has_alternative else (number,)
         plain = [(c, self.attempt(func, RemoveBranchingThroughOvercompute(self.block, (c,)))) for c in choices]
         leaving = [c for c, found in plain if found.leaves]
-        wrapped = ((c, self.attempt(func, RemoveBranchingThroughOvercompute(self.block, (c,), wrap=True))) for c in leaving)
+        wrapped = (
+            (c, self.attempt(func, RemoveBranchingThroughOvercompute(self.block, (c,), wrap=True))) for c in leaving
+        )
         return next(((c, found) for c, found in chain(plain, wrapped) if found.goes), plain[0])
 
     def attempt(self, func: PrimFunc, transform: RemoveBranchingThroughOvercompute) -> Outcome:
@@ -334,8 +367,8 @@ class _Trying:
 
 
 def _guards_of(func: PrimFunc, block: str) -> list[tuple[int, GuardSite]]:
-    """The guards of a block with their numbers; of the function's own body those among plain loops, where there are any: the others say
-    where blocks fill padding.
+    """The guards of a block with their numbers; of the function's own body those among plain loops, where there are
+    any: the others say where blocks fill padding.
     """
     sites = list(enumerate(guard_sites(func, block)))
     plain = [(number, site) for number, site in sites if site.kind is not GuardKind.BLOCK]
@@ -353,4 +386,9 @@ def _refused(problem: IllegalTransform) -> Outcome:
     verdict = problem.verdict
     if verdict is None:
         return Outcome(Status.UNKNOWN, claim=problem.diagnostics[0].message)
-    return Outcome(verdict.status, claim=verdict.claim.text, reason=verdict.reason, leaves=verdict.claim.kind is ClaimKind.WITHIN_BUFFER)
+    return Outcome(
+        verdict.status,
+        claim=verdict.claim.text,
+        reason=verdict.reason,
+        leaves=verdict.claim.kind is ClaimKind.WITHIN_BUFFER,
+    )

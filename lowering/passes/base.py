@@ -24,7 +24,9 @@ class ArgumentKind(StrEnum):
 
     NAME = "a name"
     INDEX_MAP = "the text of an index map, `lambda i, j: [...]`"
-    PAD_VALUE = "null, a number, or text in the script syntax such as `T.float32(0)`, `T.undef()` or `lambda io, ii: ...`"
+    PAD_VALUE = (
+        "null, a number, or text in the script syntax such as `T.float32(0)`, `T.undef()` or `lambda io, ii: ...`"
+    )
     INTEGER = "an integer"
     INTEGERS = "a list of integers"
     LOOP = "the name of a loop's variable, or the loop's position from 0"
@@ -41,7 +43,9 @@ def to_json(kind: ArgumentKind, value: Any) -> Any:
 
 
 def from_json(kind: ArgumentKind, value: Any, place: str) -> Any:
-    """The option that JSON data states. Raises LayoutproofError, with `place` and what was expected, for data of another kind."""
+    """The option that JSON data states. Raises LayoutproofError, with `place` and what was expected, for data of
+    another kind.
+    """
     if not _ACCEPTS[kind](value):
         raise wrong_argument(kind, value, place)
     return tuple(value) if isinstance(value, list | tuple) else value
@@ -70,7 +74,12 @@ def _is_loop(value: Any) -> bool:
 
 
 def _is_loops(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) > 0 and all(map(_is_loop, value)) and len(set(value)) == len(value)
+    return (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(map(_is_loop, value))
+        and len(set(value)) == len(value)
+    )
 
 
 def _is_factors(value: Any) -> bool:
@@ -80,13 +89,19 @@ def _is_factors(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(v, str) and v != "" for v in value) and len(set(value)) == len(value)
+    return (
+        isinstance(value, list | tuple)
+        and all(isinstance(v, str) and v != "" for v in value)
+        and len(set(value)) == len(value)
+    )
 
 
 _ACCEPTS: Mapping[ArgumentKind, Callable[[Any], bool]] = {
     ArgumentKind.NAME: lambda value: isinstance(value, str) and value != "",
     ArgumentKind.INDEX_MAP: lambda value: isinstance(value, str) and value.strip() != "",
-    ArgumentKind.PAD_VALUE: lambda value: value is None or isinstance(value, str) or isinstance(value, bool) or _is_number(value),
+    ArgumentKind.PAD_VALUE: lambda value: (
+        value is None or isinstance(value, str) or isinstance(value, bool) or _is_number(value)
+    ),
     ArgumentKind.INTEGER: lambda value: isinstance(value, int) and not isinstance(value, bool),
     ArgumentKind.INTEGERS: _is_integers,
     ArgumentKind.LOOP: _is_loop,
@@ -108,10 +123,12 @@ def option(kind: ArgumentKind) -> dict[str, ArgumentKind]:
 
 @dataclass(frozen=True)
 class Pass(ABC):
-    """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the schedule.
+    """One transform with its options. `primitive` is its name in traces, on the command line and as a method of the
+    schedule.
 
-    Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. Where it `moves_iterations`, the
-    help of a refusal names two accesses that would change places, if there are such; where it `drops_branches`, that is about padding.
+    Where it `may_leave_nothing`, a schedule keeps a step that leaves a program without any store to run. Where it
+    `moves_iterations`, the help of a refusal names two accesses that would change places, if there are such; where it
+    `drops_branches`, that is about padding.
     """
 
     primitive: ClassVar[str]
@@ -121,7 +138,9 @@ class Pass(ABC):
 
     @abstractmethod
     def propose(self, func: PrimFunc) -> Rewrite:
-        """The rewritten function with its witness. Raises LayoutproofError where the transform does not apply; changes nothing."""
+        """The rewritten function with its witness. Raises LayoutproofError where the transform does not apply; changes
+        nothing.
+        """
 
     @classmethod
     def options(cls) -> tuple[Field[Any], ...]:
@@ -140,8 +159,8 @@ class Pass(ABC):
     def from_arguments(cls, arguments: dict[str, Any], place: str = "") -> Self:
         """The pass that JSON data describes.
 
-        `place` stands in front of messages, such as "step 3: ". Raises LayoutproofError that names a missing or unknown argument or
-        one of the wrong type.
+        `place` stands in front of messages, such as "step 3: ". Raises LayoutproofError that names a missing or unknown
+        argument or one of the wrong type.
         """
         known = {f.name: f for f in cls.options()}
         unknown = sorted(set(arguments) - set(known))
@@ -154,7 +173,10 @@ class Pass(ABC):
         missing = [name for name, f in known.items() if name not in arguments and _is_required(f)]
         if missing:
             raise error(codes.MISSING_ARGUMENT, f"{place}{cls.primitive} needs the argument {missing[0]!r}")
-        values = {n: from_json(known[n].metadata[_KIND], v, f"{place}{cls.primitive}, argument {n!r}") for n, v in arguments.items()}
+        values = {
+            n: from_json(known[n].metadata[_KIND], v, f"{place}{cls.primitive}, argument {n!r}")
+            for n, v in arguments.items()
+        }
         return cls(**values)
 
     def __str__(self) -> str:

@@ -23,9 +23,13 @@ def find_buffer(func: PrimFunc, name: str) -> Buffer:
     """The buffer called `name`. Raises LayoutproofError where there is none, or two."""
     named = [b for b in all_buffers(func) if b.name == name]
     if not named:
-        raise _unknown(codes.NO_BUFFER, f"{func.name} has no buffer called {name!r}", name, [b.name for b in all_buffers(func)])
+        raise _unknown(
+            codes.NO_BUFFER, f"{func.name} has no buffer called {name!r}", name, [b.name for b in all_buffers(func)]
+        )
     if len(named) > 1:
-        raise error(codes.TWO_BUFFERS, f"{func.name} has {len(named)} buffers called {name!r}; rename one", named[1].span)
+        raise error(
+            codes.TWO_BUFFERS, f"{func.name} has {len(named)} buffers called {name!r}; rename one", named[1].span
+        )
     return named[0]
 
 

@@ -25,7 +25,9 @@ def worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, slots=True)
 class RefusedStep:
-    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was and stayed."""
+    """The step that a schedule did not take: the primitive, its arguments as JSON has them, and the program as it was
+    and stayed.
+    """
 
     primitive: str
     arguments: Mapping[str, Any]
@@ -35,9 +37,9 @@ class RefusedStep:
 class IllegalTransform(LayoutproofError):
     """A transform that was refused; the schedule is as it was before.
 
-    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the transform does
-    not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the program and the counterexample.
-    `step` is what a schedule refused, None where it did not come to a schedule.
+    `verdicts` are those that are not proved, worst first, each with its diagnostic at the same place; empty where the
+    transform does not apply at all (no such buffer, a pad value of the wrong type). The text has the place in the
+    program and the counterexample. `step` is what a schedule refused, None where it did not come to a schedule.
     """
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], verdicts: Iterable[Verdict] = ()) -> None:

@@ -36,10 +36,11 @@ def check_step(
     allowed: Licences = ALL,
     search: bool = True,
 ) -> tuple[Verdict, ...]:
-    """The verdicts under which a rewrite is kept, all of an accepted status. Raises IllegalTransform with those that are not.
+    """The verdicts under which a rewrite is kept, all of an accepted status. Raises IllegalTransform with those that
+    are not.
 
-    `where` is what the function assumed of its constants, also after the assumption was removed; `allowed` are the float licences
-    that proofs may use. Without `search` no counterexample is looked for where a proof fails.
+    `where` is what the function assumed of its constants, also after the assumption was removed; `allowed` are the
+    float licences that proofs may use. Without `search` no counterexample is looked for where a proof fails.
     """
     malformed = check_wellformed(rewrite.new)
     if malformed:
@@ -58,14 +59,19 @@ def _diagnostics(transform: Pass, rewrite: Rewrite, refused: Iterable[Verdict]) 
     # A pass that changed nothing only brought to light what the program was like before.
     subject = str(transform) if rewrite.new != rewrite.old else f"the program, before {transform.primitive}"
     for verdict in refused:
-        word = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}[verdict.status]
+        word = {
+            Status.REFUTED: "is refuted",
+            Status.UNKNOWN: "is not decided",
+            Status.VACUOUS: "holds only of nothing",
+        }[verdict.status]
         message = f"{subject}: {verdict.claim} {word}: {counterexample_text(verdict)}"
         code, hint = _code(transform, rewrite, verdict)
         place = place_of_claim(verdict.claim, rewrite.new)
         yield Diagnostic(code, message, place, related=tuple(_further(verdict, rewrite.new, place)), help=hint)
 
 
-# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers tell that themselves.
+# What is refuted of a dropped branch where iterations that it kept away are seen; accesses that leave their buffers
+# tell that themselves.
 _SEEN = (claims.OTHER_VALUE, claims.OTHER_END, claims.UNDEFINED_READ)
 
 
@@ -74,10 +80,17 @@ def _code(transform: Pass, rewrite: Rewrite, verdict: Verdict) -> tuple[str, str
     code = verdict.code
     if not transform.drops_branches or code not in _SEEN or rewrite.new == rewrite.old:
         return code, hint_of(verdict)
-    stated = {name for name, record in layout_records(rewrite.old).items() if any(step.contract is not None for step in record.steps)}
+    stated = {
+        name
+        for name, record in layout_records(rewrite.old).items()
+        if any(step.contract is not None for step in record.steps)
+    }
     filled = sorted({buffer.name for buffer in all_buffers(rewrite.old) if buffer.data.name in stated})
     if not filled:
-        return codes.BRANCH_NEEDED, "padding can make a branch unnecessary, once transform_layout(..., pad_value=...) says what it holds"
+        return (
+            codes.BRANCH_NEEDED,
+            "padding can make a branch unnecessary, once transform_layout(..., pad_value=...) says what it holds",
+        )
     return codes.PAD_VALUE, f"`layoutproof pad-values` tries other values for the padding of {', '.join(filled)}"
 
 
@@ -130,7 +143,11 @@ class Step:
     def to_dict(self) -> dict[str, Any]:
         """The step as JSON has it."""
         obligations = [v.to_dict() for v in self.verdicts]
-        return {"primitive": self.transform.primitive, "arguments": self.transform.arguments(), "obligations": obligations}
+        return {
+            "primitive": self.transform.primitive,
+            "arguments": self.transform.arguments(),
+            "obligations": obligations,
+        }
 
     def __str__(self) -> str:
         return str(self.transform)
@@ -147,10 +164,11 @@ def prove_step(
     allowed: Licences = ALL,
     search: bool = True,
 ) -> Step:
-    """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not proved.
+    """The step that a pass makes of a function, checked. Raises IllegalTransform where it does not apply or is not
+    proved.
 
-    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without `search` no
-    counterexample is looked for where a proof fails.
+    `known` are verdicts on `func` as it is, under the same `where`: they stand where a pass changes nothing. Without
+    `search` no counterexample is looked for where a proof fails.
     """
     with refusing():
         rewrite = transform.propose(func)

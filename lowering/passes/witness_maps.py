@@ -22,8 +22,8 @@ def count_stores(stmt: Stmt) -> int:
 def pair_instances(old: PrimFunc, new: PrimFunc, origins: Sequence[int | None]) -> tuple[InstanceMap, ...]:
     """The instance maps of stores that kept their loops: new store `n` computes old store `origins[n]`.
 
-    A loop of the old store that the new one lacks is taken at its start, which is where a block's init stands. Raises ValueError
-    when `origins` does not have one entry for each new store.
+    A loop of the old store that the new one lacks is taken at its start, which is where a block's init stands. Raises
+    ValueError when `origins` does not have one entry for each new store.
     """
     old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
     maps: list[InstanceMap] = []
@@ -44,7 +44,9 @@ def rewrite_of(
     cells: tuple[CellMap, ...] = (),
     changes_interface: tuple[str, ...] = (),
 ) -> Rewrite:
-    """A rewrite whose stores kept their loops; `origins` says which old store each new one is (the same numbering when not given)."""
+    """A rewrite whose stores kept their loops; `origins` says which old store each new one is (the same numbering when
+    not given).
+    """
     pairs = origins if origins is not None else range(count_stores(old.body))
     return Rewrite(old, new, Witness(pair_instances(old, new, pairs), cells, changes_interface))
 
@@ -56,10 +58,11 @@ def rewrite_by_values(
     origins: Sequence[int | None] | None = None,
     where: Mapping[int, Expr] | None = None,
 ) -> Rewrite:
-    """A rewrite of loops: `values` give old loop variables over new ones, `where` by new store the instances that compute an old one.
+    """A rewrite of loops: `values` give old loop variables over new ones, `where` by new store the instances that
+    compute an old one.
 
-    An old loop of a store is the new loop of its name; else the first of its `values` that speaks of loops around the new store; else
-    it is taken at its start, which is where a block's init stands. `origins` is as in `pair_instances`.
+    An old loop of a store is the new loop of its name; else the first of its `values` that speaks of loops around the
+    new store; else it is taken at its start, which is where a block's init stands. `origins` is as in `pair_instances`.
     """
     pairs = origins if origins is not None else range(count_stores(old.body))
     old_loops, new_loops = loops_of_stores(old.body), loops_of_stores(new.body)
@@ -72,13 +75,15 @@ def rewrite_by_values(
         inputs = tuple(loop.var for loop in loops)
         gone = bound - set(inputs)
         outputs = tuple(_coordinate(loop, inputs, gone, values) for loop in old_loops[origin])
-        maps.append(InstanceMap(number, origin, IndexMap(inputs, outputs), where.get(number) if where is not None else None))
+        maps.append(
+            InstanceMap(number, origin, IndexMap(inputs, outputs), where.get(number) if where is not None else None)
+        )
     return Rewrite(old, new, Witness(tuple(maps)))
 
 
 def from_before(old: PrimFunc, rewrite: Rewrite, origins: Sequence[int]) -> Rewrite:
-    """A rewrite of a program in which statements were moved, as a rewrite of `old`: its store `n` was `origins[n]` there, in loops of
-    the same names.
+    """A rewrite of a program in which statements were moved, as a rewrite of `old`: its store `n` was `origins[n]`
+    there, in loops of the same names.
     """
     loops = loops_of_stores(old.body)
     maps: list[InstanceMap] = []
@@ -97,7 +102,9 @@ def from_before(old: PrimFunc, rewrite: Rewrite, origins: Sequence[int]) -> Rewr
 def _coordinate(loop: For, inputs: Sequence[Var], gone: AbstractSet[Var], values: Sequence[Mapping[Var, Expr]]) -> Expr:
     if loop.var in inputs:
         return loop.var
-    usable = (known[loop.var] for known in values if loop.var in known and not set(free_variables(known[loop.var])) & gone)
+    usable = (
+        known[loop.var] for known in values if loop.var in known and not set(free_variables(known[loop.var])) & gone
+    )
     return next(usable, loop.start)
 
 

@@ -53,7 +53,9 @@ class Backend(Protocol):
     """A word for people: `SQLite`, `folder`."""
 
     def start(self) -> None:
-        """Begin: make the place where it is not there. Raises LayoutproofError where something else is there, which is left alone."""
+        """Begin: make the place where it is not there. Raises LayoutproofError where something else is there, which is
+        left alone.
+        """
         ...
 
     def renew(self) -> Path | None:
@@ -89,7 +91,9 @@ class Backend(Protocol):
         ...
 
     def clear(self, keep: bytes | None, tables: Sequence[str]) -> int:
-        """Remove all entries of some tables, or all but those of a version of the tool, and what was set aside; how many entries went."""
+        """Remove all entries of some tables, or all but those of a version of the tool, and what was set aside; how
+        many entries went.
+        """
         ...
 
     def close(self) -> None:
@@ -123,7 +127,9 @@ def is_key(key: str) -> bool:
 
 
 def pack(table: str, key: str, value: dict[str, Any]) -> bytes:
-    """An entry. Raises ValueError or TypeError for what is no JSON data: floats stand in it as texts, NaN and infinity too."""
+    """An entry. Raises ValueError or TypeError for what is no JSON data: floats stand in it as texts, NaN and infinity
+    too.
+    """
     check_place(table, key)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
     if len(text) > MOST_BYTES:

@@ -1,8 +1,9 @@
-"""What stands in the cache: which verdicts may be kept, and how an entry becomes a certificate that anybody can check again.
+"""What stands in the cache: which verdicts may be kept, and how an entry becomes a certificate that anybody can check
+again.
 
-A proof's entry has the rewrite's text, the licences that could be used, who proposed it (primitive, arguments, function), the factor on
-budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_entry` has them. Verdicts that are
-refuted or not decided stand there too, or apart under `refused`.
+A proof's entry has the rewrite's text, the licences that could be used, who proposed it (primitive, arguments,
+function), the factor on budgets, the digest of the tool, and its obligations: verdicts as `Verdict.to_entry` has them.
+Verdicts that are refuted or not decided stand there too, or apart under `refused`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def _cut_short() -> int:
 
 
 def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = None) -> bool:
-    """Whether verdicts, as `Verdict.to_entry` has them, would come out the same next time: no clock had a part in any of them.
+    """Whether verdicts, as `Verdict.to_entry` has them, would come out the same next time: no clock had a part in any
+    of them.
 
-    Verdicts say so themselves where it is the reason that they give. One that was reached another way after a solver had been stopped
-    says nothing: `clock`, made before the first question, knows.
+    Verdicts say so themselves where it is the reason that they give. One that was reached another way after a solver
+    had been stopped says nothing: `clock`, made before the first question, knows.
     """
     if clock is not None and clock.struck:
         return False
@@ -52,8 +54,8 @@ def is_storable(verdicts: Iterable[Mapping[str, Any]], clock: Clock | None = Non
 
 @dataclass(frozen=True, slots=True)
 class ProofEntry:
-    """An entry of the table `proof`, its form checked; `verdicts` are all of it, `key` is the one under which it should stand, where it
-    says enough to know.
+    """An entry of the table `proof`, its form checked; `verdicts` are all of it, `key` is the one under which it should
+    stand, where it says enough to know.
     """
 
     text: str
@@ -61,7 +63,7 @@ class ProofEntry:
     function: str
     primitive: str
     arguments: Mapping[str, Any]
-    effort: float
+    budget_scale: float
     searched: bool
     verdicts: tuple[Verdict, ...]
     key: str | None
@@ -97,15 +99,20 @@ class ProofEntry:
             raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
 
 
-def proof_key(tool: str, effort: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[str]]) -> str:
-    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the places of both programs' nodes, which
-    messages name.
+def proof_key(
+    tool: str, budget_scale: float, licences: Iterable[str], text: str, lines: Sequence[Sequence[str]]
+) -> str:
+    """The key of a proof: of the tool, the budgets, the licences, the rewrite's text, and the places of both programs'
+    nodes, which messages name.
     """
-    return hashlib.sha256(json.dumps([tool, effort, sorted(licences), text, *map(list, lines)]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([tool, budget_scale, sorted(licences), text, *map(list, lines)]).encode()
+    ).hexdigest()
 
 
 def certificate_of(entry: Mapping[str, Any]) -> Certificate:
-    """The certificate of what an entry says was proved: its obligations derived anew from its text, with the questions written down.
+    """The certificate of what an entry says was proved: its obligations derived anew from its text, with the questions
+    written down.
 
     Raises LayoutproofError for an entry of another form, or whose text is no rewrite.
     """
@@ -120,7 +127,9 @@ def certificate_of(entry: Mapping[str, Any]) -> Certificate:
     except ValueError as problem:
         raise error(codes.CACHE_ENTRY, f"an entry of the proof cache is of another form: {problem}") from problem
     litmus = parse_litmus(proof.text, "<proof cache>")
-    return certify([StepRecord(proof.primitive, proof.arguments, litmus.rewrite, litmus.header.where, allowed)], proof.function)
+    return certify(
+        [StepRecord(proof.primitive, proof.arguments, litmus.rewrite, litmus.header.where, allowed)], proof.function
+    )
 
 
 def _key_of(entry: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
 """Proofs as files of a folder, for one that machines share over a network: no locks, no file that two write to.
 
-An entry is one file, named by its key, that appears whole by renaming: readers see it or do not. A folder is a cache where a file says so;
-any other folder that is not empty is left alone.
+An entry is one file, named by its key, that appears whole by renaming: readers see it or do not. A folder is a cache
+where a file says so; any other folder that is not empty is left alone.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class FolderBackend:
             raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
 
     def renew(self) -> Path | None:
-        """Set aside what the file said that says what the folder is, and write it anew; each entry has a seal of its own."""
+        """Set aside what the file said that says what the folder is, and write it anew; each entry has a seal of its
+        own.
+        """
         marker, number = self.root / MARKER, 1
         while (aside := marker.with_name(f"{MARKER}.damaged-{number}")).exists():
             number += 1
@@ -134,7 +136,11 @@ class FolderBackend:
 
     def size(self) -> int:
         """All files of the cache."""
-        every = [*(path for table in TABLES for path in self._entries(table)), *self._set_aside(), *self._unfinished(0.0)]
+        every = [
+            *(path for table in TABLES for path in self._entries(table)),
+            *self._set_aside(),
+            *self._unfinished(0.0),
+        ]
         found = 0
         for path in (*every, self.root / MARKER):
             with contextlib.suppress(FileNotFoundError):
@@ -154,7 +160,10 @@ class FolderBackend:
                 path.unlink(missing_ok=True)
         except OSError as problem:
             raise Trouble(What.UNWRITABLE, _said(problem)) from problem
-        for folder in (*(f for table in TABLES for f in (*_folders(self.root / table), self.root / table)), self.root / _DAMAGED):
+        for folder in (
+            *(f for table in TABLES for f in (*_folders(self.root / table), self.root / table)),
+            self.root / _DAMAGED,
+        ):
             with contextlib.suppress(OSError):  # it is not empty, or not there
                 folder.rmdir()
         return gone
@@ -178,7 +187,11 @@ class FolderBackend:
             yield from (path for path in _files(folder) if is_key(path.name) and path.name[:2] == folder.name)
 
     def _set_aside(self) -> list[Path]:
-        return [path for path in _files(self.root / _DAMAGED) if path.name.startswith(_PREFIXES) and is_key(path.name.partition("-")[2])]
+        return [
+            path
+            for path in _files(self.root / _DAMAGED)
+            if path.name.startswith(_PREFIXES) and is_key(path.name.partition("-")[2])
+        ]
 
     def _mark(self) -> None:
         self._write(self.root / MARKER, json.dumps({"format": _FORMAT, "version": VERSION}).encode())
@@ -248,7 +261,9 @@ def _said(problem: OSError) -> str:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [Path(entry.path) for entry in _scanned(folder) if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]
+    return [
+        Path(entry.path) for entry in _scanned(folder) if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)
+    ]
 
 
 def _files(folder: Path) -> list[Path]:

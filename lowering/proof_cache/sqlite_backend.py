@@ -1,8 +1,10 @@
-"""Proofs in one SQLite file, for one machine: many processes read and write it at once, and none that is killed leaves half an entry.
+"""Proofs in one SQLite file, for one machine: many processes read and write it at once, and none that is killed leaves
+half an entry.
 
-SQLite's own log makes writes whole. What it does not do is done here: a damaged file is moved away and a new one begun, by one process
-at a time, under a lock on a file beside it; every file is opened under that lock, so that nobody mixes an old log with a new file. SQLite
-must not be used over a network, nor across a fork: connections are closed before one, and opened again when they are next needed.
+SQLite's own log makes writes whole. What it does not do is done here: a damaged file is moved away and a new one begun,
+by one process at a time, under a lock on a file beside it; every file is opened under that lock, so that nobody mixes
+an old log with a new file. SQLite must not be used over a network, nor across a fork: connections are closed before
+one, and opened again when they are next needed.
 """
 
 from __future__ import annotations
@@ -63,12 +65,17 @@ class SqliteBackend:
 
     def get(self, table: str, key: str) -> bytes | None:
         """The data under a key."""
-        row = self._run(What.UNREADABLE, lambda c: c.execute(f"SELECT data FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone())
+        row = self._run(
+            What.UNREADABLE,
+            lambda c: c.execute(f"SELECT data FROM {table} WHERE key = ?", (bytes.fromhex(key),)).fetchone(),
+        )
         return None if row is None else _bytes(row[0])
 
     def put_many(self, table: str, rows: Sequence[tuple[str, bytes]]) -> None:
         """Keep data in one transaction."""
-        statement = f"INSERT INTO {table} (key, data) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
+        statement = (
+            f"INSERT INTO {table} (key, data) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data"
+        )
 
         def write(connection: sqlite3.Connection) -> None:
             with _transaction(connection):
@@ -95,8 +102,13 @@ class SqliteBackend:
             with _transaction(connection):
                 gone = connection.execute(f"DELETE FROM {table} WHERE key = ? AND data = ?", (bytes.fromhex(key), data))
                 if gone.rowcount > 0:
-                    connection.execute("INSERT INTO damaged (kind, key, data) VALUES (?, ?, ?)", (table, bytes.fromhex(key), data))
-                elif connection.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE data = ?", (data,)).fetchone() is not None:
+                    connection.execute(
+                        "INSERT INTO damaged (kind, key, data) VALUES (?, ?, ?)", (table, bytes.fromhex(key), data)
+                    )
+                elif (
+                    connection.execute(f"SELECT 1 FROM {table} NOT INDEXED WHERE data = ?", (data,)).fetchone()
+                    is not None
+                ):
                     raise Trouble(What.DAMAGED, "an index in it does not lead to what is there")
 
         self._run(What.UNWRITABLE, move)
@@ -124,13 +136,18 @@ class SqliteBackend:
             gone = 0
             with _transaction(connection):
                 for table in tables:
-                    which, values = ("", ()) if keep is None else (f" WHERE substr(data, {HASH + 1}, {HASH}) IS NOT ?", (keep,))
+                    which, values = (
+                        ("", ()) if keep is None else (f" WHERE substr(data, {HASH + 1}, {HASH}) IS NOT ?", (keep,))
+                    )
                     gone += connection.execute(f"DELETE FROM {table}{which}", values).rowcount
                 connection.execute("DELETE FROM damaged")
             return gone
 
         removed: int = self._run(What.UNWRITABLE, remove)
-        with self.lock, contextlib.suppress(sqlite3.Error):  # the room is used again, whether or not it is given back now
+        with (
+            self.lock,
+            contextlib.suppress(sqlite3.Error),
+        ):  # the room is used again, whether or not it is given back now
             connection = self._connected()
             connection.execute("VACUUM")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -187,7 +204,10 @@ class SqliteBackend:
             if hold is Hold.GIVEN_UP:
                 raise Trouble(What.UNREADABLE, "another process is opening it, and does not go on")
             if hold is Hold.NOT_OFFERED:
-                raise Trouble(What.UNREADABLE, "no file can be made beside it, or its file system has no locks; a folder needs none")
+                raise Trouble(
+                    What.UNREADABLE,
+                    "no file can be made beside it, or its file system has no locks; a folder needs none",
+                )
             yield
 
     def _connect(self) -> sqlite3.Connection:
@@ -207,16 +227,23 @@ class SqliteBackend:
         return connection
 
     def _connect_read_only(self) -> sqlite3.Connection:
-        """A file on a medium that cannot be written, or of somebody else: read as it lies there, if its last user closed it."""
+        """A file on a medium that cannot be written, or of somebody else: read as it lies there, if its last user
+        closed it.
+        """
         self._identity = _identity_of(self.path)
         if self._identity is None:
             raise Trouble(What.UNREADABLE, f"{self.path.parent} cannot be written")
         if _size_of(self._files()[1]) > 0:
-            raise Trouble(What.UNREADABLE, "it cannot be written, and its last changes are in a log that only who can write may read")
+            raise Trouble(
+                What.UNREADABLE,
+                "it cannot be written, and its last changes are in a log that only who can write may read",
+            )
         uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
         connection: sqlite3.Connection | None = None
         try:
-            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
             _check_form(connection, self.path)
         except BaseException as problem:
             if connection is not None:
@@ -263,9 +290,13 @@ def _check_form(connection: sqlite3.Connection, path: Path) -> None:
     """Raise LayoutproofError for a database of something else, Trouble for another version or tables that are not ours."""
     application, version = _numbers(connection)
     # Where all tables are ours and only the number is another one, the header was damaged.
-    if application != APPLICATION and not _tables(connection).issuperset(name.encode() for name in (*TABLES, "damaged")):
+    if application != APPLICATION and not _tables(connection).issuperset(
+        name.encode() for name in (*TABLES, "damaged")
+    ):
         raise error(
-            codes.CACHE_FOREIGN, f"{path} is a database of something else, not a proof cache", help="name a file that is not there yet"
+            codes.CACHE_FOREIGN,
+            f"{path} is a database of something else, not a proof cache",
+            help="name a file that is not there yet",
         )
     if application == APPLICATION and version != VERSION:
         raise Trouble(What.OTHER_VERSION, f"it is of version {version} of its form; this program reads {VERSION}")
@@ -278,7 +309,9 @@ def _check_form(connection: sqlite3.Connection, path: Path) -> None:
 
 def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
     """Whose the file is, and the version of its form; zeros in a new one."""
-    application, version = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+    )
     return application, version
 
 

@@ -18,7 +18,18 @@ import platformdirs
 
 from layoutproof.ir.diagnostic import Diagnostic, LayoutproofError, Severity, error
 from layoutproof.lowering import codes
-from layoutproof.lowering.proof_cache.backend import TABLES, Backend, BadEntry, Count, Trouble, What, check_place, pack, tool_bytes, unpack
+from layoutproof.lowering.proof_cache.backend import (
+    TABLES,
+    Backend,
+    BadEntry,
+    Count,
+    Trouble,
+    What,
+    check_place,
+    pack,
+    tool_bytes,
+    unpack,
+)
 from layoutproof.lowering.proof_cache.folder_backend import FolderBackend
 from layoutproof.lowering.proof_cache.sqlite_backend import SqliteBackend
 
@@ -29,7 +40,11 @@ ENDING = ".sqlite"
 def place_of(place: str | None) -> Path:
     """The path that a place's text names; None or nothing: `$LAYOUTPROOF_PROOF_CACHE`, else a file in the user's cache."""
     named = place if place else os.environ.get(VARIABLE, "").strip()
-    return Path(named).expanduser() if named else Path(platformdirs.user_cache_dir("layoutproof")) / "proofs" / f"proofs{ENDING}"
+    return (
+        Path(named).expanduser()
+        if named
+        else Path(platformdirs.user_cache_dir("layoutproof")) / "proofs" / f"proofs{ENDING}"
+    )
 
 
 def backend_of(path: Path) -> Backend:
@@ -39,7 +54,11 @@ def backend_of(path: Path) -> Backend:
     """
     if path.suffix == ENDING:
         if os.path.isdir(path):
-            raise error(codes.CACHE_FOREIGN, f"{path} is a folder; what ends in {ENDING} is one file", help="name it without that ending")
+            raise error(
+                codes.CACHE_FOREIGN,
+                f"{path} is a folder; what ends in {ENDING} is one file",
+                help="name it without that ending",
+            )
         return SqliteBackend(path)
     return FolderBackend(path)
 
@@ -65,7 +84,9 @@ def warn_python(diagnostic: Diagnostic) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a place holds: the bytes that it takes, and of each table how many entries, and how many of them are of this version."""
+    """What a place holds: the bytes that it takes, and of each table how many entries, and how many of them are of this
+    version.
+    """
 
     place: str
     kind: str
@@ -95,10 +116,12 @@ class ProofStore:
 
     @staticmethod
     def open(place: str | None = None, warn: Warn = warn_python, *, mend: bool = True) -> ProofStore:
-        """The cache at a place: a path that ends in `.sqlite`, or a folder. None: `$LAYOUTPROOF_PROOF_CACHE`, else the user's own.
+        """The cache at a place: a path that ends in `.sqlite`, or a folder. None: `$LAYOUTPROOF_PROOF_CACHE`, else the
+        user's own.
 
-        Raises LayoutproofError where something else is there. Where nothing can be there, the store keeps nothing, and says so. What is
-        damaged as a whole is moved away, and a new one begun; without `mend` it is not used, and stays as it is.
+        Raises LayoutproofError where something else is there. Where nothing can be there, the store keeps nothing, and
+        says so. What is damaged as a whole is moved away, and a new one begun; without `mend` it is not used, and stays
+        as it is.
         """
         path = place_of(place)
         store = ProofStore(str(path), backend_of(path), warn, mend)
@@ -125,7 +148,9 @@ class ProofStore:
         return None if data is None else self._value(table, key, data)
 
     def put(self, table: str, key: str, value: dict[str, Any]) -> None:
-        """Keep a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other data."""
+        """Keep a value: JSON data, `tool` being the digest of the tool that made it. ValueError or TypeError for other
+        data.
+        """
         self.put_many(table, [(key, value)])
 
     def put_many(self, table: str, items: Sequence[tuple[str, dict[str, Any]]]) -> None:
@@ -142,7 +167,8 @@ class ProofStore:
                 yield key, value
 
     def set_aside(self, table: str, key: str, value: Mapping[str, Any]) -> str | None:
-        """Take out an entry that turned out wrong, and keep it for people to see; where, None where that could not be done.
+        """Take out an entry that turned out wrong, and keep it for people to see; where, None where that could not be
+        done.
 
         An entry that somebody has replaced by another value meanwhile stays.
         """
@@ -162,10 +188,12 @@ class ProofStore:
         return self._ask(look, None)
 
     def clear(self, keep: str | None = None, tables: Sequence[str] = TABLES) -> int | None:
-        """Remove all entries of some tables, or all that are not of the tool whose digest is `keep`, and what was set aside; how many
-        entries. None where that could not be done.
+        """Remove all entries of some tables, or all that are not of the tool whose digest is `keep`, and what was set
+        aside; how many entries. None where that could not be done.
         """
-        return self._ask(lambda backend: backend.clear(None if keep is None else tool_bytes(keep), tables), None, writes=True)
+        return self._ask(
+            lambda backend: backend.clear(None if keep is None else tool_bytes(keep), tables), None, writes=True
+        )
 
     def close(self) -> None:
         """Let go of files."""
@@ -198,14 +226,17 @@ class ProofStore:
             self.damaged += 1
             where = self._ask(lambda backend: backend.set_aside(table, key, data), None, writes=True)
             kept = f"; it was moved to {where}" if where is not None else ""
-            self._tell(codes.CACHE_ENTRY, f"an entry of the proof cache {self.place} is not used ({table} {key[:12]}): {problem}{kept}")
+            self._tell(
+                codes.CACHE_ENTRY,
+                f"an entry of the proof cache {self.place} is not used ({table} {key[:12]}): {problem}{kept}",
+            )
             return None
 
     # Trouble
 
     def _ask(self, work: Callable[[Backend], T], otherwise: T, *, writes: bool = False, opening: bool = False) -> T:
-        """What the place says; after damage, what the new one says; `otherwise` where it says nothing. `opening`: raises LayoutproofError
-        where something else is there; who has begun goes on.
+        """What the place says; after damage, what the new one says; `otherwise` where it says nothing. `opening`:
+        raises LayoutproofError where something else is there; who has begun goes on.
         """
         for _ in range(2):
             if self._backend is None:

@@ -1,7 +1,8 @@
-"""Proof entries checked again: derived by the checker from their texts, run by the interpreter, and asked of two solvers.
+"""Proof entries checked again: derived by the checker from their texts, run by the interpreter, and asked of two
+solvers.
 
-What an entry says of itself is not believed. One that the checker does not say again is wrong; one that only a clock, or a solver that is
-missing, keeps from being said again is not confirmed.
+What an entry says of itself is not believed. One that the checker does not say again is wrong; one that only a clock,
+or a solver that is missing, keeps from being said again is not confirmed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Found(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One entry, checked again. `questions` counts what solvers were asked of it, `confirmed` what two of them said again."""
+    """One entry, checked again. `questions` counts what solvers were asked of it, `confirmed` what two of them said
+    again.
+    """
 
     key: str
     found: Found
@@ -69,7 +72,9 @@ def verify_entries(
     seconds: float = SECONDS,
     watched: Callable[[int], AbstractContextManager[Told]] = unwatched,
 ) -> Verification:
-    """Check proof entries again, with solvers by name and version: two, or none, which leaves the checker and the interpreter."""
+    """Check proof entries again, with solvers by name and version: two, or none, which leaves the checker and the
+    interpreter.
+    """
     with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
         paths = [_written(Path(folder), key, entry) for key, entry in entries]
         read = partial(read_entry, asking=bool(engines))
@@ -87,7 +92,9 @@ def _checked(file: FileReport) -> Checked:
     wrong = file.is_broken or file.status is Status.REFUTED
     found = Found.WRONG if wrong else Found.UNCONFIRMED if file.status is Status.UNKNOWN else Found.RIGHT
     key = Path(file.path).stem
-    problems, exceptions = ([text.replace(f"{file.path}: ", "") for text in texts] for texts in (file.problems, file.exceptions))
+    problems, exceptions = (
+        [text.replace(f"{file.path}: ", "") for text in texts] for texts in (file.problems, file.exceptions)
+    )
     return Checked(key, found, file.claims, file.questions, file.confirmed, tuple(problems), tuple(exceptions))
 
 
@@ -98,10 +105,12 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
     try:
         proof = ProofEntry.of(entry)
         if not is_storable((*entry.get("obligations", ()), *entry.get("refused", ()))):
-            return broken(str(path), ["the clock had a part in it, or a solver's death; such an entry is not to be kept"])
+            return broken(
+                str(path), ["the clock had a part in it, or a solver's death; such an entry is not to be kept"]
+            )
         if proof.key not in (None, path.stem):
             return broken(str(path), [f"it is an answer to another question, whose key is {proof.key}"])
-        with within(replace(settings(), effort=proof.effort)):
+        with within(replace(settings(), budget_scale=proof.budget_scale)):
             reading = _certain(path, entry, proof) if proof.is_certain else _open(path, proof)
     except LayoutproofError as problem:
         return broken(str(path), [diagnostic.render() for diagnostic in problem.diagnostics])
@@ -109,7 +118,9 @@ def read_entry(path: Path, asking: bool = True) -> Reading:
         return broken(str(path), [f"it is of another form: {problem}"])
     if (reading.is_broken or reading.status is Status.REFUTED) and clock.struck:
         reading.kind, reading.status = Kind.REWRITE, Status.UNKNOWN
-        reading.problems.append("a solver was stopped by the clock, or died; another time it may come out as it was stored")
+        reading.problems.append(
+            "a solver was stopped by the clock, or died; another time it may come out as it was stored"
+        )
     if not asking:
         reading.questions.clear()
     return reading
@@ -136,7 +147,8 @@ def _open(path: Path, proof: ProofEntry) -> Reading:
 def _difference(proof: ProofEntry, derived: Sequence[Obligation]) -> str | None:
     """What the checker says now and the entry does not, or the other way round; None where they say the same.
 
-    How often a claim stands in either does not count: one claim of several places on one line of the user's file stands once there.
+    How often a claim stands in either does not count: one claim of several places on one line of the user's file stands
+    once there.
     """
     confirmed = set[int]()
     for now in derived:
@@ -149,7 +161,15 @@ def _difference(proof: ProofEntry, derived: Sequence[Obligation]) -> str | None:
 
 
 def _is_same(stored: Verdict, now: Obligation, searched: bool) -> bool:
-    """Whether two answers differ in nothing but the places that their claims name: of the entry's text, or of the user's file."""
+    """Whether two answers differ in nothing but the places that their claims name: of the entry's text, or of the
+    user's file.
+    """
     # Where no counterexample was looked for, one may have been found now.
-    same = stored.status is now.status or (not searched and (stored.status, now.status) == (Status.UNKNOWN, Status.REFUTED))
-    return same and stored.strictness == now.strictness and (stored.claim.kind, stored.claim.apart) == (now.claim.kind, now.claim.apart)
+    same = stored.status is now.status or (
+        not searched and (stored.status, now.status) == (Status.UNKNOWN, Status.REFUTED)
+    )
+    return (
+        same
+        and stored.strictness == now.strictness
+        and (stored.claim.kind, stored.claim.apart) == (now.claim.kind, now.claim.apart)
+    )

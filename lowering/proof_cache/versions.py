@@ -1,6 +1,8 @@
-"""Which version of the tool and its engines this is, as one hash: what was proved by another one is not taken for known.
+"""Which version of the tool and its engines this is, as one hash: what was proved by another one is not taken for
+known.
 
-The hash goes over the text of everything that proofs depend on, so a change of the checker forgets everything that was kept.
+The hash goes over the text of everything that proofs depend on, so a change of the checker forgets everything that was
+kept.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _INSTALLED = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info")
 
 
 def tool_digest() -> str:
-    """The SHA-256, in hexadecimal, of layoutproof's version and sources, its engines' versions and Python's; no engine is imported."""
+    """The SHA-256, in hexadecimal, of layoutproof's version and sources, its engines' versions and Python's; no engine
+    is imported.
+    """
     return digest_of(ROOMS)
 
 

@@ -19,7 +19,20 @@ from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType, numpy_dtype
 from layoutproof.ir.evaluate import evaluate
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+)
 from layoutproof.ir.index_map import IndexMap, index_map_text, retype
 from layoutproof.ir.intrinsics import Limit, LimitKind, Undef
 from layoutproof.ir.layout_record import LayoutRecord, boxed, layout_records
@@ -58,7 +71,8 @@ class _Cells:
 
 
 def pad_values(pad: Expr, env: Mapping[str, Any], flat: Array, shape: Sequence[int], count: int) -> Array:
-    """The values of `count` padding cells, (cells, lanes); `env` has the physical indices by name, `flat` the array so far.
+    """The values of `count` padding cells, (cells, lanes); `env` has the physical indices by name, `flat` the array so
+    far.
 
     Raises LayoutproofError (LP430) for a pad value that contains something else.
     """
@@ -68,7 +82,9 @@ def pad_values(pad: Expr, env: Mapping[str, Any], flat: Array, shape: Sequence[i
 def _value(expr: Expr, cells: _Cells) -> Array:
     rule = _RULES.get(type(expr))
     if rule is None:
-        raise error(codes.PAD_FILLING, f"a pad value with {type(expr).__name__} cannot be filled in before a call", expr.span)
+        raise error(
+            codes.PAD_FILLING, f"a pad value with {type(expr).__name__} cannot be filled in before a call", expr.span
+        )
     return rule(expr, cells)
 
 
@@ -122,7 +138,9 @@ def _load(expr: BufferLoad, cells: _Cells) -> Array:
     for axis, (place, extent) in enumerate(zip(places, cells.shape, strict=True)):
         if place.size and not (int(place.min()) >= 0 and int(place.max()) < extent):
             raise error(
-                codes.PAD_FILLING, f"a pad value loads {expr.buffer.name} outside of axis {axis}, whose extent is {extent}", expr.span
+                codes.PAD_FILLING,
+                f"a pad value loads {expr.buffer.name} outside of axis {axis}, whose extent is {extent}",
+                expr.span,
             )
     result: Array = cells.flat[np.ravel_multi_index(places, tuple(cells.shape))]
     return result
@@ -176,7 +194,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A buffer's logical shape and the transforms that lead to its physical one, in order; none where they are the same."""
+    """A buffer's logical shape and the transforms that lead to its physical one, in order; none where they are the
+    same.
+    """
 
     logical_shape: tuple[Expr, ...]
     steps: tuple[Step, ...] = ()
@@ -216,7 +236,9 @@ class Packer:
     def pack(self, logical: Array, symbols: Mapping[str, int]) -> Array:
         """A new physical array with the content of a logical one, padding filled as its contract says, or with poison."""
         current = logical
-        for step, positions, shape in zip(self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True):
+        for step, positions, shape in zip(
+            self.layout.steps, self._steps(symbols), self.shapes(symbols)[1:], strict=True
+        ):
             elements = int(np.prod(shape, dtype=np.int64))
             lanes = self.dtype.lanes
             flat = np.full((elements, lanes), poison(self.dtype), dtype=logical.dtype)
@@ -227,7 +249,9 @@ class Packer:
             current = result
         return current
 
-    def _fill(self, step: Step, flat: Array, positions: Positions, shape: tuple[int, ...], symbols: Mapping[str, int]) -> None:
+    def _fill(
+        self, step: Step, flat: Array, positions: Positions, shape: tuple[int, ...], symbols: Mapping[str, int]
+    ) -> None:
         padding = np.ones(flat.shape[0], dtype=np.bool_)
         padding[positions] = False
         cells = np.flatnonzero(padding)
@@ -263,7 +287,9 @@ def runtime_layouts(func: PrimFunc) -> dict[str, Layout]:
 
 
 def check_records(func: PrimFunc) -> None:
-    """Raise LayoutproofError where a layout record states a map that is not proved injective on its shape and inside its box."""
+    """Raise LayoutproofError where a layout record states a map that is not proved injective on its shape and inside
+    its box.
+    """
     for name, record in layout_records(func).items():
         record.check_names(v.name for v in constants_of(func))
         shape = _shape(func, record.logical_shape)
@@ -273,7 +299,9 @@ def check_records(func: PrimFunc) -> None:
             verdict = check_map(index_map, shape, assumed_of_constants(func), physical_shape=box).injective
             if verdict.status is not Status.PROVED:
                 raise error(
-                    lowering_codes.RECORD_MAP, f"the layout record of {name}: `{step.map_text}` is not proved to be injective", func.span
+                    lowering_codes.RECORD_MAP,
+                    f"the layout record of {name}: `{step.map_text}` is not proved to be injective",
+                    func.span,
                 )
             shape = box
 

@@ -62,8 +62,9 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An array on an exporter's memory. `writable` is what the exporter says, True where its version cannot say; `copied` that what is
-    written would not reach it."""
+    """An array on an exporter's memory. `writable` is what the exporter says, True where its version cannot say;
+    `copied` that what is written would not reach it.
+    """
 
     array: npt.NDArray[Any]
     writable: bool
@@ -94,7 +95,9 @@ def device_text(device: tuple[int, int]) -> str:
 
 
 def take(value: Any) -> Exported:
-    """The array behind an exporter. Raises BufferError for what DLPack can say and numpy cannot, and whatever the exporter raises."""
+    """The array behind an exporter. Raises BufferError for what DLPack can say and numpy cannot, and whatever the
+    exporter raises.
+    """
     capsule = _ask(value)
     tensor, flags = _read(capsule)
     if (tensor.device_type, tensor.device_id) != (device_of(value) or (tensor.device_type, tensor.device_id)):
@@ -133,7 +136,9 @@ def _read(capsule: object) -> tuple[_Tensor, int]:
     if found is not None:
         versioned = ctypes.cast(found, ctypes.POINTER(_Versioned)).contents
         if versioned.major != _MAJOR:
-            raise BufferError(f"it speaks version {versioned.major}.{versioned.minor} of DLPack; version {_MAJOR} is understood")
+            raise BufferError(
+                f"it speaks version {versioned.major}.{versioned.minor} of DLPack; version {_MAJOR} is understood"
+            )
         return versioned.tensor, versioned.flags
     found = _pointer(capsule, b"dltensor")
     if found is None:
@@ -169,19 +174,34 @@ Array = npt.NDArray[Any]
 
 
 # What other people's code raises when it is asked for its memory.
-_FOREIGN = (ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+_FOREIGN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def as_array(name: str, value: object, *, written: bool = False) -> Array:
     """`value` as an array on the same memory: numpy's own, the array interface, or DLPack.
 
-    Raises LayoutproofError (LP429) for anything else, LP432 for memory that only another device sees, LP424 for an exporter that gives
-    a copy of what is `written`. A list is not taken, nor a number where something is written, since that would be lost.
+    Raises LayoutproofError (LP429) for anything else, LP432 for memory that only another device sees, LP424 for an
+    exporter that gives a copy of what is `written`. A list is not taken, nor a number where something is written, since
+    that would be lost.
     """
     if type(value) is np.ndarray:
         return value
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise error(codes.NOT_AN_ARRAY, f"{name} is a masked array, and some of its elements are masked", help=f"{name}.filled(...) is not")
+        raise error(
+            codes.NOT_AN_ARRAY,
+            f"{name} is a masked array, and some of its elements are masked",
+            help=f"{name}.filled(...) is not",
+        )
     if isinstance(value, np.generic) and written:
         message = f"{name} is written by the kernel, and is a single number ({type(value).__name__})"
         raise error(codes.NOT_AN_ARRAY, message, help="numpy.array makes an array of it")
@@ -192,7 +212,9 @@ def as_array(name: str, value: object, *, written: bool = False) -> Array:
             raise error(codes.NOT_AN_ARRAY, f"{name} cannot be taken through {how}: {problem}") from problem
         if found is not None:
             return found
-    help_text = "numpy.asarray makes one of it" if hasattr(type(value), "__array__") else "numpy.asarray makes one of a list"
+    help_text = (
+        "numpy.asarray makes one of it" if hasattr(type(value), "__array__") else "numpy.asarray makes one of a list"
+    )
     raise error(codes.NOT_AN_ARRAY, f"{name} is a {type(value).__name__}; an array is expected", help=help_text)
 
 
@@ -230,7 +252,8 @@ def _elsewhere(name: str, place: str) -> LayoutproofError:
 
 def _a_copy(name: str) -> LayoutproofError:
     return error(
-        codes.READ_ONLY, f"{name} is written by the kernel, and what it gives is a copy of its memory: what is written would be lost"
+        codes.READ_ONLY,
+        f"{name} is written by the kernel, and what it gives is a copy of its memory: what is written would be lost",
     )
 
 
@@ -243,8 +266,9 @@ _PROTOCOLS: tuple[tuple[str, str, Callable[[str, Any, bool], Array | None]], ...
 
 
 def check_array(name: str, array: Array, dtype: DType, *, written: bool) -> None:
-    """Raise LayoutproofError unless an array can be handed to a kernel: LP422 type and byte order, LP423 contiguity and alignment,
-    LP424 an output that cannot be written."""
+    """Raise LayoutproofError unless an array can be handed to a kernel: LP422 type and byte order, LP423 contiguity and
+    alignment, LP424 an output that cannot be written.
+    """
     wanted = numpy_dtype(dtype)
     if array.dtype != wanted or not array.dtype.isnative:
         if array.dtype.newbyteorder("=") == wanted:
@@ -284,13 +308,18 @@ def split_lanes(name: str, array: Array, dtype: DType) -> tuple[int, ...]:
 
 
 def check_overlap(arrays: Sequence[tuple[str, Array, bool]]) -> None:
-    """Raise LayoutproofError (LP425) where two arrays share memory and one of them is written: (name, array, written) each."""
+    """Raise LayoutproofError (LP425) where two arrays share memory and one of them is written: (name, array, written)
+    each.
+    """
     _check_overlap(arrays, "the function assumes that its parameters do not overlap (noalias): pass a copy")
 
 
 def check_apart(arrays: Sequence[tuple[str, Array, bool]]) -> None:
     """The same for a target that copies every array to memory of its own, whatever the function assumes."""
-    _check_overlap(arrays, "this target copies every array to memory of its own, where they would not be one: the C target takes them")
+    _check_overlap(
+        arrays,
+        "this target copies every array to memory of its own, where they would not be one: the C target takes them",
+    )
 
 
 def _check_overlap(arrays: Sequence[tuple[str, Array, bool]], help_text: str) -> None:

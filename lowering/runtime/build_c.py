@@ -120,16 +120,17 @@ def build_c(
 ) -> CKernel:
     """The kernel of a lowered, flattened function.
 
-    `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one where it does
-    not). `check` compares the kernel with the reference interpreter on a small instance; `fast` allows the compiler to change
-    float results (regrouping, no NaN, no infinity, no sign of zero), which the report says.
+    `layouts` says, by buffer name, how logical arrays become physical ones (the physical layout is the logical one
+    where it does not). `check` compares the kernel with the reference interpreter on a small instance; `fast` allows
+    the compiler to change float results (regrouping, no NaN, no infinity, no sign of zero), which the report says.
     `assumptions` are what its proofs took for granted: the kernel refuses calls that do not meet those on symbols.
-    `bounds` and `index_bits` are those of `emit_c`.
-    Raises LayoutproofError: LP401 to LP404 for what C cannot express, LP410 to LP413 for the compiler and its files, LP428 where
-    kernel and interpreter disagree.
+    `bounds` and `index_bits` are those of `emit_c`. Raises LayoutproofError: LP401 to LP404 for what C cannot express,
+    LP410 to LP413 for the compiler and its files, LP428 where kernel and interpreter disagree.
     """
     known = layouts if layouts is not None else {}
-    source = emit_c(func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions))
+    source = emit_c(
+        func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions)
+    )
     compiler = find_compiler()
     flags = compiler.flags(openmp=source.uses_openmp, fast=fast, truncates=_truncates(func))
     built = build(source.text, source.entry, compiler, flags)

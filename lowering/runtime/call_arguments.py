@@ -29,21 +29,29 @@ class Symbols:
         self._bounds = bounds
 
     def bind(self, name: str, value: int, origin: str) -> None:
-        """`name` is `value`, as `origin` says. Raises LayoutproofError (LP426) where that contradicts another or its bounds."""
+        """`name` is `value`, as `origin` says. Raises LayoutproofError (LP426) where that contradicts another or its
+        bounds.
+        """
         known = self.values.setdefault(name, value)
         if known != value:
             raise error(codes.SYMBOLS, f"{name} is {known} by {self._origin[name]} and {value} by {origin}")
         self._origin.setdefault(name, origin)
         limits = self._bounds.get(name)
         if limits is not None and not limits.low <= value <= limits.high:
-            raise error(codes.SYMBOLS, f"{name} is {value} by {origin}; this kernel was built for {limits.low} <= {name} <= {limits.high}")
+            raise error(
+                codes.SYMBOLS,
+                f"{name} is {value} by {origin}; this kernel was built for {limits.low} <= {name} <= {limits.high}",
+            )
 
     def match(self, argument: str, kind: str, extents: Sequence[Expr], shape: Sequence[int]) -> None:
-        """Learn from the shape of an argument what its extents say. Raises LayoutproofError (LP421) for another number of axes."""
+        """Learn from the shape of an argument what its extents say. Raises LayoutproofError (LP421) for another number
+        of axes.
+        """
         if len(extents) != len(shape):
             wanted = _listed(extents)
             raise error(
-                codes.ARGUMENT_SHAPE, f"{argument} has {len(shape)} axes, {list(shape)}; its {kind} shape is {wanted}, {len(extents)} axes"
+                codes.ARGUMENT_SHAPE,
+                f"{argument} has {len(shape)} axes, {list(shape)}; its {kind} shape is {wanted}, {len(extents)} axes",
             )
         for axis, (extent, actual) in enumerate(zip(extents, shape, strict=True)):
             found = _solve(extent, actual)
@@ -55,13 +63,17 @@ class Symbols:
         wanted = tuple(self.evaluate(extent, argument) for extent in extents)
         if wanted != tuple(shape):
             named = f" ({_listed(extents)})" if any(not isinstance(e, IntImm) for e in extents) else ""
-            raise error(codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}")
+            raise error(
+                codes.ARGUMENT_SHAPE, f"{argument} has shape {list(shape)}; its {kind} shape is {list(wanted)}{named}"
+            )
 
     def value(self, name: str, kernel: str) -> int:
         """A symbol's number. Raises LayoutproofError (LP426) where no argument tells it."""
         if name not in self.values:
             raise error(
-                codes.SYMBOLS, f"{name}, a parameter of {kernel}, cannot be found from the arrays", help=f"give it by name: {name}=..."
+                codes.SYMBOLS,
+                f"{name}, a parameter of {kernel}, cannot be found from the arrays",
+                help=f"give it by name: {name}=...",
             )
         return self.values[name]
 
@@ -70,7 +82,9 @@ class Symbols:
         return f"{name} = {self.values[name]} ({self._origin[name]})"
 
     def evaluate(self, extent: Expr, argument: str) -> int:
-        """An extent's number. Raises LayoutproofError (LP426) where a symbol of it is not known, LP421 for a division by zero."""
+        """An extent's number. Raises LayoutproofError (LP426) where a symbol of it is not known, LP421 for a division
+        by zero.
+        """
         missing = [v.name for v in free_variables(extent) if v.name not in self.values]
         if missing:
             raise error(
@@ -90,7 +104,12 @@ def _solve(extent: Expr, actual: int) -> tuple[str, int] | None:
         return extent.name, actual
     if isinstance(extent, Binary) and extent.op is BinaryOp.MUL:
         for variable, factor in ((extent.lhs, extent.rhs), (extent.rhs, extent.lhs)):
-            if isinstance(variable, Var) and isinstance(factor, IntImm) and factor.value != 0 and actual % factor.value == 0:
+            if (
+                isinstance(variable, Var)
+                and isinstance(factor, IntImm)
+                and factor.value != 0
+                and actual % factor.value == 0
+            ):
                 return variable.name, actual // factor.value
     return None
 
@@ -117,11 +136,14 @@ class Signature:
     def __str__(self) -> str:
         return f"{self.name}({', '.join(p.name for p in self.parameters)})"
 
-    def assign(self, arguments: Sequence[object], named: Mapping[str, object], *, every_array: bool = False) -> dict[str, object]:
-        """Arguments by parameter. As many as there are parameters, shape symbols that the program does not list counted or not: all in
-        order; fewer: the inputs in order.
+    def assign(
+        self, arguments: Sequence[object], named: Mapping[str, object], *, every_array: bool = False
+    ) -> dict[str, object]:
+        """Arguments by parameter. As many as there are parameters, shape symbols that the program does not list counted
+        or not: all in order; fewer: the inputs in order.
 
-        Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or an input that is missing.
+        Raises LayoutproofError (LP420) for too many, an unknown name, a parameter given twice or an input that is
+        missing.
         """
         everything = every_array or len(arguments) in (len(self.parameters), len(self.own))
         order = self.parameters if everything else self.inputs
@@ -142,10 +164,14 @@ class Signature:
     def _misuse(self, what: str, every_array: bool) -> LayoutproofError:
         everything = _listed_of_arguments([p.name for p in self.parameters])
         if every_array:
-            return error(codes.ARGUMENTS, f"{self.name} was given {what}", help=f"raw takes all parameters: {everything}")
+            return error(
+                codes.ARGUMENTS, f"{self.name} was given {what}", help=f"raw takes all parameters: {everything}"
+            )
         inputs = _listed_of_arguments([p.name for p in self.inputs])
         return error(
-            codes.ARGUMENTS, f"{self.name} was given {what}", help=f"it takes its inputs ({inputs}) or all parameters ({everything})"
+            codes.ARGUMENTS,
+            f"{self.name} was given {what}",
+            help=f"it takes its inputs ({inputs}) or all parameters ({everything})",
         )
 
 
@@ -167,7 +193,8 @@ def scalar_value(parameter: Parameter, value: object) -> int | float:
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return _fitting(name, int(value), dtype)
     raise error(
-        codes.ARGUMENT_TYPE, f"{name} is {value!r}; {'a truth value' if dtype.is_bool else f'an integer of type {dtype}'} is expected"
+        codes.ARGUMENT_TYPE,
+        f"{name} is {value!r}; {'a truth value' if dtype.is_bool else f'an integer of type {dtype}'} is expected",
     )
 
 

@@ -28,7 +28,7 @@ from layoutproof.lowering.codegen.requirements import Contract, Requirement
 from layoutproof.lowering.runtime.call_arguments import Symbols
 from layoutproof.verify.faults.arithmetic import call_assumptions
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.program.instances import Scene, conjuncts
+from layoutproof.verify.program.instances import IterationDomain, conjuncts
 
 
 class Duty(StrEnum):
@@ -59,7 +59,8 @@ def contract_of(assumptions: Iterable[Assumption]) -> Contract:
 
 
 def check_requirements(kernel: str, assumptions: Iterable[Assumption], symbols: Symbols) -> None:
-    """Raise LayoutproofError (LP431) for the first requirement that the symbols of a call do not meet, over the integers.
+    """Raise LayoutproofError (LP431) for the first requirement that the symbols of a call do not meet, over the
+    integers.
 
     LP426 where a symbol that one speaks of is not known.
     """
@@ -79,9 +80,11 @@ def check_requirements(kernel: str, assumptions: Iterable[Assumption], symbols: 
             )
 
 
-def assumptions_of(original: PrimFunc, later: Iterable[PrimFunc], lowered: PrimFunc, where: Expr | None) -> tuple[Assumption, ...]:
-    """All that calls of the lowered function have to meet. `later` are the programs between the original and the lowered one; `where`
-    is what the proofs assumed of symbols besides each program's own text.
+def assumptions_of(
+    original: PrimFunc, later: Iterable[PrimFunc], lowered: PrimFunc, where: Expr | None
+) -> tuple[Assumption, ...]:
+    """All that calls of the lowered function have to meet. `later` are the programs between the original and the
+    lowered one; `where` is what the proofs assumed of symbols besides each program's own text.
     """
     functions = list(dict.fromkeys((original, *later, lowered)))
     found = [Assumption(Duty.CHECKED, r.text, r) for r in _requirements(functions, where)]
@@ -99,7 +102,9 @@ def _requirements(functions: Sequence[PrimFunc], where: Expr | None) -> Iterator
         if not constants_of(function):
             continue
         facts = Facts.of(function, where)
-        conditions = [Requirement(v >= const(r.low, v.dtype)) for v, r in facts.ranges.items() if r.low > v.dtype.min_int]
+        conditions = [
+            Requirement(v >= const(r.low, v.dtype)) for v, r in facts.ranges.items() if r.low > v.dtype.min_int
+        ]
         conditions += [Requirement(c, place=_place(c)) for c in facts.assumed if not _is_plain(facts, c)]
         conditions += [Requirement(e, True, _place(e)) for e in call_assumptions(function, where)]
         for requirement in conditions:
@@ -115,7 +120,7 @@ def _is_plain(facts: Facts, condition: Expr) -> bool:
         case IntImm(value=truth):
             return bool(truth)
         case Compare(op=CompareOp.GE, lhs=left, rhs=IntImm(value=least)) if not isinstance(left, Var):
-            return facts.interval(left, Scene()).low >= least
+            return facts.interval(left, IterationDomain()).low >= least
         case _:
             return False
 

@@ -26,16 +26,26 @@ _SECONDS = 600  # a compiler that takes longer is taken to hang
 
 # None of these changes a result: no licence is taken. Errno and trap flags are not looked at by generated code.
 _OPTIMISE = ("-O3", "-fno-math-errno")
-# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a truncated one,
-# whose zero may be negative: it is not for programs in which a float becomes an integer.
+# Lets loops with math functions have lanes. Under it GCC takes a float that was made an integer and a float again for a
+# truncated one, whose zero may be negative: it is not for programs in which a float becomes an integer.
 _LANES = ("-fno-trapping-math",)
-# A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls too.
-_CALLED = tuple(f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split())
+# A compiler knows the values of these at constants, rounded better than the library does that the interpreter calls
+# too.
+_CALLED = tuple(
+    f"-fno-builtin-{name}" for name in "exp exp2 log log2 log10 tanh sinh cosh sin cos tan atan erf pow".split()
+)
 _SHARED = ("-shared", "-fPIC")
 
-# What -ffast-math stands for, one by one: under that name some compilers also link code that turns subnormals off for the whole
-# process that loads the library.
-_FAST = ("-DLP_FAST", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffinite-math-only", "-ffp-contract=fast")
+# What -ffast-math stands for, one by one: under that name some compilers also link code that turns subnormals off for
+# the whole process that loads the library.
+_FAST = (
+    "-DLP_FAST",
+    "-fassociative-math",
+    "-freciprocal-math",
+    "-fno-signed-zeros",
+    "-ffinite-math-only",
+    "-ffp-contract=fast",
+)
 _ZIG = ("-fno-sanitize=undefined",)
 
 # What compilers, assemblers and linkers say where there is no room for their files.
@@ -100,11 +110,15 @@ def _split(named: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(named))
     except ValueError as problem:
-        raise error(codes.NO_COMPILER, f"the environment variable CC cannot be read as a command: {named} ({problem})") from problem
+        raise error(
+            codes.NO_COMPILER, f"the environment variable CC cannot be read as a command: {named} ({problem})"
+        ) from problem
 
 
 def _examine(command: tuple[str, ...], path: str) -> Compiler:
-    """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the command."""
+    """What a compiler says and can do; asked once in a process. `path` is what the answer depends on besides the
+    command.
+    """
     with _ASKING:  # threads that build at once ask once all the same
         return _asked(command, path)
 
@@ -126,7 +140,9 @@ def _stamp(program: str) -> str:
 
 
 def _works(command: tuple[str, ...], flag: str) -> bool:
-    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) where there is no room to find out."""
+    """Whether the compiler builds a library with `flag`. Raises LayoutproofError (LP413) where there is no room to find
+    out.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="layoutproof-") as folder:
             source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
@@ -140,7 +156,9 @@ def _works(command: tuple[str, ...], flag: str) -> bool:
 
 
 def _check_room(done: subprocess.CompletedProcess[str]) -> None:
-    """Raise LayoutproofError (LP413) where a compiler failed for want of room, which says nothing of its flags or of the source."""
+    """Raise LayoutproofError (LP413) where a compiler failed for want of room, which says nothing of its flags or of
+    the source.
+    """
     for line in (done.stderr + done.stdout).splitlines():
         if any(words.lower() in line.lower() for words in _NO_ROOM):
             raise _no_room(line.strip())
@@ -170,9 +188,13 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             check=False,
         )
     except OSError as problem:
-        raise error(codes.NO_COMPILER, f"the C compiler cannot be run: {shlex.join(command)}: {problem.strerror}") from problem
+        raise error(
+            codes.NO_COMPILER, f"the C compiler cannot be run: {shlex.join(command)}: {problem.strerror}"
+        ) from problem
     except subprocess.TimeoutExpired as problem:
-        raise error(codes.COMPILER_FAILED, f"the C compiler did not end within {_SECONDS} seconds: {shlex.join(command)}") from problem
+        raise error(
+            codes.COMPILER_FAILED, f"the C compiler did not end within {_SECONDS} seconds: {shlex.join(command)}"
+        ) from problem
 
 
 @lru_cache(maxsize=1)
@@ -191,8 +213,8 @@ def machine() -> str:
 def compile_library(compiler: Compiler, source: Path, library: Path, flags: Sequence[str]) -> str:
     """Build `library` from `source`; gives the command as one would type it.
 
-    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails, LP413 where it
-    fails for want of room.
+    Raises LayoutproofError (LP411) with the compiler's message, the command and the source's path where that fails,
+    LP413 where it fails for want of room.
     """
     command = compiler.invocation(source, library, flags)
     done = _run(command)

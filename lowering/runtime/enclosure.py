@@ -1,8 +1,9 @@
-"""The enclosure of a program: another program, that computes for every float cell between which numbers a kernel's result may lie.
+"""The enclosure of a program: another program, that computes for every float cell between which numbers a kernel's
+result may lie.
 
-Each call of a function that a kernel may compute a little off is widened by that function's bound, and what follows is carried out on
-both ends. A cell that no such call reaches is enclosed by one number. Control flow and indices have to be known; where they hang on a
-float of which only two ends are known, there is no enclosure.
+Each call of a function that a kernel may compute a little off is widened by that function's bound, and what follows is
+carried out on both ends. A cell that no such call reaches is enclosed by one number. Control flow and indices have to
+be known; where they hang on a float of which only two ends are known, there is no enclosure.
 """
 
 from __future__ import annotations
@@ -16,13 +17,39 @@ import numpy as np
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType, numpy_dtype
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, Logical, Not, Select, Var, const
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    Logical,
+    Not,
+    Select,
+    Var,
+    const,
+)
 from layoutproof.ir.interp.run import run
 from layoutproof.ir.interp.slicing import run_slice
 from layoutproof.ir.intrinsics import Assume, Call, Limit
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.primfunc import APART, PrimFunc
-from layoutproof.ir.stmt import Allocate, Attributes, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    Allocate,
+    Attributes,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import names_in, take_fresh, walk
 from layoutproof.lowering.runtime.arrays import Array
 from layoutproof.lowering.runtime.inexact import Inexact
@@ -96,9 +123,14 @@ class _Writer:
         found = self._views.get(buffer)
         if found is None:
             names = _PARTS if self.arithmetic.loose else _PARTS[:2]
-            data = self._data.setdefault(buffer.data, tuple(replace(buffer.data, name=self._fresh(buffer.data.name, p)) for p in names))
+            data = self._data.setdefault(
+                buffer.data, tuple(replace(buffer.data, name=self._fresh(buffer.data.name, p)) for p in names)
+            )
             dtype = self.arithmetic.stored_type(buffer.dtype)
-            made = [replace(buffer, name=self._fresh(buffer.name, p), data=d, dtype=dtype) for p, d in zip(names, data, strict=True)]
+            made = [
+                replace(buffer, name=self._fresh(buffer.name, p), data=d, dtype=dtype)
+                for p, d in zip(names, data, strict=True)
+            ]
             found = self._views[buffer] = tuple(made)
         return found
 
@@ -199,7 +231,9 @@ class _Writer:
                 raise NoEnclosureError("a condition, an index or an integer hangs on a float")
 
     def _reads_floats(self, e: Expr) -> bool:
-        """Whether an expression has a float of which only two ends may be known: from memory, named, or of an inexact function."""
+        """Whether an expression has a float of which only two ends may be known: from memory, named, or of an inexact
+        function.
+        """
         return any(
             (isinstance(n, BufferLoad) and n.dtype.is_float)
             or (isinstance(n, Var) and n.name in self._known)
@@ -243,7 +277,9 @@ class _Writer:
             self._require_known(s.value)
             return s
         found, buffers = self.value(s.value), self.parts_of(s.buffer)
-        stores = [BufferStore(buffer, s.indices, self._bind(part)) for buffer, part in zip(buffers, found.parts, strict=True)]
+        stores = [
+            BufferStore(buffer, s.indices, self._bind(part)) for buffer, part in zip(buffers, found.parts, strict=True)
+        ]
         return self._bound(seq(*stores))
 
     def _let(self, s: Let) -> Stmt:
@@ -294,7 +330,9 @@ def enclose(
         after: Mapping[str, Array] = run(enclosure, given, limit=limit).arrays
         return {buffer.name: _enclosed(writer, buffer, after) for buffer in func.buffers}
     wanted = [buffer for buffer in func.buffers if buffer.name in cells]
-    sliced = run_slice(enclosure, given, {part.name: cells[b.name] for b in wanted for part in writer.parts_of(b)}, limit=limit)
+    sliced = run_slice(
+        enclosure, given, {part.name: cells[b.name] for b in wanted for part in writer.parts_of(b)}, limit=limit
+    )
     found = {part.name: np.asarray(sliced[part.name]) for b in wanted for part in writer.parts_of(b)}
     return {buffer.name: _enclosed(writer, buffer, found) for buffer in wanted}
 

@@ -1,7 +1,9 @@
-"""What a kernel may do otherwise than the program says: bounds of its functions, in units in the last place, and other liberties.
+"""What a kernel may do otherwise than the program says: bounds of its functions, in units in the last place, and other
+liberties.
 
-A kernel without liberties equals the interpreter bit for bit. Bounds of OpenCL are those of its specification (full profile, and
-for fast arithmetic the table of relaxed functions); those of a C library's `float` functions are above what libraries state.
+A kernel without liberties equals the interpreter bit for bit. Bounds of OpenCL are those of its specification (full
+profile, and for fast arithmetic the table of relaxed functions); those of a C library's `float` functions are above
+what libraries state.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from layoutproof.ir.visit import walk
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far a result may be off: `ulps` of it, `grows` more for each unit of the argument, or `absolute` where that is more."""
+    """How far a result may be off: `ulps` of it, `grows` more for each unit of the argument, or `absolute` where that
+    is more.
+    """
 
     ulps: float
     grows: float = 0.0
@@ -32,10 +36,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Inexact:
-    """The liberties of a kernel: functions by name, on the narrower types and on float64; those without a bound are as they should be.
+    """The liberties of a kernel: functions by name, on the narrower types and on float64; those without a bound are as
+    they should be.
 
-    `division` is the bound of `/` on float32 and narrower types; `regroups` allows sums and products in any order, and fused;
-    `flushes` takes numbers below the normal ones for zero.
+    `division` is the bound of `/` on float32 and narrower types; `regroups` allows sums and products in any order, and
+    fused; `flushes` takes numbers below the normal ones for zero.
     """
 
     functions: Mapping[str, Bound] = field(default_factory=dict)
@@ -59,7 +64,9 @@ EXACT = Inexact()
 
 
 def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str, ...]:
-    """What a kernel's report says of the functions that no sequence defines, which are the `library`'s, and of their bounds."""
+    """What a kernel's report says of the functions that no sequence defines, which are the `library`'s, and of their
+    bounds.
+    """
     calls = [node for node in walk(func.body) if isinstance(node, Call) and node.dtype.is_float]
     bounds = {call.function: bound for call in calls if (bound := inexact.bound(call)) is not None}
     notes = []
@@ -68,7 +75,9 @@ def function_notes(func: PrimFunc, inexact: Inexact, library: str) -> tuple[str,
         notes.append(f"not defined by a sequence, but by the float64 function of {library}: {', '.join(own)}")
     if bounds:
         listed = ", ".join(f"{name} {bound.text}" for name, bound in sorted(bounds.items()))
-        notes.append(f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the program")
+        notes.append(
+            f"within these bounds, in units in the last place: {listed}; results lie within the enclosure of the program"
+        )
     return tuple(notes)
 
 
@@ -77,7 +86,11 @@ def _words(call: Call) -> str:
     definition = DEFINITIONS.get(call.function)
     if call.function == "pow" or (call.dtype.bits == 64 and definition is not None):
         return f"{call.function} of {call.dtype.element}"
-    return f"{call.function} beyond {definition.limit:,.0f}" if definition is not None and definition.limit is not None else ""
+    return (
+        f"{call.function} beyond {definition.limit:,.0f}"
+        if definition is not None and definition.limit is not None
+        else ""
+    )
 
 
 def _table(text: str) -> dict[str, Bound]:
@@ -85,8 +98,12 @@ def _table(text: str) -> dict[str, Bound]:
     return {name: Bound(float(ulps)) for name, ulps in zip(words[::2], words[1::2], strict=True)}
 
 
-_LIBRARY = _table("exp 4 exp2 4 log 4 log2 4 log10 4 tanh 4 sinh 4 cosh 4 erf 4 atan 4 sin 4 cos 4 tan 4 pow 4 rsqrt 4 sigmoid 8")
-_OPENCL = _table("exp 3 exp2 3 log 3 log2 3 log10 3 tanh 5 sinh 4 cosh 4 erf 16 atan 5 sin 4 cos 4 tan 5 pow 16 rsqrt 4 sigmoid 8")
+_LIBRARY = _table(
+    "exp 4 exp2 4 log 4 log2 4 log10 4 tanh 4 sinh 4 cosh 4 erf 4 atan 4 sin 4 cos 4 tan 4 pow 4 rsqrt 4 sigmoid 8"
+)
+_OPENCL = _table(
+    "exp 3 exp2 3 log 3 log2 3 log10 3 tanh 5 sinh 4 cosh 4 erf 16 atan 5 sin 4 cos 4 tan 5 pow 16 rsqrt 4 sigmoid 8"
+)
 _BY_DEVICE = _table("pow 1 sin 1 cos 1 tan 1")
 """A device's own functions on `double`, rounded: `pow`, and the others at large arguments."""
 

@@ -1,8 +1,10 @@
-"""Numbers that are known between two ends, as expressions: arithmetic on them is written into a program, which the interpreter runs.
+"""Numbers that are known between two ends, as expressions: arithmetic on them is written into a program, which the
+interpreter runs.
 
-Two forms. *Tight*: both ends are numbers of the value's own type, and operations on them are the program's, since rounding keeps
-order; a value that no liberty touched has equal ends. *Loose*, where sums may be regrouped: float64 ends of the exact result, with a
-bound on the magnitudes of all terms (`size`) and the number of roundings (`count`) that it took, in whatever order.
+Two forms. *Tight*: both ends are numbers of the value's own type, and operations on them are the program's, since
+rounding keeps order; a value that no liberty touched has equal ends. *Loose*, where sums may be regrouped: float64 ends
+of the exact result, with a bound on the magnitudes of all terms (`size`) and the number of roundings (`count`) that it
+took, in whatever order.
 """
 
 from __future__ import annotations
@@ -19,7 +21,23 @@ from layoutproof.lowering.runtime.inexact import Bound, Inexact
 
 Bind = Callable[[Expr], Expr]
 _RISING = frozenset(
-    {"exp", "exp2", "log", "log2", "log10", "sqrt", "tanh", "sigmoid", "erf", "sinh", "atan", "floor", "ceil", "round", "trunc"}
+    {
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "log10",
+        "sqrt",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "sinh",
+        "atan",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+    }
 )
 _PAIRWISE = frozenset({"fmax", "fmin", "maximum", "minimum"})
 _UNROUNDED = _PAIRWISE | frozenset({"abs", "floor", "ceil", "round", "trunc"})
@@ -40,7 +58,11 @@ class Ends:
     @property
     def parts(self) -> tuple[Expr, ...]:
         """What is stored of it."""
-        return (self.low, self.high) if self.size is None or self.count is None else (self.low, self.high, self.size, self.count)
+        return (
+            (self.low, self.high)
+            if self.size is None or self.count is None
+            else (self.low, self.high, self.size, self.count)
+        )
 
     @property
     def is_known(self) -> bool:
@@ -166,7 +188,10 @@ class Arithmetic:
     def _flushed(self, dtype: DType, low: Expr, high: Expr) -> tuple[Expr, Expr]:
         least = smallest(FLOAT32, normal=True)
         zero, step = const(0.0, low.dtype), const(least, low.dtype)
-        near = [Logical(LogicalOp.AND, _is(CompareOp.NE, end, 0.0), _is(CompareOp.LT, _magnitude(end), least)) for end in (low, high)]
+        near = [
+            Logical(LogicalOp.AND, _is(CompareOp.NE, end, 0.0), _is(CompareOp.LT, _magnitude(end), least))
+            for end in (low, high)
+        ]
         down = Select(near[0], Select(_is(CompareOp.LT, low, 0.0), _sub(zero, step), zero), low)
         up = Select(near[1], Select(_is(CompareOp.GT, high, 0.0), step, zero), high)
         return self._bind(down), self._bind(up)
@@ -243,7 +268,9 @@ class Arithmetic:
         """Converted to another float type."""
         a = self.settled(a)
         low, high = Cast(dtype, a.low), Cast(dtype, a.high)
-        return self._hull(dtype, self._wide(low), self._wide(high), 0) if self.loose else self._hull(dtype, low, high, 0)
+        return (
+            self._hull(dtype, self._wide(low), self._wide(high), 0) if self.loose else self._hull(dtype, low, high, 0)
+        )
 
     def is_inexact(self, call: Call) -> bool:
         """Whether a kernel may compute a function a little off."""
@@ -305,7 +332,9 @@ class Arithmetic:
         return self._at_points(name, arguments)
 
     def _at_points(self, name: str, arguments: list[Ends]) -> tuple[Expr, Expr]:
-        """A function of which only its values at known arguments are told: anything elsewhere, NaN included (`tan`, `pow`)."""
+        """A function of which only its values at known arguments are told: anything elsewhere, NaN included (`tan`,
+        `pow`).
+        """
         value = self._bind(Call(name, tuple(a.low for a in arguments)))
         known: Expr = Compare(CompareOp.EQ, arguments[0].low, arguments[0].high)
         for other in arguments[1:]:
@@ -315,7 +344,9 @@ class Arithmetic:
         return self._bind(found), self._bind(found)  # two names: it is not a number that is known
 
     def _widened(self, dtype: DType, low: Expr, high: Expr, bound: Bound, argument: Ends) -> tuple[Expr, Expr]:
-        """Ends moved apart by a bound. One ulp more: the bound is one on the distance from the exact value, not from the nearest number."""
+        """Ends moved apart by a bound. One ulp more: the bound is one on the distance from the exact value, not from
+        the nearest number.
+        """
         if bound.ulps == _INFINITY:
             return const(-_INFINITY, low.dtype), const(_INFINITY, high.dtype)
         computed = dtype if dtype.bits == 64 else FLOAT32
@@ -325,7 +356,10 @@ class Arithmetic:
             reach = _most(_magnitude(self._wide(argument.low)), _magnitude(self._wide(argument.high)))
             ulps = self._bind(_add(ulps, _mul(reach, const(bound.grows, reach.dtype))))
         floor = max(bound.absolute, smallest(computed, normal=self._inexact.flushes) * (bound.ulps + 1.0))
-        moved = [_most(_mul(_mul(_magnitude(end), ulps), const(unit(computed), end.dtype)), const(floor, end.dtype)) for end in wide]
+        moved = [
+            _most(_mul(_mul(_magnitude(end), ulps), const(unit(computed), end.dtype)), const(floor, end.dtype))
+            for end in wide
+        ]
         greatest = max_finite(dtype.element)
         ends = []
         for end, move, step in zip(wide, moved, (_sub, _add), strict=True):

@@ -18,7 +18,16 @@ from layoutproof.ir.visit import free_variables
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.calling_convention import Parameter
 from layoutproof.lowering.runtime.array_layouts import Layout, Packer, Step
-from layoutproof.lowering.runtime.arrays import Array, as_array, check_apart, check_array, check_overlap, lane_shape, poison, split_lanes
+from layoutproof.lowering.runtime.arrays import (
+    Array,
+    as_array,
+    check_apart,
+    check_array,
+    check_overlap,
+    lane_shape,
+    poison,
+    split_lanes,
+)
 from layoutproof.lowering.runtime.call_arguments import Signature, Symbols, extent_text, scalar_value
 from layoutproof.lowering.runtime.call_assumptions import Assumption, check_requirements
 from layoutproof.lowering.runtime.enclosure import Cells, Enclosed, enclose
@@ -50,8 +59,8 @@ class Source(Protocol):
 class Launcher(Protocol):
     """A compiled function.
 
-    `copies` says that it works on copies of the arrays, so that two arrays in one memory would not be one to it; `compiler` is what
-    is at fault, besides this project, where it computes something else than the program.
+    `copies` says that it works on copies of the arrays, so that two arrays in one memory would not be one to it;
+    `compiler` is what is at fault, besides this project, where it computes something else than the program.
     """
 
     @property
@@ -69,7 +78,9 @@ class Launcher(Protocol):
         ...
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Run on physical arrays, in place; `scalars` has the values of all other parameters. Raises LayoutproofError (LP427)."""
+        """Run on physical arrays, in place; `scalars` has the values of all other parameters. Raises LayoutproofError
+        (LP427).
+        """
         ...
 
 
@@ -77,8 +88,8 @@ class Launcher(Protocol):
 class BufferInfo:
     """What a kernel knows of one array parameter. Extents are integers, or text where they depend on symbols.
 
-    `steps` are the transforms in order, each with its index map and padding contract; `index_map` is all of them in one,
-    None where the layout is the logical one.
+    `steps` are the transforms in order, each with its index map and padding contract; `index_map` is all of them in
+    one, None where the layout is the logical one.
     """
 
     name: str
@@ -91,7 +102,9 @@ class BufferInfo:
 
     @property
     def contracts(self) -> tuple[str | None, ...]:
-        """What the padding that each transform introduced holds: None (not to be touched), `undef` (anything), or a value's text."""
+        """What the padding that each transform introduced holds: None (not to be touched), `undef` (anything), or a
+        value's text.
+        """
         return tuple(step.contract for step in self.steps)
 
     def __repr__(self) -> str:
@@ -104,8 +117,9 @@ class BufferInfo:
 class BuildReport:
     """How a kernel was built: command, files, and what was checked.
 
-    `device` is where it runs, None for the processor itself; `licences` are what that device takes of its own accord, whatever the
-    proofs allow: in a run there, results may differ by what they say. `verdicts` are what was proved for this target alone.
+    `device` is where it runs, None for the processor itself; `licences` are what that device takes of its own accord,
+    whatever the proofs allow: in a run there, results may differ by what they say. `verdicts` are what was proved for
+    this target alone.
     """
 
     target: str
@@ -126,9 +140,10 @@ class BuildReport:
 class Kernel:
     """A compiled function. `kernel(*inputs)` takes and gives logical arrays, `kernel.raw(*arrays)` physical ones.
 
-    `assumptions` lists what the proofs took for granted, each with who sees to it: conditions on symbols are checked at every call;
-    what padding holds is made so by a call, and is the caller's word with `raw`; what the program assumes of data is the caller's word.
-    `inexact` is what it may compute otherwise than the program, `EXACT` where it has the bits of the interpreter.
+    `assumptions` lists what the proofs took for granted, each with who sees to it: conditions on symbols are checked at
+    every call; what padding holds is made so by a call, and is the caller's word with `raw`; what the program assumes
+    of data is the caller's word. `inexact` is what it may compute otherwise than the program, `EXACT` where it has the
+    bits of the interpreter.
     """
 
     def __init__(
@@ -217,12 +232,13 @@ class Kernel:
         return f"<kernel {self._signature}>"
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
-        """Run on logical arrays; gives the arrays of the parameters that are written, one as itself, several as a tuple.
+        """Run on logical arrays; gives the arrays of the parameters that are written, one as itself, several as a
+        tuple.
 
-        Takes the inputs in order (parameters that are not written, or are read before they are written), or all parameters;
-        any by name. An output that is given is written to and given back. Scalars that stand in a shape may be left out.
-        Raises LayoutproofError for an argument that does not fit (LP420 to LP429) and for symbols that do not meet what the proofs
-        assumed of them (LP431), before anything runs.
+        Takes the inputs in order (parameters that are not written, or are read before they are written), or all
+        parameters; any by name. An output that is given is written to and given back. Scalars that stand in a shape may
+        be left out. Raises LayoutproofError for an argument that does not fit (LP420 to LP429) and for symbols that do
+        not meet what the proofs assumed of them (LP431), before anything runs.
         """
         given = self._signature.assign(arguments, named)
         symbols = Symbols(self._bounds)
@@ -257,7 +273,12 @@ class Kernel:
                 continue
             array = as_array(parameter.name, given[parameter.name], written=parameter.writes)
             check_array(parameter.name, array, parameter.dtype, written=parameter.writes)
-            symbols.match(parameter.name, kind, self._extents(parameter, kind), split_lanes(parameter.name, array, parameter.dtype))
+            symbols.match(
+                parameter.name,
+                kind,
+                self._extents(parameter, kind),
+                split_lanes(parameter.name, array, parameter.dtype),
+            )
             arrays[parameter.name] = array
         for parameter in self._arrays:
             offset = parameter.buffer.elem_offset if parameter.buffer is not None else None
@@ -282,7 +303,9 @@ class Kernel:
         assert parameter.buffer is not None
         shape = tuple(symbols.evaluate(extent, parameter.name) for extent in parameter.buffer.shape)
         try:
-            return np.full(lane_shape(shape, parameter.dtype), poison(parameter.dtype), dtype=numpy_dtype(parameter.dtype))
+            return np.full(
+                lane_shape(shape, parameter.dtype), poison(parameter.dtype), dtype=numpy_dtype(parameter.dtype)
+            )
         except (MemoryError, ValueError) as problem:
             message = f"there is no memory for {parameter.name}, {list(shape)} elements of {parameter.dtype}"
             raise error(codes.ARGUMENT_SHAPE, f"{message}: {problem}") from problem

@@ -1,9 +1,9 @@
 """Built libraries kept between runs, found again by what they were built from.
 
-A library's place is a hash of its source, the compiler, the flags and the machine; its file name is the hash of its content,
-checked before each load. Files appear by atomic renaming, so a process that is killed, a full disk or two builders at once
-leave at worst a file that nobody takes for finished. Builders of one kernel wait for each other, so that it is compiled once.
-Where the folder cannot be written, kernels are built for one process.
+A library's place is a hash of its source, the compiler, the flags and the machine; its file name is the hash of its
+content, checked before each load. Files appear by atomic renaming, so a process that is killed, a full disk or two
+builders at once leave at worst a file that nobody takes for finished. Builders of one kernel wait for each other, so
+that it is compiled once. Where the folder cannot be written, kernels are built for one process.
 """
 
 from __future__ import annotations
@@ -54,10 +54,17 @@ def cache_folder() -> Path:
 def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> Build:
     """The library built from the C in `text`, from the cache where it is there. `name` names the source file.
 
-    Raises LayoutproofError: LP411 where the compiler fails, LP412 where the library cannot be loaded, LP413 where there is
-    nowhere to build.
+    Raises LayoutproofError: LP411 where the compiler fails, LP412 where the library cannot be loaded, LP413 where there
+    is nowhere to build.
     """
-    parts = (_VERSION, text, " ".join(compiler.command), compiler.identity, " ".join(flags), machine() if compiler.native else "")
+    parts = (
+        _VERSION,
+        text,
+        " ".join(compiler.command),
+        compiler.identity,
+        " ".join(flags),
+        machine() if compiler.native else "",
+    )
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     order = _Order(text, name, compiler, flags, key, cache_folder() / key[:2] / key)
     found = _find(order.folder)
@@ -71,7 +78,9 @@ def build(text: str, name: str, compiler: Compiler, flags: tuple[str, ...]) -> B
             return reused
         built = _make(order)
     if hold is Hold.GIVEN_UP and built.note is None:
-        return replace(built, note="another process has begun to build this kernel and did not go on; it was not waited for")
+        return replace(
+            built, note="another process has begun to build this kernel and did not go on; it was not waited for"
+        )
     return built
 
 
@@ -96,7 +105,9 @@ class _Order:
 
 
 def _reuse(order: _Order, library: Path) -> Build | None:
-    """A finished library, loaded; None where this system does not load it (a folder shared with another one, for instance)."""
+    """A finished library, loaded; None where this system does not load it (a folder shared with another one, for
+    instance).
+    """
     try:
         loaded = _load(library)
     except LayoutproofError:
@@ -141,7 +152,9 @@ def _workplace() -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="layoutproof-"))
     except OSError as problem:
         raise error(
-            codes.NOWHERE_TO_BUILD, f"there is no folder to build in: {problem}", help="set TMPDIR to a folder that can be written"
+            codes.NOWHERE_TO_BUILD,
+            f"there is no folder to build in: {problem}",
+            help="set TMPDIR to a folder that can be written",
         ) from problem
     try:
         yield folder
@@ -150,12 +163,20 @@ def _workplace() -> Iterator[Path]:
 
 
 def _keep_source(order: _Order) -> Path:
-    """The source where a person can find it, since the cache cannot hold it. The key in its name keeps other kernels away from it."""
+    """The source where a person can find it, since the cache cannot hold it. The key in its name keeps other kernels
+    away from it.
+    """
     try:
-        return _write_whole(order.text.encode(), Path(tempfile.gettempdir()), f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c")
+        return _write_whole(
+            order.text.encode(),
+            Path(tempfile.gettempdir()),
+            f"layoutproof-{os.getuid()}-{order.key[:16]}-{order.name}.c",
+        )
     except OSError as problem:
         raise error(
-            codes.NOWHERE_TO_BUILD, f"the generated source cannot be written: {problem}", help="set TMPDIR to a folder that can be written"
+            codes.NOWHERE_TO_BUILD,
+            f"the generated source cannot be written: {problem}",
+            help="set TMPDIR to a folder that can be written",
         ) from problem
 
 

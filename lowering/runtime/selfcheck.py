@@ -64,8 +64,8 @@ class GuardedArrays:
         return inside
 
     def trespassed(self) -> tuple[str, int] | None:
-        """The first array beside which something was written, and where, in bytes: below 0 before its first byte, else behind its last
-        one (0 is the first behind). None where nothing was.
+        """The first array beside which something was written, and where, in bytes: below 0 before its first byte, else
+        behind its last one (0 is the first behind). None where nothing was.
         """
         for name, (whole, start) in self._grounds.items():
             end = start + self.arrays[name].nbytes
@@ -91,7 +91,9 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.
 
 
 def is_safe_on_any_data(func: PrimFunc) -> bool:
-    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no whole number is passed in."""
+    """Whether no index, loop bound, divisor, shift or integer from a float depends on memory, and no whole number is
+    passed in.
+    """
     mapped = dict(func.buffer_map)
     if any(p not in mapped and not p.dtype.is_float for p in func.params):
         return False
@@ -128,11 +130,19 @@ def chosen_cells(func: PrimFunc, name: str, shape: tuple[int, ...]) -> list[tupl
     generator = np.random.default_rng(count)
     picked = np.unique(np.concatenate([[0, count - 1], generator.integers(0, count, CELLS - 2)]))
     flat = wanted[picked] if wanted is not None else picked
-    return [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)] if shape else [()]
+    return (
+        [tuple(int(axis) for axis in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
+        if shape
+        else [()]
+    )
 
 
-def slices(func: PrimFunc, arguments: Mapping[str, object], cells: Mapping[str, list[tuple[int, ...]]]) -> dict[str, Array] | None:
-    """What the interpreter finds in the cells; None where that depends on undefined values. Raises Fault and LayoutproofError."""
+def slices(
+    func: PrimFunc, arguments: Mapping[str, object], cells: Mapping[str, list[tuple[int, ...]]]
+) -> dict[str, Array] | None:
+    """What the interpreter finds in the cells; None where that depends on undefined values. Raises Fault and
+    LayoutproofError.
+    """
     first = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.RANDOM))
     if any(bool((found == Cell.PAD_UNDEF).any()) for found in padding_cells(func, {}).values()):
         second = run_slice(func, dict(arguments), dict(cells), filling=Filling(Fill.ZERO))
@@ -160,9 +170,16 @@ class _Comparison:
     compiler: str
 
     def require_equal(
-        self, parameter: Parameter, places: npt.NDArray[Any], actual: Array, wanted: Array, inside: npt.NDArray[np.bool_] | None = None
+        self,
+        parameter: Parameter,
+        places: npt.NDArray[Any],
+        actual: Array,
+        wanted: Array,
+        inside: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Fail at the first of `places` where the values differ, and do not lie `inside` of an enclosure, where there is one."""
+        """Fail at the first of `places` where the values differ, and do not lie `inside` of an enclosure, where there
+        is one.
+        """
         apart = ulps_apart(actual, wanted).reshape(-1) != 0
         wrong = np.flatnonzero(apart if inside is None else apart & ~inside.reshape(-1))
         if wrong.size:
@@ -197,7 +214,11 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
                 return _check_all(comparison, kernel, symbols)
             if not bounds and size <= MOST_BYTES:
                 return _check_some(comparison, kernel, count)
-            why = f"not done: {count} statement instances" if size <= MOST_BYTES else f"not done: too large, {_megabytes(size)} of arrays"
+            why = (
+                f"not done: {count} statement instances"
+                if size <= MOST_BYTES
+                else f"not done: too large, {_megabytes(size)} of arrays"
+            )
         return why
     except Fault as fault:
         return f"not done: the interpreter stops on made-up data: {str(fault).splitlines()[0]}"
@@ -210,10 +231,15 @@ def self_check(func: PrimFunc, kernel: Kernel) -> str:
 
 
 def _sizes(kernel: Kernel, bounds: Mapping[str, Interval]) -> Iterator[dict[str, int]]:
-    """Small numbers for the symbols that meet what the kernel assumes: one for all symbols, else one for each, a few of those."""
+    """Small numbers for the symbols that meet what the kernel assumes: one for all symbols, else one for each, a few of
+    those.
+    """
 
     def within(numbers: Iterable[int]) -> dict[str, int]:
-        return {name: min(max(n, limits.low), limits.high) for (name, limits), n in zip(bounds.items(), numbers, strict=False)}
+        return {
+            name: min(max(n, limits.low), limits.high)
+            for (name, limits), n in zip(bounds.items(), numbers, strict=False)
+        }
 
     apart = [within(_APART[number % len(_APART)] for number in range(first, first + len(bounds))) for first in (0, 1)]
     alike = [*(apart if len(bounds) > 1 else []), *(within([extent] * len(bounds)) for extent in _EXTENTS)]
@@ -229,7 +255,9 @@ def _meets(kernel: Kernel, symbols: Mapping[str, int]) -> bool:
 
 
 def memory_bytes(func: PrimFunc, symbols: Mapping[str, int]) -> int:
-    """The bytes of a function's parameters and of every allocation in it, each once; those whose size depends on more count as none."""
+    """The bytes of a function's parameters and of every allocation in it, each once; those whose size depends on more
+    count as none.
+    """
     allocated = [node.buffer for node in walk(func.body) if isinstance(node, Allocate)]
     total = 0
     for buffer in (*func.buffers, *allocated):
@@ -245,7 +273,7 @@ def _megabytes(size: int) -> str:
 def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, int]) -> str:
     """Every cell that has a value in the program."""
     func = comparison.func
-    arguments = _made_up(kernel, symbols)
+    arguments = _random_inputs(kernel, symbols)
     expected = run(func, {**arguments, **symbols})
     arrays = _run_kernel(comparison, kernel, arguments, symbols)
     enclosed = _enclosed_if_needed(func, kernel, arguments, symbols, arrays, expected)
@@ -257,21 +285,31 @@ def _check_all(comparison: _Comparison, kernel: Kernel, symbols: Mapping[str, in
             inside = ~outside(actual, enclosed[name])[defined] if enclosed is not None else None
             comparison.require_equal(parameter, np.argwhere(defined), actual[defined], wanted[defined], inside)
             untouchable = (expected.states[name] == FORBIDDEN).reshape(actual.shape)
-            comparison.require_equal(parameter, np.argwhere(untouchable), actual[untouchable], arguments[name][untouchable])
+            comparison.require_equal(
+                parameter, np.argwhere(untouchable), actual[untouchable], arguments[name][untouchable]
+            )
     where = ", ".join(f"{name} = {value}" for name, value in symbols.items())
     how = _EXACTLY if enclosed is None else _ENCLOSED
     return f"equal to the interpreter{' for ' + where if where else ''}, {how}"
 
 
 def _enclosed_if_needed(
-    func: PrimFunc, kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int], found: Mapping[str, Array], expected: Result
+    func: PrimFunc,
+    kernel: Kernel,
+    arguments: Mapping[str, Any],
+    symbols: Mapping[str, int],
+    found: Mapping[str, Array],
+    expected: Result,
 ) -> dict[str, Enclosed] | None:
     """Between which numbers results may lie, where they are not those of the interpreter and need not be."""
     if not kernel.may_differ:
         return None
     for parameter in kernel.source.parameters:
         if parameter.writes:
-            wanted, defined = expected.arrays[parameter.name].reshape(-1), (expected.states[parameter.name] == DEFINED).reshape(-1)
+            wanted, defined = (
+                expected.arrays[parameter.name].reshape(-1),
+                (expected.states[parameter.name] == DEFINED).reshape(-1),
+            )
             if ulps_apart(found[parameter.name].reshape(-1)[defined], wanted[defined]).any():
                 return enclose(func, {**arguments, **symbols}, kernel.inexact, limit=100 * LIMIT)
     return None
@@ -285,25 +323,31 @@ def _check_some(comparison: _Comparison, kernel: Kernel, count: int) -> str:
     if count > MOST_INSTANCES or not is_safe_on_any_data(func):
         return f"not done: {count} statement instances"
     cells = {p.name: chosen_cells(func, p.name, shapes[p.name]) for p in outputs}
-    arguments = _made_up(kernel, {})
+    arguments = _random_inputs(kernel, {})
     expected = slices(func, arguments, cells)
     if expected is None:
         return "not done: chosen cells depend on undefined values"
     arrays = _run_kernel(comparison, kernel, arguments, {})
     how = _EXACTLY
     for parameter in outputs:
-        places = np.array(cells[parameter.name], dtype=np.int64).reshape(len(cells[parameter.name]), len(shapes[parameter.name]))
+        places = np.array(cells[parameter.name], dtype=np.int64).reshape(
+            len(cells[parameter.name]), len(shapes[parameter.name])
+        )
         actual = arrays[parameter.name][tuple(places.T)]
         wanted, inside = expected[parameter.name].reshape(actual.shape), None
         if kernel.may_differ and ulps_apart(actual, wanted).any():
-            found = enclose(func, arguments, kernel.inexact, limit=100 * LIMIT, cells={parameter.name: cells[parameter.name]})
+            found = enclose(
+                func, arguments, kernel.inexact, limit=100 * LIMIT, cells={parameter.name: cells[parameter.name]}
+            )
             between, how = found[parameter.name], _ENCLOSED
             inside = ~outside(actual.reshape(-1), Enclosed(between.low.reshape(-1), between.high.reshape(-1)))
         comparison.require_equal(parameter, places, actual, wanted, inside)
     return f"equal to the interpreter in {sum(len(chosen) for chosen in cells.values())} chosen cells, {how}"
 
 
-def _run_kernel(comparison: _Comparison, kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int]) -> dict[str, Any]:
+def _run_kernel(
+    comparison: _Comparison, kernel: Kernel, arguments: Mapping[str, Any], symbols: Mapping[str, int]
+) -> dict[str, Any]:
     guarded = GuardedArrays(arguments)
     arrays = guarded.arrays
     kernel.raw(**arrays, **{name: value for name, value in symbols.items() if name not in arrays})
@@ -313,7 +357,7 @@ def _run_kernel(comparison: _Comparison, kernel: Kernel, arguments: Mapping[str,
     return arrays
 
 
-def _made_up(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
+def _random_inputs(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
     """Data that is the same every time: small whole numbers and fractions of both signs."""
     generator = np.random.default_rng(20211)
     found: dict[str, Any] = {}
@@ -329,7 +373,9 @@ def _made_up(kernel: Kernel, symbols: Mapping[str, int]) -> dict[str, Any]:
 def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     low = -8 if dtype.is_float or dtype.min_int < 0 else 0
     high = 2 if dtype.is_bool else 9
-    count = min(prod(shape), _PERIOD)  # large arrays repeat themselves: numbers of 64 bits for every element would need too much memory
+    count = min(
+        prod(shape), _PERIOD
+    )  # large arrays repeat themselves: numbers of 64 bits for every element would need too much memory
     whole = generator.integers(low, high, size=count)
     values = whole / 4 + generator.random(count) if dtype.is_float else whole
     return np.resize(np.asarray(values).astype(numpy_dtype(dtype)), shape)

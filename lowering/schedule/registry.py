@@ -72,8 +72,9 @@ PASSES: Mapping[str, type[Pass]] = {
     )
 }
 
-# From a scheduled program to one that code generators take: each step is checked like any other. Indices are simplified while they still
-# have an axis each, where that is proved for all sizes; once they are flat, symbols stand multiplied in them.
+# From a scheduled program to one that code generators take: each step is checked like any other. Indices are simplified
+# while they still have an axis each, where that is proved for all sizes; once they are flat, symbols stand multiplied
+# in them.
 LOWERING: tuple[Pass, ...] = (
     ApplyBufferTransforms(),
     LowerBlocks(),

@@ -1,7 +1,7 @@
 """The schedule: a program, and the transforms that were applied to it, each proved before it was kept.
 
-A primitive either commits a proved step or raises `IllegalTransform` and leaves the schedule as it was. The passes propose; what is
-true of a proposal is asked of `layoutproof.verify` alone.
+A primitive either commits a proved step or raises `IllegalTransform` and leaves the schedule as it was. The passes
+propose; what is true of a proposal is asked of `layoutproof.verify` alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ from layoutproof.lowering.passes.find import find_buffer
 from layoutproof.lowering.passes.illegal import IllegalTransform, RefusedStep, refusing
 from layoutproof.lowering.passes.steps import GOOD_OR_EMPTY, Step, prove_step
 from layoutproof.lowering.runtime.array_layouts import check_records
-from layoutproof.lowering.schedule.methods import CachingMethods, CleanupMethods, LoopMethods, PaddingMethods, VectorMethods
+from layoutproof.lowering.schedule.methods import (
+    CachingMethods,
+    CleanupMethods,
+    LoopMethods,
+    PaddingMethods,
+    VectorMethods,
+)
 from layoutproof.lowering.schedule.registry import LOWERING
 from layoutproof.lowering.schedule.trace import Trace, load_trace, passes_of, save_trace, trace_of
 from layoutproof.verify.settings import settings
@@ -72,13 +78,14 @@ class BufferName:
 
 
 class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, VectorMethods):
-    """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are the float licences
-    that proofs may use, the fewest that suffice: all, unless that is said here or by the gate that makes the schedule.
+    """A function under transformation. `interface="fixed"` refuses to change the layout of parameters; `allowed` are
+    the float licences that proofs may use, the fewest that suffice: all, unless that is said here or by the gate that
+    makes the schedule.
     """
 
     def __init__(self, func: PrimFunc, *, interface: str = "free", allowed: Licences | None = None) -> None:
-        """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are not proved, and
-        for an interface that is neither "free" nor "fixed".
+        """Raises LayoutproofError for a function that is not well-formed, or whose layout records state maps that are
+        not proved, and for an interface that is neither "free" nor "fixed".
         """
         if interface not in ("free", "fixed"):
             raise error(codes.ARGUMENT_TYPE, f'interface is "free" or "fixed", not {interface!r}')
@@ -132,9 +139,9 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
     def fork(self) -> Schedule:
         """A schedule in the same state; what is applied to either from now on does not concern the other."""
-        twin = copy(self)
-        twin._steps = list(self._steps)
-        return twin
+        variant = copy(self)
+        variant._steps = list(self._steps)
+        return variant
 
     def undo(self) -> None:
         """Take the last step back. Raises LayoutproofError where there is none."""
@@ -155,7 +162,14 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         where = self._assumed()
         accepted = GOOD_OR_EMPTY if transform.may_leave_nothing and where is None else GOOD
         return prove_step(
-            self.func, transform, fixed=fixed, where=where, accepted=accepted, known=known, allowed=self.allowed, search=search
+            self.func,
+            transform,
+            fixed=fixed,
+            where=where,
+            accepted=accepted,
+            known=known,
+            allowed=self.allowed,
+            search=search,
         )
 
     def _assumed(self) -> Expr | None:
@@ -165,8 +179,8 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
     def transform_layout(self, block: str, buffer: str, index_map: MapLike, pad_value: Any = None) -> Step:
         """Store a buffer by an index map: an `IndexMap`, a function of its indices, or text.
 
-        `pad_value` is None (padding must not be touched), `undef`, a number, an expression, text in the script syntax, or a function
-        of the physical indices that returns one of these.
+        `pad_value` is None (padding must not be touched), `undef`, a number, an expression, text in the script syntax,
+        or a function of the physical indices that returns one of these.
         """
         with refusing():
             names = {"block": block, "buffer": buffer}
@@ -229,7 +243,9 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
     @staticmethod
     def replay(func: PrimFunc, trace: object, *, interface: str = "free") -> Schedule:
-        """The schedule that a trace describes. Raises LayoutproofError for a malformed trace, IllegalTransform naming the step refused."""
+        """The schedule that a trace describes. Raises LayoutproofError for a malformed trace, IllegalTransform naming
+        the step refused.
+        """
         schedule = Schedule(func, interface=interface)
         for number, transform in enumerate(passes_of(trace), start=1):
             try:
@@ -248,13 +264,16 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         save_trace(path, self.trace)
 
     def lower(self) -> PrimFunc:
-        """The program for code generators: transforms applied, blocks lowered, buffers flat, compile-time statements out.
+        """The program for code generators: transforms applied, blocks lowered, buffers flat, compile-time statements
+        out.
 
-        Every pass on the way is checked like a step; a program that does nothing may be lowered, its steps then are vacuous. A
-        simplification that cannot be decided is left out. Raises IllegalTransform where a pass is refused.
+        Every pass on the way is checked like a step; a program that does nothing may be lowered, its steps then are
+        vacuous. A simplification that cannot be decided is left out. Raises IllegalTransform where a pass is refused.
         """
         if self._lowered is None:
-            self._lowered = _lower(self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None, self.allowed)
+            self._lowered = _lower(
+                self.func, self._assumed(), self._steps[-1].verdicts if self._steps else None, self.allowed
+            )
         return self._lowered[0]
 
     @property
@@ -270,7 +289,8 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
 
     @property
     def certificate(self) -> Certificate:
-        """Everything that was proved of the steps, and of the passes of `lower()` where that was called, for others to check again.
+        """Everything that was proved of the steps, and of the passes of `lower()` where that was called, for others to
+        check again.
 
         Each step is checked anew, on its text, with the questions to solvers written down.
         """
@@ -297,15 +317,27 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
     def build(self, target: Literal["c"] = "c", *, check: bool = True, fast: bool = False) -> CKernel: ...
     @overload
     def build(
-        self, target: str, *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+        self,
+        target: str,
+        *,
+        check: bool = True,
+        fast: bool = False,
+        device: str | Device | None = None,
+        profile: str | None = None,
     ) -> Kernel: ...
     def build(
-        self, target: str = "c", *, check: bool = True, fast: bool = False, device: str | Device | None = None, profile: str | None = None
+        self,
+        target: str = "c",
+        *,
+        check: bool = True,
+        fast: bool = False,
+        device: str | Device | None = None,
+        profile: str | None = None,
     ) -> Kernel:
         """The kernel for a target, "c" or "opencl", called on arrays in logical layout.
 
-        `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the largest image of other
-        devices. Raises LayoutproofError, for an unknown target too.
+        `device` and `profile` are for OpenCL, as `build_opencl` takes them: a part of the device's name, and the
+        largest image of other devices. Raises LayoutproofError, for an unknown target too.
         """
         # The runtime starts compilers; who only schedules does not load it.
         from layoutproof.lowering.runtime.array_layouts import runtime_layouts
@@ -314,7 +346,9 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
         if target not in ("c", "opencl"):
             raise error(codes.ARGUMENT_TYPE, f'there is no target {target!r}; there are "c" and "opencl"')
         if target == "c" and (device is not None or profile is not None):
-            raise error(codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one")
+            raise error(
+                codes.ARGUMENT_TYPE, "the C target runs on the processor: it has no other device, and no profile of one"
+            )
         lowered = self.lower()
         assumptions = self.assumptions
         layouts = runtime_layouts(lowered)
@@ -322,10 +356,14 @@ class Schedule(LoopMethods, PaddingMethods, CachingMethods, CleanupMethods, Vect
             return build_c(lowered, layouts, check=check, fast=fast, assumptions=assumptions)
         from layoutproof.lowering.runtime.opencl.build_opencl import build_opencl
 
-        return build_opencl(lowered, layouts, device=device, profile=profile, check=check, fast=fast, assumptions=assumptions)
+        return build_opencl(
+            lowered, layouts, device=device, profile=profile, check=check, fast=fast, assumptions=assumptions
+        )
 
 
-def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences) -> tuple[PrimFunc, tuple[Step, ...]]:
+def _lower(
+    func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None, allowed: Licences
+) -> tuple[PrimFunc, tuple[Step, ...]]:
     steps: list[Step] = []
     # Where assumptions cannot all hold, everything is vacuous, and a kernel would do anything: that is not accepted.
     accepted = GOOD_OR_EMPTY if where is None else GOOD
@@ -336,7 +374,9 @@ def _lower(func: PrimFunc, where: Expr | None, known: tuple[Verdict, ...] | None
             last = steps[-1].verdicts if steps else known
             # What may be left out needs no counterexample.
             search = not optional
-            steps.append(prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search))
+            steps.append(
+                prove_step(func, transform, where=where, accepted=accepted, known=last, allowed=allowed, search=search)
+            )
         except IllegalTransform as problem:
             if not optional or problem.status not in (None, Status.UNKNOWN):
                 raise

@@ -71,7 +71,9 @@ def _kind(value: Any) -> str:
 
 
 def load_trace(path: str | Path) -> Trace:
-    """The trace in a JSON file, its steps checked. Raises LayoutproofError for a file that cannot be read or is no trace."""
+    """The trace in a JSON file, its steps checked. Raises LayoutproofError for a file that cannot be read or is no
+    trace.
+    """
     text = read_text(path)
     try:
         trace = json_of(text)
@@ -81,8 +83,9 @@ def load_trace(path: str | Path) -> Trace:
 
 
 def json_of(text: str) -> Any:
-    """What a text says in JSON. Raises json.JSONDecodeError where it is none, ValueError where the standard leaves open what it says:
-    numbers that are none, a key that stands twice in one object; RecursionError where it is nested too deep.
+    """What a text says in JSON. Raises json.JSONDecodeError where it is none, ValueError where the standard leaves open
+    what it says: numbers that are none, a key that stands twice in one object; RecursionError where it is nested too
+    deep.
     """
     return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
 
@@ -107,7 +110,9 @@ def save_trace(path: str | Path, trace: Trace) -> None:
 
 
 def program_text(func: PrimFunc) -> str:
-    """The program without its import line and without the record of its layouts, which the last step's proof states anyway."""
+    """The program without its import line and without the record of its layouts, which the last step's proof states
+    anyway.
+    """
     kept = Attributes({name: value for name, value in func.attrs.items() if name != LAYOUT})
     _, _, text = print_func(replace(func, attrs=kept)).partition("\n\n")
     return text
@@ -126,18 +131,23 @@ def refusal_text(problem: IllegalTransform) -> str:
 
 
 def proof_text(steps: Sequence[Step], decisive: str) -> str:
-    """What was proved: each step with its licences, all together, and every obligation of the last step of the primitive `decisive`.
+    """What was proved: each step with its licences, all together, and every obligation of the last step of the
+    primitive `decisive`.
 
     Raises ValueError where no step is of that primitive.
     """
     chosen = next((step for step in reversed(steps) if step.transform.primitive == decisive), None)
     if chosen is None:
         raise ValueError(f"no step is a {decisive}")
-    lines = [f"{number}. {step.transform.primitive}: {_answer(step.verdicts)}" for number, step in enumerate(steps, start=1)]
+    lines = [
+        f"{number}. {step.transform.primitive}: {_answer(step.verdicts)}" for number, step in enumerate(steps, start=1)
+    ]
     lines.append(f"all together: {_answer([v for step in steps for v in step.verdicts])}")
     lines.append(f"{decisive}:")
     # One line for each claim; those of many accesses are said once.
-    lines += dict.fromkeys(f"  {v.status}: {v.claim}{f' ({v.reason})' if v.reason is not None else ''}" for v in chosen.verdicts)
+    lines += dict.fromkeys(
+        f"  {v.status}: {v.claim}{f' ({v.reason})' if v.reason is not None else ''}" for v in chosen.verdicts
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -31,8 +31,8 @@ from layoutproof.lowering.te.tensor import (
 def compute(shape: object, function: Callable[..., Any], name: str = "compute") -> Tensor:
     """The tensor whose element at `i, j, ...` is `function(i, j, ...)`; `*indices` is accepted too.
 
-    The axes are named as the function's arguments are (`i0`, `i1`, ... for `*indices`). The value is an expression, a number, or one
-    reduction. Raises LayoutproofError for anything else.
+    The axes are named as the function's arguments are (`i0`, `i1`, ... for `*indices`). The value is an expression, a
+    number, or one reduction. Raises LayoutproofError for anything else.
     """
     known = checked_name(name, "a compute")
     extents = checked_shape(shape, known)
@@ -53,13 +53,21 @@ def _value(function: Callable[..., Any], axes: Sequence[Axis], name: str) -> Exp
         return const(number, FLOAT32 if isinstance(number, float) else None)
     if not isinstance(result, Expr):
         what = type(result).__name__
-        help = "index it" if isinstance(result, Tensor) else "make one compute for each" if isinstance(result, tuple | list) else None
+        help = (
+            "index it"
+            if isinstance(result, Tensor)
+            else "make one compute for each"
+            if isinstance(result, tuple | list)
+            else None
+        )
         raise error(codes.TE_VALUE, f"the value of {name} is a {what}, an expression is expected", help=help)
     return result
 
 
 def _check_axes(value: Expr, axes: Sequence[Axis], name: str) -> None:
-    """Raise LayoutproofError for a reduction inside the value, and for axes that are neither the tensor's nor reduced over."""
+    """Raise LayoutproofError for a reduction inside the value, and for axes that are neither the tensor's nor reduced
+    over.
+    """
     reduced = value.axes if isinstance(value, Reduction) else ()
     body = value.value if isinstance(value, Reduction) else value
     for node in walk(body):
@@ -70,10 +78,19 @@ def _check_axes(value: Expr, axes: Sequence[Axis], name: str) -> None:
                 help="make a compute of the reduction, and read it in this one",
             )
         if isinstance(node, TensorRead) and isinstance(node.tensor.op, Scheduled):
-            raise error(codes.TE_VALUE, f"{name} reads {node.tensor.name} as a schedule stores it; read the tensor that was defined")
+            raise error(
+                codes.TE_VALUE,
+                f"{name} reads {node.tensor.name} as a schedule stores it; read the tensor that was defined",
+            )
         if isinstance(node, Axis) and node not in axes and node not in reduced:
-            whose = f"reduce over it: sum(..., axis={node.name})" if node.kind is IterKind.REDUCE else "it belongs to another tensor"
-            raise error(codes.TE_REDUCTION, f"{name} uses the axis {node.name}, which is not one of its own", help=whose)
+            whose = (
+                f"reduce over it: sum(..., axis={node.name})"
+                if node.kind is IterKind.REDUCE
+                else "it belongs to another tensor"
+            )
+            raise error(
+                codes.TE_REDUCTION, f"{name} uses the axis {node.name}, which is not one of its own", help=whose
+            )
 
 
 def _argument_names(function: Callable[..., Any], rank: int, name: str) -> list[str]:
@@ -81,7 +98,9 @@ def _argument_names(function: Callable[..., Any], rank: int, name: str) -> list[
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as problem:
-        raise error(codes.TE_FUNCTION, f"the function of {name} is {function!r}: its arguments are not known") from problem
+        raise error(
+            codes.TE_FUNCTION, f"the function of {name} is {function!r}: its arguments are not known"
+        ) from problem
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     # Arguments with a default that stand behind the indices are the caller's own.
     named = [p.name for n, p in enumerate(positional) if n < rank or p.default is p.empty]
@@ -89,7 +108,9 @@ def _argument_names(function: Callable[..., Any], rank: int, name: str) -> list[
         named += [f"i{axis}" for axis in range(len(named), rank)]
     keyword = next((p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty), None)
     if keyword is not None:
-        raise error(codes.TE_FUNCTION, f"the function of {name} has a keyword argument {keyword}; it takes positional indices")
+        raise error(
+            codes.TE_FUNCTION, f"the function of {name} has a keyword argument {keyword}; it takes positional indices"
+        )
     if len(named) != rank:
         takes, has = counted(len(named), "index", "indices"), counted(rank, "axis", "axes")
         raise error(codes.TE_FUNCTION, f"the function of {name} takes {takes}, its shape has {has}")
@@ -110,12 +131,16 @@ def prod(value: ExprLike, axis: Axis | Sequence[Axis]) -> Expr:
 
 
 def min(value: ExprLike, axis: Any) -> Expr:
-    """The least `value` over reduction axes, or the lesser of two values. Raises LayoutproofError for axes that are none."""
+    """The least `value` over reduction axes, or the lesser of two values. Raises LayoutproofError for axes that are
+    none.
+    """
     return _reduction(Combiner.MIN, value, axis) if _is_axes(axis) else _both(BinaryOp.MIN, value, axis)
 
 
 def max(value: ExprLike, axis: Any) -> Expr:
-    """The greatest `value` over reduction axes, or the greater of two values. Raises LayoutproofError for axes that are none."""
+    """The greatest `value` over reduction axes, or the greater of two values. Raises LayoutproofError for axes that are
+    none.
+    """
     return _reduction(Combiner.MAX, value, axis) if _is_axes(axis) else _both(BinaryOp.MAX, value, axis)
 
 

@@ -17,7 +17,16 @@ from layoutproof.ir.stmt import Attributes, Block, BufferStore, For, ForKind, It
 from layoutproof.ir.visit import free_variables, map_children, take_fresh, walk
 from layoutproof.ir.wellformed import require_wellformed
 from layoutproof.lowering.te import codes
-from layoutproof.lowering.te.tensor import Axis, Combiner, Computed, Reduction, Scheduled, Tensor, TensorRead, checked_name
+from layoutproof.lowering.te.tensor import (
+    Axis,
+    Combiner,
+    Computed,
+    Reduction,
+    Scheduled,
+    Tensor,
+    TensorRead,
+    checked_name,
+)
 
 _STEPS: Mapping[Combiner, BinaryOp] = {
     Combiner.SUM: BinaryOp.ADD,
@@ -37,10 +46,11 @@ class Program:
 
 
 def create_prim_func(args: Sequence[Tensor | Var], name: str = "main") -> PrimFunc:
-    """The function that computes some tensors from others. `args` are its parameters in order: tensors, given or computed, and
-    variables. What is computed on the way is allocated.
+    """The function that computes some tensors from others. `args` are its parameters in order: tensors, given or
+    computed, and variables. What is computed on the way is allocated.
 
-    Raises LayoutproofError where something that is given is no parameter, a size has no value, or two tensors share a name.
+    Raises LayoutproofError where something that is given is no parameter, a size has no value, or two tensors share a
+    name.
     """
     return program_of(args, name).func
 
@@ -50,8 +60,14 @@ def program_of(args: Sequence[Tensor | Var], name: str = "main") -> Program:
     function = checked_name(name, "the function")
     given_args: Sequence[object] = args
     for arg in given_args:
-        if not isinstance(arg, Tensor | Var) or isinstance(arg, Axis) or (isinstance(arg, Tensor) and isinstance(arg.op, Scheduled)):
-            raise error(codes.TE_PARAMETERS, f"{arg!r} is no parameter: a tensor that was defined, or a variable, is expected")
+        if (
+            not isinstance(arg, Tensor | Var)
+            or isinstance(arg, Axis)
+            or (isinstance(arg, Tensor) and isinstance(arg.op, Scheduled))
+        ):
+            raise error(
+                codes.TE_PARAMETERS, f"{arg!r} is no parameter: a tensor that was defined, or a variable, is expected"
+            )
     twice = next((arg for n, arg in enumerate(args) if arg in args[:n]), None)
     if twice is not None:
         raise error(codes.TE_PARAMETERS, f"{twice.name} is a parameter twice")
@@ -97,11 +113,17 @@ def _check_names(args: Sequence[Tensor | Var], tensors: Sequence[Tensor]) -> Non
         for name in names:
             if name in named:
                 one = "two tensors" if named[name] == what else "a tensor and a variable"
-                raise error(codes.TE_NAME, f"{one} are called {name}; give each a name of its own", help="names are given as name=...")
+                raise error(
+                    codes.TE_NAME,
+                    f"{one} are called {name}; give each a name of its own",
+                    help="names are given as name=...",
+                )
             named[name] = what
     for each in variables:
         if sizes[each.name] != each:
-            raise error(codes.TE_NAME, f"the variable {each.name} is a {each.dtype} here and a {sizes[each.name].dtype} there")
+            raise error(
+                codes.TE_NAME, f"the variable {each.name} is a {each.dtype} here and a {sizes[each.name].dtype} there"
+            )
     bound = {e for arg in args if isinstance(arg, Tensor) for e in arg.shape if isinstance(e, Var)} | scalars
     for size in sizes.values():
         if size not in bound:
@@ -113,7 +135,10 @@ def _symbols(tensor: Tensor) -> Iterator[Var]:
     """The variables of a definition that are no axes."""
     nodes: list[Node] = [*tensor.shape]
     if isinstance(tensor.op, Computed):
-        nodes += [tensor.op.value, *(e for axis in (*tensor.op.axis, *tensor.op.reduce_axis) for e in (axis.start, axis.extent))]
+        nodes += [
+            tensor.op.value,
+            *(e for axis in (*tensor.op.axis, *tensor.op.reduce_axis) for e in (axis.start, axis.extent)),
+        ]
     for node in nodes:
         yield from (v for v in free_variables(node) if not isinstance(v, Axis))
 
@@ -135,13 +160,17 @@ class _Building:
         for tensor in self.tensors:
             self.buffers[tensor] = make_buffer(tensor.name, tensor.shape, tensor.dtype)
         params = tuple(Var(f"{arg.name}_handle", HANDLE) if isinstance(arg, Tensor) else arg for arg in self.args)
-        mapped = tuple((p, self.buffers[arg]) for p, arg in zip(params, self.args, strict=True) if isinstance(arg, Tensor))
+        mapped = tuple(
+            (p, self.buffers[arg]) for p, arg in zip(params, self.args, strict=True) if isinstance(arg, Tensor)
+        )
         body = seq(*(self.stage(t, t.op) for t in self.tensors if isinstance(t.op, Computed)))
         inner = tuple(self.buffers[t] for t in self.tensors if t not in self.args)
         if inner:
             body = Block("root", (), body, alloc_buffers=inner)
         attrs = Attributes({"tirx.noalias": True})
-        return Program(require_wellformed(PrimFunc(self.name, params, mapped, body, attrs)), tuple(self.tensors), self.loops)
+        return Program(
+            require_wellformed(PrimFunc(self.name, params, mapped, body, attrs)), tuple(self.tensors), self.loops
+        )
 
     def stage(self, tensor: Tensor, op: Computed) -> Stmt:
         """The loops and the block of one tensor."""
@@ -151,7 +180,10 @@ class _Building:
         own = [self.variable(axis, f"v_{axis.name}", taken) for axis in axes]
         self.loops |= {axis: loop.name for axis, loop in zip(axes, loops, strict=True)}
         values: dict[Axis, Expr] = dict(zip(axes, own, strict=True))
-        iters = tuple(IterVar(v, axis.kind, Range(axis.start, axis.extent), loop) for axis, v, loop in zip(axes, own, loops, strict=True))
+        iters = tuple(
+            IterVar(v, axis.kind, Range(axis.start, axis.extent), loop)
+            for axis, v, loop in zip(axes, own, loops, strict=True)
+        )
         body: Stmt = self.block(tensor, op, iters, values)
         for axis, loop in zip(reversed(axes), reversed(loops), strict=True):
             body = For(loop, axis.start, axis.extent, ForKind.SERIAL, body)
@@ -175,7 +207,12 @@ class _Building:
         reads = _regions(read)
         writes = (_region(buffer, index),)
         return Block(
-            tensor.name, iters, BufferStore(buffer, index, value), init=init, reads=reads, writes=writes if reads is not None else None
+            tensor.name,
+            iters,
+            BufferStore(buffer, index, value),
+            init=init,
+            reads=reads,
+            writes=writes if reads is not None else None,
         )
 
     def formula(self, value: Expr, values: Mapping[Axis, Expr]) -> Expr:
@@ -186,7 +223,9 @@ class _Building:
                 return values[node]
             if isinstance(node, TensorRead):
                 indices = [visit(index) for index in node.indices]
-                return BufferLoad(self.buffers[node.tensor], tuple(i for i in indices if isinstance(i, Expr)), span=node.span)
+                return BufferLoad(
+                    self.buffers[node.tensor], tuple(i for i in indices if isinstance(i, Expr)), span=node.span
+                )
             return map_children(node, visit)
 
         result = visit(value)
@@ -195,7 +234,9 @@ class _Building:
 
 
 def _regions(value: Expr) -> tuple[BufferRegion, ...] | None:
-    """The elements that a value reads, one for each buffer; None where a buffer is read at several places: they are left to be found."""
+    """The elements that a value reads, one for each buffer; None where a buffer is read at several places: they are
+    left to be found.
+    """
     loads = dict.fromkeys(n for n in walk(value) if isinstance(n, BufferLoad))
     outer = [load for load in loads if not any(load in walk(i) for other in loads for i in other.indices)]
     if len(outer) != len(loads) or len({load.buffer for load in loads}) != len(loads):
@@ -208,7 +249,9 @@ def _region(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
 
 
 def identity(combiner: Combiner, dtype: DType) -> Expr:
-    """What a reduction starts from: 0, 1, or the end of the type that loses against every value (finite for floats, as upstream has it)."""
+    """What a reduction starts from: 0, 1, or the end of the type that loses against every value (finite for floats, as
+    upstream has it).
+    """
     match combiner:
         case Combiner.SUM:
             return const(0, dtype)

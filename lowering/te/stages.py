@@ -1,6 +1,7 @@
 """Stages: a schedule in terms of tensors and their axes, each step of it a proved step of the `Schedule` inside.
 
-Source: the seed `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of the schedule uses.
+Source: the seed `buffer-physical-layout`: `s[B].transform_layout(f)` gives a tensor whose transformed axes the rest of
+the schedule uses.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ MapLike = IndexMap | Callable[..., Any] | str
 
 
 def create_schedule(
-    outputs: Tensor | Operation | Sequence[Tensor | Operation], args: Sequence[Tensor | Var] | None = None, name: str = "main"
+    outputs: Tensor | Operation | Sequence[Tensor | Operation],
+    args: Sequence[Tensor | Var] | None = None,
+    name: str = "main",
 ) -> ComputeSchedule:
     """A schedule of everything that the outputs are computed from.
 
-    `args` are the parameters in order; without them, the tensors that are given, in the order in which they are read, and then the
-    outputs. Raises LayoutproofError as `create_prim_func` does.
+    `args` are the parameters in order; without them, the tensors that are given, in the order in which they are read,
+    and then the outputs. Raises LayoutproofError as `create_prim_func` does.
     """
     given: list[Any] = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     tensors = [Tensor(each) if isinstance(each, Operation) else each for each in given]
@@ -51,8 +54,8 @@ def create_schedule(
 
 
 class ComputeSchedule:
-    """The stages of a program. `schedule` has the program, its trace, its certificate and its kernels; `tensors` is what it was made of,
-    what is read before what reads it.
+    """The stages of a program. `schedule` has the program, its trace, its certificate and its kernels; `tensors` is
+    what it was made of, what is read before what reads it.
     """
 
     def __init__(self, program: Program) -> None:
@@ -70,7 +73,9 @@ class ComputeSchedule:
         return self.schedule.func
 
     def __getitem__(self, tensor: Tensor | Operation) -> Stage:
-        """The stage of a tensor, or of one that `transform_layout` made of it. Raises LayoutproofError for another program's."""
+        """The stage of a tensor, or of one that `transform_layout` made of it. Raises LayoutproofError for another
+        program's.
+        """
         op = tensor.op if isinstance(tensor, Tensor) else tensor
         stage = self._stages.get(op)
         if stage is None:
@@ -88,7 +93,9 @@ class ComputeSchedule:
         return self._copy_stage(_blocks(self.func) - before)
 
     def cache_write(self, tensor: Tensor, scope: str = "global") -> Tensor:
-        """What the stage of a tensor writes from now on, with the loops that it has; the tensor's own stage becomes the copy of it."""
+        """What the stage of a tensor writes from now on, with the loops that it has; the tensor's own stage becomes the
+        copy of it.
+        """
         stage = self[tensor]
         if stage.block is None:
             raise error(codes.TE_STAGE, f"{stage.name} is given: nothing here writes it")
@@ -120,11 +127,11 @@ def _axis_of(loop: For, kind: IterKind) -> Axis:
 
 
 class Stage:
-    """One tensor of a schedule: how it is stored, and the loops that compute it. `name` is what the program calls it, `block` the
-    block that writes it, None for a tensor that is given.
+    """One tensor of a schedule: how it is stored, and the loops that compute it. `name` is what the program calls it,
+    `block` the block that writes it, None for a tensor that is given.
 
-    Every method either makes a proved step or raises and changes nothing: IllegalTransform for what is not proved, LayoutproofError
-    for axes that the stage does not have.
+    Every method either makes a proved step or raises and changes nothing: IllegalTransform for what is not proved,
+    LayoutproofError for axes that the stage does not have.
     """
 
     def __init__(self, owner: ComputeSchedule, name: str, block: str | None, loops: dict[Axis, str]) -> None:
@@ -141,10 +148,12 @@ class Stage:
         return tuple(axis for _, axis in sorted(there, key=lambda pair: pair[0]))
 
     def transform_layout(self, index_map: MapLike, pad_value: Any = None) -> Tensor:
-        """Store the tensor by an index map, and visit it in that order: the axes of the tensor returned are the stage's new loops.
+        """Store the tensor by an index map, and visit it in that order: the axes of the tensor returned are the stage's
+        new loops.
 
-        Where the map leaves padding, the loops meet it, and `pad_value` says what it holds (see `Schedule.transform_layout`). A tensor
-        that is given is expected in the new layout. Raises LayoutproofError for a map with padding and no pad value.
+        Where the map leaves padding, the loops meet it, and `pad_value` says what it holds (see
+        `Schedule.transform_layout`). A tensor that is given is expected in the new layout. Raises LayoutproofError for
+        a map with padding and no pad value.
         """
         with refusing():
             buffer = find_buffer(self._func, self.name)
@@ -154,7 +163,9 @@ class Stage:
         else:
             self._schedule.transform_layout(ROOT, self.name, index_map, pad_value)
             axes = {}
-        left = {axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in self._names()}
+        left = {
+            axis: name for axis, name in self._loops.items() if axis.kind is IterKind.REDUCE and name in self._names()
+        }
         self._loops = {**{axis: name for axis, name in axes.items() if name}, **left}
         stored = find_buffer(self._func, self.name)
         relaid = Tensor(Scheduled(self.name, stored.shape, stored.dtype, tuple(axes), tuple(left)))
@@ -172,7 +183,9 @@ class Stage:
         return self._became(axis, outer), self._became(axis, inner)
 
     def fuse(self, *axes: Axis) -> Axis:
-        """Make axes that stand directly in one another one axis, a reduction's if one of them is; named outermost first."""
+        """Make axes that stand directly in one another one axis, a reduction's if one of them is; named outermost
+        first.
+        """
         loops = [self._loop(axis) for axis in axes]
         position = min((self._names().index(loop) for loop in loops), default=0)
         self._schedule.fuse(self._own_block(), loops)
@@ -205,7 +218,9 @@ class Stage:
         return x_outer, y_outer, x_inner, y_inner
 
     def moved_to(self, buffer: Buffer, copy: str) -> Tensor:
-        """The tensor that the stage's block writes from now on, with its loops; this stage is the block `copy` from now on."""
+        """The tensor that the stage's block writes from now on, with its loops; this stage is the block `copy` from now
+        on.
+        """
         kinds = {name: axis.kind for axis, name in self._loops.items()}
         axes = {_axis_of(loop, kinds[loop.var.name]): loop.var.name for loop in self._nest()}
         spatial, reduced = ([a for a in axes if (a.kind is IterKind.REDUCE) == wanted] for wanted in (False, True))
@@ -265,7 +280,11 @@ class Stage:
         try:
             stored = find_buffer(self._func, self.name)
             with refusing():
-                moving = [axis for axis, index in enumerate(find_touch(self._func, block, stored).index) if free_variables(index)]
+                moving = [
+                    axis
+                    for axis, index in enumerate(find_touch(self._func, block, stored).index)
+                    if free_variables(index)
+                ]
             self._schedule.sequential_buffer_access(block, self.name)
         except IllegalTransform:
             self._schedule.undo()
@@ -278,7 +297,8 @@ class Stage:
             self._schedule.undo()
             names = ", ".join(loop.var.name for loop in cells)
             raise error(
-                codes.TE_STAGE, f"the loops {names} of {self.name} are not one for each of its {len(moving)} axes that they move along"
+                codes.TE_STAGE,
+                f"the loops {names} of {self.name} are not one for each of its {len(moving)} axes that they move along",
             )
         by_axis = dict(zip(moving, cells, strict=True))
         return dict(_cell_axis(self.name, axis, extent, by_axis.get(axis)) for axis, extent in enumerate(stored.shape))
@@ -288,12 +308,19 @@ class Stage:
         if pad_value is not None:
             return
         text = index_map if isinstance(index_map, str) else index_map_text(_as_map(index_map, buffer))
-        report = check_map(parse_index_map(text, symbols=constants_of(self._func)), buffer.shape, assumed_of_constants(self._func))
+        report = check_map(
+            parse_index_map(text, symbols=constants_of(self._func)), buffer.shape, assumed_of_constants(self._func)
+        )
         # A map that is not injective is refused by the schedule, with two elements that would share a cell.
         if report.injective.status is Status.PROVED and report.bijective.status is not Status.PROVED:
             where = report.to_dict()["padding"]["predicate"]
             message = f"`{text}` leaves padding in {buffer.name}" + (f", where {where}" if where is not None else "")
-            raise error(codes.TE_PADDING, message, buffer.span, help="say what it holds: pad_value=0, for one, or pad_value=undef(dtype)")
+            raise error(
+                codes.TE_PADDING,
+                message,
+                buffer.span,
+                help="say what it holds: pad_value=0, for one, or pad_value=undef(dtype)",
+            )
 
 
 def _as_map(index_map: IndexMap | Callable[..., Any], buffer: Buffer) -> IndexMap:

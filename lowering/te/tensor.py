@@ -1,7 +1,7 @@
 """Tensors, axes and reductions as a compute definition has them.
 
-They are expressions that stand only in definitions: `program.py` makes loads, block variables and inits of them. Source: the seed
-`buffer-physical-layout` (its guide-level examples).
+They are expressions that stand only in definitions: `program.py` makes loads, block variables and inits of them.
+Source: the seed `buffer-physical-layout` (its guide-level examples).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _SERIAL = count()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis(Var):
-    """An index of a definition, and a loop of its stage: `extent` integers from `start`. No two axes are equal, whatever their names."""
+    """An index of a definition, and a loop of its stage: `extent` integers from `start`. No two axes are equal,
+    whatever their names.
+    """
 
     start: Expr = IntImm(0)
     extent: Expr = IntImm(1)
@@ -99,7 +101,9 @@ class Computed(Operation):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheduled(Operation):
-    """A tensor as a schedule has it, in a new layout or as a copy: `axes` are its physical axes, loops of the stage that computes it."""
+    """A tensor as a schedule has it, in a new layout or as a copy: `axes` are its physical axes, loops of the stage
+    that computes it.
+    """
 
     axes: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
@@ -149,7 +153,9 @@ class Tensor:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != self.ndim:
             has = counted(self.ndim, "axis", "axes")
-            raise error(codes.TE_INDEX, f"{self.name} has {has} and is read at {counted(len(given), 'index', 'indices')}")
+            raise error(
+                codes.TE_INDEX, f"{self.name} has {has} and is read at {counted(len(given), 'index', 'indices')}"
+            )
         return TensorRead(self, tuple(self._index(axis, index) for axis, index in enumerate(given)))
 
     def __call__(self, *indices: Any) -> Expr:
@@ -203,7 +209,9 @@ def checked_extent(extent: object, what: str) -> Expr:
         extent = const(int(extent))
     if not isinstance(extent, Expr) or not extent.dtype.is_integer or extent.dtype.lanes != 1:
         shown = f"a {extent.dtype}" if isinstance(extent, Expr) else repr(extent)
-        raise error(codes.TE_SHAPE, f"{what} has the extent {shown}, an integer or an expression of variables is expected")
+        raise error(
+            codes.TE_SHAPE, f"{what} has the extent {shown}, an integer or an expression of variables is expected"
+        )
     if isinstance(extent, IntImm) and extent.value < 0:
         raise error(codes.TE_SHAPE, f"{what} has the extent {extent.value}")
     return extent
@@ -248,7 +256,9 @@ def reduce_axis(range: object, name: str = "rv") -> Axis:
     else:
         extent = end if isinstance(start, IntImm) and start.value == 0 else end - start
     dtype = extent.dtype
-    return Axis(known, dtype, const(start.value, dtype) if isinstance(start, IntImm) else start, extent, IterKind.REDUCE)
+    return Axis(
+        known, dtype, const(start.value, dtype) if isinstance(start, IntImm) else start, extent, IterKind.REDUCE
+    )
 
 
 def _bound(bound: object, name: str) -> Expr:
@@ -256,4 +266,6 @@ def _bound(bound: object, name: str) -> Expr:
         return const(int(bound))
     if isinstance(bound, Expr) and bound.dtype in (INT32, DType(Kind.INT, 64)):
         return bound
-    raise error(codes.TE_SHAPE, f"a bound of the reduction axis {name} is {bound!r}, an integer or an expression is expected")
+    raise error(
+        codes.TE_SHAPE, f"a bound of the reduction axis {name} is {bound!r}, an integer or an expression is expected"
+    )

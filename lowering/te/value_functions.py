@@ -7,7 +7,18 @@ from contextlib import contextmanager
 
 from layoutproof.ir.diagnostic import error
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.expr import Cast, Expr, ExprLike, IfThenElseExpr, Not, Select, binary, logical_and, logical_or, match_operands
+from layoutproof.ir.expr import (
+    Cast,
+    Expr,
+    ExprLike,
+    IfThenElseExpr,
+    Not,
+    Select,
+    binary,
+    logical_and,
+    logical_or,
+    match_operands,
+)
 from layoutproof.ir.expr import const as constant
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
 from layoutproof.ir.operators import BinaryOp

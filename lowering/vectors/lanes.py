@@ -1,7 +1,7 @@
 """Expressions for all lanes at once: what an expression of one iteration of a loop is for all its iterations.
 
-A part that does not depend on the loop keeps one lane and is broadcast where it meets others. Sums and multiples of the loop's variable
-become ramps, so that an index that steps evenly says so. Source: the seed `vectorized-tir-buffers`.
+A part that does not depend on the loop keeps one lane and is broadcast where it meets others. Sums and multiples of the
+loop's variable become ramps, so that an index that steps evenly says so. Source: the seed `vectorized-tir-buffers`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class NoLanes(Exception):
 
 @dataclass(slots=True)
 class Lanes:
-    """The iterations of one loop as lanes: `var` runs from `start` over `count` values. `values` are lets that have become vectors."""
+    """The iterations of one loop as lanes: `var` runs from `start` over `count` values. `values` are lets that have
+    become vectors.
+    """
 
     var: Var
     start: Expr
@@ -69,15 +71,21 @@ class Lanes:
         return expr if expr.dtype.lanes > 1 else Broadcast(expr, self.count)
 
     def indices(self, buffer: Buffer, indices: tuple[Expr, ...], node: Node) -> tuple[Expr, ...]:
-        """The indices of an access: only the last may differ from lane to lane, and only where elements have one lane. Raises NoLanes."""
+        """The indices of an access: only the last may differ from lane to lane, and only where elements have one lane.
+        Raises NoLanes.
+        """
         said = tuple(self._say(index, index=True) for index in indices)
         for axis, index in enumerate(said):
             if index.dtype.lanes == 1:
                 continue
             if axis < len(said) - 1:
-                raise NoLanes(f"index {axis} of {buffer.name} differs from lane to lane, and only the last one may", node)
+                raise NoLanes(
+                    f"index {axis} of {buffer.name} differs from lane to lane, and only the last one may", node
+                )
             if buffer.dtype.lanes > 1:
-                raise NoLanes(f"{buffer.name} has {counted(buffer.dtype.lanes, 'lane', 'lanes')} in each element already", node)
+                raise NoLanes(
+                    f"{buffer.name} has {counted(buffer.dtype.lanes, 'lane', 'lanes')} in each element already", node
+                )
         return said
 
     def _say(self, expr: Expr, *, index: bool) -> Expr:
@@ -96,7 +104,9 @@ class Lanes:
     def _binary(self, expr: Binary, index: bool) -> Expr:
         lhs, rhs = self._say(expr.lhs, index=index), self._say(expr.rhs, index=index)
         # In a value, which wraps, products stay where they are, so that provers meet the value that they met before.
-        if (expr.op is BinaryOp.ADD or (index and expr.op in _RAMPED)) and (isinstance(lhs, Ramp) or isinstance(rhs, Ramp)):
+        if (expr.op is BinaryOp.ADD or (index and expr.op in _RAMPED)) and (
+            isinstance(lhs, Ramp) or isinstance(rhs, Ramp)
+        ):
             ramp = _ramp(expr.op, lhs, rhs)
             if ramp is not None:
                 return ramp
@@ -173,7 +183,9 @@ class Lanes:
 
 
 def _ramp(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr | None:
-    """A sum, difference or multiple of ramps as a ramp; the one value where its lanes are all alike; None where it is no ramp."""
+    """A sum, difference or multiple of ramps as a ramp; the one value where its lanes are all alike; None where it is
+    no ramp.
+    """
     match op, lhs, rhs:
         case (BinaryOp.ADD | BinaryOp.SUB, Ramp(base=a, stride=s), Ramp(base=b, stride=t)):
             return _stepping(_folded(op, a, b), _folded(op, s, t), lhs.lanes)

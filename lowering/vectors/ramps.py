@@ -32,8 +32,8 @@ ALLOCATED = 64
 
 @dataclass(frozen=True, slots=True)
 class VectorTarget:
-    """`lanes` are the lengths of vectors that it loads at once, `parameters` the alignment of parameters in bytes that needs no promise
-    (0: that of their elements).
+    """`lanes` are the lengths of vectors that it loads at once, `parameters` the alignment of parameters in bytes that
+    needs no promise (0: that of their elements).
     """
 
     name: str
@@ -112,7 +112,9 @@ def divided(expr: Expr, number: int) -> Expr | None:
 
 
 def _unwidened(affine: Affine) -> Affine:
-    """The same integers: what is widened as a whole a sum of what is widened, a product's constant factor in front of it."""
+    """The same integers: what is widened as a whole a sum of what is widened, a product's constant factor in front of
+    it.
+    """
     result = Affine({}, affine.constant)
     for term, coefficient in affine.terms.items():
         inner = Affine({term: 1})
@@ -136,8 +138,8 @@ def _with_factor(expr: Expr) -> tuple[Expr, int]:
 
 
 def vector_view(buffer: Buffer, lanes: int, name: str) -> Buffer | None:
-    """The buffer as one of vectors: a last axis of that many fewer elements. None where rows are no whole number of vectors, and where
-    the buffer has strides, an offset, or lanes already.
+    """The buffer as one of vectors: a last axis of that many fewer elements. None where rows are no whole number of
+    vectors, and where the buffer has strides, an offset, or lanes already.
 
     The one axis of a flat buffer may have a rest behind its last vector, which the view does not see.
     """
@@ -154,14 +156,20 @@ def vector_view(buffer: Buffer, lanes: int, name: str) -> Buffer | None:
 
 def _quotient(extent: Expr, lanes: int) -> Expr:
     number = const(lanes, extent.dtype)
-    return const(extent.value // lanes, extent.dtype) if isinstance(extent, IntImm) else binary(BinaryOp.FLOORDIV, extent, number)
+    return (
+        const(extent.value // lanes, extent.dtype)
+        if isinstance(extent, IntImm)
+        else binary(BinaryOp.FLOORDIV, extent, number)
+    )
 
 
 def check_no_blocks(func: PrimFunc, primitive: str) -> None:
     """Raise LayoutproofError for a function with blocks."""
     block = next((n for n in walk(func.body) if isinstance(n, Block)), None)
     if block is not None:
-        message = f"{primitive} takes a program without blocks, and there is block {block.name}: lower_blocks goes first"
+        message = (
+            f"{primitive} takes a program without blocks, and there is block {block.name}: lower_blocks goes first"
+        )
         raise error(codes.BLOCKS_FIRST, message, block.span)
 
 
@@ -170,7 +178,9 @@ Views = dict[Buffer, dict[int, Buffer]]
 
 @dataclass(frozen=True)
 class RewriteRampAsPointerCast(Pass):
-    """See memory as vectors where whole vectors are accessed (seed `vectorized-tir-buffers`). A second time it changes nothing."""
+    """See memory as vectors where whole vectors are accessed (seed `vectorized-tir-buffers`). A second time it changes
+    nothing.
+    """
 
     primitive: ClassVar[str] = "rewrite_ramp_as_pointer_cast"
     target: str = field(default="c", metadata=option(ArgumentKind.NAME))
@@ -184,7 +194,9 @@ class RewriteRampAsPointerCast(Pass):
         check_no_blocks(func, self.primitive)
         if not target.pointer_casts:
             message = f"{target.name} cannot see memory under another number of lanes"
-            raise error(codes.POINTER_CASTS, message, func.span, help="vector_type_rewrite gives buffers vectors as elements")
+            raise error(
+                codes.POINTER_CASTS, message, func.span, help="vector_type_rewrite gives buffers vectors as elements"
+            )
         views = _views(func, target)
         body = _with_views(func.body, views)
         for buffer in reversed(func.buffers):
@@ -221,7 +233,11 @@ def _with_views(body: Stmt, views: Views) -> Stmt:
         if isinstance(rebuilt, BufferLoad | BufferStore):
             vector = whole_vector(rebuilt)
             view = views.get(rebuilt.buffer, {}).get(vector.lanes) if vector is not None else None
-            return replace(rebuilt, buffer=view, indices=vector.indices) if vector is not None and view is not None else rebuilt
+            return (
+                replace(rebuilt, buffer=view, indices=vector.indices)
+                if vector is not None and view is not None
+                else rebuilt
+            )
         if isinstance(rebuilt, Allocate | DeclBuffer):
             inner = _declared(views.get(rebuilt.buffer, {}), rebuilt.body)
             needed = isinstance(rebuilt, Allocate) or rebuilt.buffer not in views or rebuilt.buffer in set(walk(inner))

@@ -108,9 +108,11 @@ def lane_variable(name: str) -> Var:
 
 @dataclass(frozen=True)
 class VectorTypeRewrite(Pass):
-    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). A second time it changes nothing.
+    """Give buffers of which only whole vectors are accessed vectors as elements (VectorTypeRewriter). A second time it
+    changes nothing.
 
-    With `scalarize` no index with lanes is left, but in a let: a store that would need one becomes a loop over its lanes.
+    With `scalarize` no index with lanes is left, but in a let: a store that would need one becomes a loop over its
+    lanes.
     """
 
     primitive: ClassVar[str] = "vector_type_rewrite"
@@ -158,7 +160,9 @@ def _in_mixed_stores(func: PrimFunc, retyped: Mapping[Buffer, Buffer]) -> frozen
 
 
 def _lane_after_lane(body: Stmt, name: str, looped: list[bool]) -> Stmt:
-    """The body with loops over lanes for stores that have an index with lanes; `looped` says of each store whether it is one."""
+    """The body with loops over lanes for stores that have an index with lanes; `looped` says of each store whether it
+    is one.
+    """
 
     def visit(node: Node) -> Node:
         if not isinstance(node, BufferStore):

@@ -1,8 +1,10 @@
-"""Vectorized loops become lanes: each iteration one lane of a ramp in the last index, of a broadcast, or of a value computed from them.
+"""Vectorized loops become lanes: each iteration one lane of a ramp in the last index, of a broadcast, or of a value
+computed from them.
 
-A loop has as many lanes as iterations, a constant of at least 2. A statement that has no form for all lanes (every lane would store to
-one cell, a branch is taken in some lanes only, an index before the last differs) is refused by name, or runs lane after lane where that
-was asked for. Sources: the seeds `vectorized-tir-buffers` and `clarifying-buffer-declaration-and-access` (VectorizeLoop).
+A loop has as many lanes as iterations, a constant of at least 2. A statement that has no form for all lanes (every lane
+would store to one cell, a branch is taken in some lanes only, an index before the last differs) is refused by name, or
+runs lane after lane where that was asked for. Sources: the seeds `vectorized-tir-buffers` and
+`clarifying-buffer-declaration-and-access` (VectorizeLoop).
 """
 
 from __future__ import annotations
@@ -20,8 +22,30 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
-from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
-from layoutproof.ir.visit import free_variables, fresh, loops_of_stores, map_children, names_in, stores_in, substitute, walk
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
+from layoutproof.ir.visit import (
+    free_variables,
+    fresh,
+    loops_of_stores,
+    map_children,
+    names_in,
+    stores_in,
+    substitute,
+    walk,
+)
 from layoutproof.lowering import codes
 from layoutproof.lowering.passes.base import ArgumentKind, Pass, option
 from layoutproof.lowering.vectors.lanes import Lanes, NoLanes
@@ -30,7 +54,9 @@ from layoutproof.lowering.vectors.ramps import check_no_blocks
 
 @dataclass(frozen=True)
 class VectorizeLoop(Pass):
-    """Make lanes of all vectorized loops (seed `vectorized-tir-buffers`). With `scalarize` what has no lanes runs lane after lane."""
+    """Make lanes of all vectorized loops (seed `vectorized-tir-buffers`). With `scalarize` what has no lanes runs lane
+    after lane.
+    """
 
     primitive: ClassVar[str] = "vectorize_loop"
     scalarize: bool = field(default=False, metadata=option(ArgumentKind.FLAG))
@@ -38,8 +64,8 @@ class VectorizeLoop(Pass):
     def propose(self, func: PrimFunc) -> Rewrite:
         """The function without vectorized loops.
 
-        Raises LayoutproofError for blocks, which are lowered first, and, unless `scalarize` is set, for a statement that has no form for
-        all lanes and for a loop whose iterations are not a constant number.
+        Raises LayoutproofError for blocks, which are lowered first, and, unless `scalarize` is set, for a statement
+        that has no form for all lanes and for a loop whose iterations are not a constant number.
         """
         check_no_blocks(func, self.primitive)
         lets = frozenset(n.var for n in walk(func.body) if isinstance(n, Let))
@@ -77,7 +103,9 @@ class _Vectorizing:
         return Lanes(loop.var, loop.start, loop.extent.value)
 
     def instead(self, loop: For, body: Stmt, problem: NoLanes) -> Stmt:
-        """A part of a loop's body that has no lanes, lane after lane. Raises LayoutproofError where that was not asked for."""
+        """A part of a loop's body that has no lanes, lane after lane. Raises LayoutproofError where that was not asked
+        for.
+        """
         if not self.scalarize:
             place = next((s for s in (problem.node.span, body.span, loop.span) if s is not None), None)
             message = f"loop {loop.var.name} cannot become lanes: {problem.reason}"
@@ -94,7 +122,9 @@ class _Laning:
     lanes: Lanes
 
     def part(self, stmt: Stmt) -> Stmt:
-        """A statement in lanes, or lane after lane: the smallest part around what has none that uses no vector bound outside of it."""
+        """A statement in lanes, or lane after lane: the smallest part around what has none that uses no vector bound
+        outside of it.
+        """
         try:
             return self.statement(stmt)
         except NoLanes as problem:
@@ -109,7 +139,9 @@ class _Laning:
             case Seq(body=body):
                 return seq(*map(self.part, body))
             case For():
-                start, extent = (self.same(e, f"the range of loop {stmt.var.name}", stmt) for e in (stmt.start, stmt.extent))
+                start, extent = (
+                    self.same(e, f"the range of loop {stmt.var.name}", stmt) for e in (stmt.start, stmt.extent)
+                )
                 return replace(stmt, start=start, extent=extent, body=self.part(stmt.body))
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 other = self.part(otherwise) if otherwise is not None else None

@@ -1,5 +1,5 @@
 # about: padding that callers are promised to find 0 in ends as -0, which no licence makes up for
-# clause: owed-padding
+# clause: padding-postcondition
 # expect: refuted
 # theta: 0 -> 0: lambda i0, i1: [4*i0 + i1] where 4*i0 + i1 < 14
 # cells: B_data -> B_data: lambda i: [i//4, i%4]

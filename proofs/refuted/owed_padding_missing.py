@@ -1,5 +1,5 @@
 # about: padding that callers are promised to find 0 in is never written
-# clause: owed-padding
+# clause: padding-postcondition
 # expect: refuted
 # cells: B_data -> B_data: lambda i: [i//4, i%4]
 # interface: B

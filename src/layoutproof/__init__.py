@@ -1,6 +1,7 @@
 """Proofs and counterexamples for tensor layout transforms.
 
-The public names live in the packages below and are loaded on first use, so that `import layoutproof` is cheap and loads no solver.
+The public names live in the packages below and are loaded on first use, so that `import layoutproof` is cheap and loads
+no solver.
 """
 
 from importlib import import_module

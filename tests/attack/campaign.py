@@ -2,8 +2,9 @@
 
     python -m tests.attack.campaign --fresh --rewrites 10000 --mutants 10000 --workers 4
 
-Reports accepted rewrites that the interpreter can tell apart and accepted mutants that change the result (both must be 0), the share
-of legal rewrites that is proved, and why the others are not. Whatever is wrong is written to a folder as the text of a rewrite.
+Reports accepted rewrites that the interpreter can tell apart and accepted mutants that change the result (both must be
+0), the share of legal rewrites that is proved, and why the others are not. Whatever is wrong is written to a folder as
+the text of a rewrite.
 """
 
 from __future__ import annotations
@@ -150,7 +151,13 @@ def _try(attempt: Attempt, rng: Random, tally: Tally) -> None:
     elif attempt.legal:
         refused = next((v for v in verdicts or () if v.status is not Status.PROVED), None)
         if status is Status.REFUTED:
-            _report(tally, "legal, and refuted", attempt.what, attempt.rewrite, str(refused.reason if refused is not None else ""))
+            _report(
+                tally,
+                "legal, and refuted",
+                attempt.what,
+                attempt.rewrite,
+                str(refused.reason if refused is not None else ""),
+            )
         tally.causes[_cause(attempt, refused)] += 1
 
 
@@ -176,7 +183,13 @@ def _try_mutant(attempt: Attempt, rng: Random, tally: Tally) -> None:
         licences = frozenset(licence for v in verdicts for licence in v.strictness)
         found = judge(rewrite, rng, trials=24, where=where, licences=licences)
         if found.difference is not None:
-            _report(tally, "mutant accepted, and the runs differ", f"{name} of {attempt.what}", rewrite, str(found.difference))
+            _report(
+                tally,
+                "mutant accepted, and the runs differ",
+                f"{name} of {attempt.what}",
+                rewrite,
+                str(found.difference),
+            )
         elif changes:
             tally.counts["mutants that change what their licences leave open"] += 1
             changes = False
@@ -208,7 +221,11 @@ def report(tally: Tally, folder: Path) -> str:
         f"a check of a legal rewrite             median {seconds[len(seconds) // 2] * 1000:.0f} ms, 99 % below "
         f"{seconds[len(seconds) * 99 // 100] * 1000:.0f} ms, longest {seconds[-1]:.1f} s",
     ]
-    lines += [f"  {name:<60} {number}" for name, number in sorted(counts.items()) if name.startswith(("accepted under", "mutant "))]
+    lines += [
+        f"  {name:<60} {number}"
+        for name, number in sorted(counts.items())
+        if name.startswith(("accepted under", "mutant "))
+    ]
     if tally.causes:
         lines.append("legal rewrites that are not proved, by cause:")
         lines += [f"  {number:>5}  {cause[:300]}" for cause, number in tally.causes.most_common(40)]
@@ -227,7 +244,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="another seed every time")
-    parser.add_argument("--folder", type=Path, default=None, help="where wrong cases go (default: a new temporary folder)")
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="where wrong cases go (default: a new temporary folder)"
+    )
     options = parser.parse_args(arguments)
     seed = time.time_ns() % (1 << 32) if options.fresh else options.seed
     folder = options.folder if options.folder is not None else Path(tempfile.mkdtemp(prefix="attack-"))
@@ -239,9 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ProcessPoolExecutor(options.workers) as pool:
         for part in pool.map(attack, [seed + k for k in range(shares)], [each[0]] * shares, [each[1]] * shares):
             tally.add(part)
-            done = (
-                f"{tally.counts['accepted']} accepted, {tally.counts['mutants that change the result']} mutants, {len(tally.wrong)} wrong"
-            )
+            done = f"{tally.counts['accepted']} accepted, {tally.counts['mutants that change the result']} mutants, {len(tally.wrong)} wrong"
             print(f"{time.perf_counter() - start:.0f} s: {done}", file=sys.stderr, flush=True)
     print(f"seed {seed}, {shares} shares, {time.perf_counter() - start:.0f} s")
     print(report(tally, folder))

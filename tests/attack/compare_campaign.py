@@ -2,8 +2,8 @@
 
     python -m tests.attack.compare_campaign --each 30 --workers 2 --folders upstream must
 
-Of a mutant that changes results it may be said that it is refuted, or nothing; never that it is proved. Of one that does not, anything
-but refuted.
+Of a mutant that changes results it may be said that it is refuted, or nothing; never that it is proved. Of one that
+does not, anything but refuted.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ class Tally:
 
 
 def laid_out(pair: Pair, found: Comparison | None = None, given: bool = True) -> dict[str, Laid]:
-    """The layouts and contracts that hold: those of an answer, else those that the pair gives. Where nobody is told of them, a parameter
-    that keeps its shape keeps its cells."""
+    """The layouts and contracts that hold: those of an answer, else those that the pair gives. Where nobody is told of
+    them, a parameter that keeps its shape keeps its cells.
+    """
     if found is not None:
         return {each.buffer: Laid(each.index_map, each.pad_value) for each in found.layouts}
     shapes = [{b.name: b.shape for b in func.buffers} for func in (pair.before, pair.after)]
@@ -85,36 +86,56 @@ def laid_out(pair: Pair, found: Comparison | None = None, given: bool = True) ->
     return {name: Laid(pair.layouts[name], pair.pads.get(name)) for name in known}
 
 
-def judged(pair: Pair, after: PrimFunc, laid: dict[str, Laid], seed: int, licences: frozenset[str], trials: int = 8) -> str | None:
+def judged(
+    pair: Pair, after: PrimFunc, laid: dict[str, Laid], seed: int, licences: frozenset[str], trials: int = 8
+) -> str | None:
     """What tells a program apart from the one before."""
     return difference(case_of(pair.before, after, pair.match, laid), Random(seed), trials=trials, licences=licences)
 
 
-def outcome(pair: Pair, mutant: Mutant, small: Pair, twin: Mutant, seed: int, given: bool = True) -> Outcome:
+def outcome(pair: Pair, mutant: Mutant, small: Pair, variant: Mutant, seed: int, given: bool = True) -> Outcome:
     """Ask about a mutant of a pair, and judge it, at the size `small` where the pair is too large to run."""
     start = time.perf_counter()
     found = pair.with_after(mutant.func).compared(given=given)
     seconds = time.perf_counter() - start
     proved = found.status is Status.PROVED
     laid = laid_out(pair, found if proved else None, given)
-    changed = judged(small, twin.func, laid, seed, frozenset(pair.strictness))
+    changed = judged(small, variant.func, laid, seed, frozenset(pair.strictness))
     if proved and changed is not None and found.strictness:
         # Licences leave something open: what differs within them is no difference.
-        changed = judged(small, twin.func, laid, seed, frozenset(found.strictness), trials=24)
+        changed = judged(small, variant.func, laid, seed, frozenset(found.strictness), trials=24)
     if found.status is Status.REFUTED and changed is None:
         changed = judged(pair, mutant.func, laid, seed + 1, frozenset(pair.strictness), trials=40)
     text = print_module(IRModule((replace(pair.before, name="before"), replace(mutant.func, name="after"))))
     return Outcome(
-        pair.name, mutant.kind, found.status.value, changed, found.strictness, " ".join(told(found).split())[:600], seconds, text
+        pair.name,
+        mutant.kind,
+        found.status.value,
+        changed,
+        found.strictness,
+        " ".join(told(found).split())[:600],
+        seconds,
+        text,
     )
 
 
-def attack(pair: Pair, count: int, seed: int = 0, given: bool = True, among: Sequence[str] = tuple(KINDS)) -> list[Outcome]:
+def attack(
+    pair: Pair, count: int, seed: int = 0, given: bool = True, among: Sequence[str] = tuple(KINDS)
+) -> list[Outcome]:
     """Up to `count` mutants of a pair, of some kinds."""
     small = smaller(pair)
     found: list[Outcome] = []
-    for mutant, twin in mutants(pair.after, seed, count, small.after if small is not None else None, among):
-        found.append(outcome(pair, mutant, small if small is not None else pair, twin if twin is not None else mutant, seed, given))
+    for mutant, variant in mutants(pair.after, seed, count, small.after if small is not None else None, among):
+        found.append(
+            outcome(
+                pair,
+                mutant,
+                small if small is not None else pair,
+                variant if variant is not None else mutant,
+                seed,
+                given,
+            )
+        )
     return found
 
 
@@ -161,11 +182,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="a folder for what is wrong or open, as text")
     options = parser.parse_args(arguments)
     work = [
-        (folder, pair.name) for folder in options.folders for pair in the_pairs(folder) if not options.names or pair.name in options.names
+        (folder, pair.name)
+        for folder in options.folders
+        for pair in the_pairs(folder)
+        if not options.names or pair.name in options.names
     ]
     tally = Tally()
     with ProcessPoolExecutor(options.workers) as pool:
-        asked = [pool.submit(attack_named, folder, name, options.each, options.seed, not options.found) for folder, name in work]
+        asked = [
+            pool.submit(attack_named, folder, name, options.each, options.seed, not options.found)
+            for folder, name in work
+        ]
         for (_, name), future in zip(work, asked, strict=True):
             found = future.result()
             tally.outcomes += found

@@ -1,7 +1,8 @@
-"""The judge of comparisons: both programs run in the interpreter on the same inputs, moved from one layout to the other.
+"""The judge of comparisons: both programs run in the interpreter on the same inputs, moved from one layout to the
+other.
 
-It knows nothing of proofs, witnesses and searches. Layouts and contracts are those that an answer holds with; padding of what is only
-read is filled by its contract, and where a contract gives a value, the padding must hold it at the end.
+It knows nothing of proofs, witnesses and searches. Layouts and contracts are those that an answer holds with; padding
+of what is only read is filled by its contract, and where a contract gives a value, the padding must hold it at the end.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ CALM = ("whole", "small", "negative whole", "whole")
 
 @dataclass(frozen=True)
 class Laid:
-    """How a parameter of the program before lies in the one after: the map's text, and the contract (None: hands off; undef; a value)."""
+    """How a parameter of the program before lies in the one after: the map's text, and the contract (None: hands off;
+    undef; a value).
+    """
 
     index_map: str
     contract: str | None
@@ -73,13 +76,17 @@ def case_of(before: PrimFunc, after: PrimFunc, match: Mapping[str, str], laid: M
 
 
 def _with_records(before: PrimFunc, after: PrimFunc, names: Mapping[str, str], laid: Mapping[str, Laid]) -> PrimFunc:
-    """The program after, with what its callers are told of layouts in the attribute by which the interpreter watches padding."""
+    """The program after, with what its callers are told of layouts in the attribute by which the interpreter watches
+    padding.
+    """
     there = {b.name: b for b in after.buffers}
     for buffer in before.buffers:
         new = there[names[buffer.name]]
         if buffer.name in laid and new.data.name not in layout_records(after):
             said = laid[buffer.name]
-            step = LayoutStep(parse_index_map(said.index_map, symbols=constants_of(before)), new.shape, _contract(said.contract, new))
+            step = LayoutStep(
+                parse_index_map(said.index_map, symbols=constants_of(before)), new.shape, _contract(said.contract, new)
+            )
             record = LayoutRecord(buffer.shape, (step,))
             after = replace(after, attrs=with_record(after, new.data.name, record))
     return after
@@ -90,7 +97,9 @@ def _contract(contract: str | None, buffer: Buffer) -> Contract | None:
 
 
 def pad_number(contract: str | None, buffer: Buffer) -> Any:
-    """The number that a contract promises; None where it promises none. Raises ValueError for one that depends on the place."""
+    """The number that a contract promises; None where it promises none. Raises ValueError for one that depends on the
+    place.
+    """
     pad = read_pad_value(contract, buffer, (), ()) if contract != "undef" else None
     if pad is None or pad.is_undef:
         return None
@@ -116,7 +125,9 @@ def difference(case: Case, rng: Random, *, trials: int = 8, licences: frozenset[
         if large and number >= 3:
             break
         try:
-            iterations, found = _trial(case, rng, modes[number % len(modes)], licences, FILLINGS[:1] if large else FILLINGS)
+            iterations, found = _trial(
+                case, rng, modes[number % len(modes)], licences, FILLINGS[:1] if large else FILLINGS
+            )
         except _NotValid:
             continue
         if found is not None:
@@ -139,7 +150,9 @@ def _unlawful(case: Case) -> str | None:
     return None
 
 
-def _trial(case: Case, rng: Random, mode: str, licences: frozenset[str], fillings: Sequence[Filling]) -> tuple[int, str | None]:
+def _trial(
+    case: Case, rng: Random, mode: str, licences: frozenset[str], fillings: Sequence[Filling]
+) -> tuple[int, str | None]:
     """How many iterations the program before had, and what tells the programs apart."""
     numbers = np.random.default_rng(rng.getrandbits(32))
     symbols = {v.name: rng.choice(EXTENTS) for v in _sizes(case.before)}
@@ -210,7 +223,9 @@ def values(dtype: DType, shape: tuple[int, ...], numbers: np.random.Generator, m
 def _floats(shape: tuple[int, ...], numbers: np.random.Generator, mode: str) -> NDArray[np.float64]:
     match mode:
         case "special":
-            return np.where(numbers.random(shape) < 0.5, numbers.choice(_SPECIAL, shape), numbers.integers(-3, 4, shape))
+            return np.where(
+                numbers.random(shape) < 0.5, numbers.choice(_SPECIAL, shape), numbers.integers(-3, 4, shape)
+            )
         case "negative" | "negative whole":
             return -np.abs(_floats(shape, numbers, "whole" if mode.endswith("whole") else "tame")) - 1.0
         case "zeros":
@@ -225,7 +240,9 @@ def _floats(shape: tuple[int, ...], numbers: np.random.Generator, mode: str) -> 
             return numbers.uniform(-4.0, 4.0, shape)
 
 
-def _positions(laid: Laid, logical: tuple[int, ...], box: tuple[int, ...], symbols: Mapping[str, int]) -> NDArray[np.int64]:
+def _positions(
+    laid: Laid, logical: tuple[int, ...], box: tuple[int, ...], symbols: Mapping[str, int]
+) -> NDArray[np.int64]:
     """Where each cell before is after, as flat numbers."""
     index_map = parse_index_map(laid.index_map, symbols=tuple(symbols))
     return np.asarray(index_map.flat_positions(logical, box, symbols)).reshape(-1)
@@ -255,7 +272,9 @@ def _is_written(func: PrimFunc, buffer: Buffer) -> bool:
 # ---- results
 
 
-def _compared(case: Case, olds: Sequence[Result], after: Result, symbols: Mapping[str, int], licences: frozenset[str]) -> str | None:
+def _compared(
+    case: Case, olds: Sequence[Result], after: Result, symbols: Mapping[str, int], licences: frozenset[str]
+) -> str | None:
     for old, new in case.pairs():
         first, found = olds[0].arrays[old.name], after.arrays[new.name]
         sure = np.ones(first.size, dtype=np.bool_)
@@ -264,7 +283,7 @@ def _compared(case: Case, olds: Sequence[Result], after: Result, symbols: Mappin
         held = found.reshape(-1)
         if old.name in case.laid:
             places = _positions(case.laid[old.name], first.shape, found.shape, symbols)
-            owed = _owed(case, old, new, held, places)
+            owed = _postconditions(case, old, new, held, places)
             if owed is not None:
                 return owed
             held = held[places]
@@ -276,7 +295,7 @@ def _compared(case: Case, olds: Sequence[Result], after: Result, symbols: Mappin
     return None
 
 
-def _owed(case: Case, old: Buffer, new: Buffer, held: NDArray[Any], places: NDArray[np.int64]) -> str | None:
+def _postconditions(case: Case, old: Buffer, new: Buffer, held: NDArray[Any], places: NDArray[np.int64]) -> str | None:
     number = pad_number(case.laid[old.name].contract, new)
     if number is None:
         return None

@@ -1,4 +1,5 @@
-"""Mutants of the program after: one small wrong thing in it, of each kind that transforms get wrong. The judge says which change results.
+"""Mutants of the program after: one small wrong thing in it, of each kind that transforms get wrong. The judge says
+which change results.
 
 python -m tests.attack.compare_mutants --each 30 --workers 2
 """
@@ -48,7 +49,9 @@ class Mutant:
     func: PrimFunc
 
 
-def _somewhere(func: PrimFunc, rng: Random, fits: Callable[[Node], bool], change: Callable[[Any], Node | None]) -> PrimFunc | None:
+def _somewhere(
+    func: PrimFunc, rng: Random, fits: Callable[[Node], bool], change: Callable[[Any], Node | None]
+) -> PrimFunc | None:
     body = at_one_place(func.body, fits, change, rng)
     return None if body is None else func.with_body(body)
 
@@ -253,12 +256,12 @@ def mutants(
             mutant = _mutant(func, kind, drawn)
             if mutant is None or print_func(mutant.func) in seen:
                 continue
-            twin = _mutant(beside, kind, drawn) if beside is not None else None
-            if beside is not None and twin is None:
+            variant = _mutant(beside, kind, drawn) if beside is not None else None
+            if beside is not None and variant is None:
                 continue
             seen.add(print_func(mutant.func))
             made += 1
-            yield mutant, twin
+            yield mutant, variant
             if made == count:
                 return
 

@@ -1,10 +1,11 @@
-"""Random schedules with the witness thrown away: how many are proved again from the first program and the last one alone.
+"""Random schedules with the witness thrown away: how many are proved again from the first program and the last one
+alone.
 
     python -m tests.attack.compare_schedules --schedules 100 --small --workers 2            layouts from the records
     python -m tests.attack.compare_schedules --schedules 100 --small --bare --workers 2     records thrown away too
 
-Every step of a schedule was proved, so that nothing may be refuted, except where a layout is not known: of a parameter that keeps its
-shape and not its cells nobody can know without a record, and refuted is the right answer.
+Every step of a schedule was proved, so that nothing may be refuted, except where a layout is not known: of a parameter
+that keeps its shape and not its cells nobody can know without a record, and refuted is the right answer.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class Again:
 
     @property
     def wrong(self) -> bool:
-        """Whether nobody may say that: refuted, where layouts are known, or proved, where a run tells the programs apart."""
+        """Whether nobody may say that: refuted, where layouts are known, or proved, where a run tells the programs
+        apart.
+        """
         return self.difference is not None or (self.status == Status.REFUTED.value and not self.moved_in_place)
 
     def __str__(self) -> str:
@@ -89,12 +92,15 @@ def again(seed: int, longest: int, is_small: bool, is_bare: bool) -> Again:
     in_place = is_bare and moved_in_place(schedule)
     why = "" if found.status is Status.PROVED else " ".join(told(found).split())[:600]
     differs = judged(schedule.original, after, found) if is_small and found.status is Status.PROVED else None
-    return Again(seed, schedule.original.name, steps, found.status.value, in_place, found.strictness, why, seconds, text, differs)
+    return Again(
+        seed, schedule.original.name, steps, found.status.value, in_place, found.strictness, why, seconds, text, differs
+    )
 
 
 def judged(before: PrimFunc, after: PrimFunc, found: Comparison) -> str | None:
-    """What tells the programs apart after all, with the layouts that a proof holds with. Of layouts of several steps the judge knows
-    nothing: their paddings may have contracts of several kinds."""
+    """What tells the programs apart after all, with the layouts that a proof holds with. Of layouts of several steps
+    the judge knows nothing: their paddings may have contracts of several kinds.
+    """
     if any(len(record.steps) > 1 for record in layout_records(after).values()):
         return None
     laid = {each.buffer: Laid(each.index_map, each.pad_value) for each in found.layouts}
@@ -119,7 +125,9 @@ def report(found: Sequence[Again]) -> str:
     ]
     by_length = Counter(len(each.steps) for each in found)
     unproved = Counter(len(each.steps) for each in found if not each.is_proved)
-    lines += [f"  {length:>3} steps: {number - unproved[length]} of {number}" for length, number in sorted(by_length.items())]
+    lines += [
+        f"  {length:>3} steps: {number - unproved[length]} of {number}" for length, number in sorted(by_length.items())
+    ]
     lines += [f"{'WRONG' if each.wrong else 'open'}: {each}" for each in found if each.wrong or not each.is_proved]
     return "\n".join(lines)
 

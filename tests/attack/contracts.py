@@ -1,4 +1,6 @@
-"""Inputs that satisfy what a program assumes of its parameters: assumed cells are set, other conditions are met by tame values."""
+"""Inputs that satisfy what a program assumes of its parameters: assumed cells are set, other conditions are met by tame
+values.
+"""
 
 from __future__ import annotations
 

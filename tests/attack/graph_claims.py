@@ -1,7 +1,8 @@
-"""What is claimed of each value of a rewritten graph, looked at in runs: a claim that is proved, and is not so, is wrong by itself.
+"""What is claimed of each value of a rewritten graph, looked at in runs: a claim that is proved, and is not so, is
+wrong by itself.
 
-Whatever a graph leaves open (undefined padding, elements that nobody writes) is something else at each call; what an old graph's runs do
-not agree on is not compared.
+Whatever a graph leaves open (undefined padding, elements that nobody writes) is something else at each call; what an
+old graph's runs do not agree on is not compared.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ CLAIM = " holds what the witness says"
 
 
 class Open:
-    """A runner for graphs: every call has other numbers where its function leaves something open, unless `fill` says which."""
+    """A runner for graphs: every call has other numbers where its function leaves something open, unless `fill` says
+    which.
+    """
 
     def __init__(self, seed: int, fill: Fill) -> None:
         self.calls, self.fill = seed * 1_000, fill
@@ -85,7 +88,13 @@ def values_of(graph: Graph, inputs: Arrays, seed: int, fill: Fill = Fill.RANDOM)
         if not set(names) <= set(values):
             continue
         # As a function, so that undefined cells of a pad differ from one another too.
-        alone = Graph("alone", tuple(known[name] for name in names), (), (as_call(step, known) if isinstance(step, Pad) else step,), ())
+        alone = Graph(
+            "alone",
+            tuple(known[name] for name in names),
+            (),
+            (as_call(step, known) if isinstance(step, Pad) else step,),
+            (),
+        )
         try:
             values |= run_values(alone, {name: values[name] for name in names}, runner=runner, filling=filling)
         except (Fault, LayoutproofError):  # a layout record that was tampered with cannot be read
@@ -102,7 +111,8 @@ class Judge:
         self.runs = [values_of(graph, self.inputs, seed) for seed in range(1, 5)]
         self.runs += [values_of(graph, self.inputs, 9, fill) for fill in Fill if fill is not Fill.RANDOM]
         self.defined = {
-            name: np.logical_and.reduce([same_values(self.runs[0][name], other[name]) for other in self.runs[1:]]) for name in self.runs[0]
+            name: np.logical_and.reduce([same_values(self.runs[0][name], other[name]) for other in self.runs[1:]])
+            for name in self.runs[0]
         }
 
     def lies(self, rewrite: GraphRewrite, interface: Interface, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -124,12 +134,18 @@ class Judge:
 
     def is_defined(self) -> bool:
         """Whether nothing in the old graph is left open."""
-        return set(self.runs[0]) == set(self.graph.by_name()) and all(bool(np.all(defined)) for defined in self.defined.values())
+        return set(self.runs[0]) == set(self.graph.by_name()) and all(
+            bool(np.all(defined)) for defined in self.defined.values()
+        )
 
     def differences(self, made: Plan) -> Iterator[str]:
-        """The outputs that generated C makes otherwise of a planned graph than of the old one, as the interface has them."""
+        """The outputs that generated C makes otherwise of a planned graph than of the old one, as the interface has
+        them.
+        """
         kernels, plain = Kernels(made.rewrite.schedules), Kernels()
-        wanted = dict(zip(self.graph.outputs, run_graph(self.graph, self.inputs, runner=plain, mover=plain.move), strict=True))
+        wanted = dict(
+            zip(self.graph.outputs, run_graph(self.graph, self.inputs, runner=plain, mover=plain.move), strict=True)
+        )
         new = made.rewrite.new
         taken = run_graph(new, self.given(new, made.interface), runner=kernels, mover=kernels.move)
         for name, array in made.interface.taken(self.graph, taken):
@@ -145,13 +161,17 @@ class Judge:
                 made[value.name] = array
             elif array is not None and index_map is not None and self.stores(index_map, array.shape, value.shape):
                 inside = index_map.map_array(np.ones(array.shape, np.bool_), value.shape)
-                made[value.name] = np.where(inside, index_map.map_array(array, value.shape), drawn(random, value.shape, value.dtype))
+                made[value.name] = np.where(
+                    inside, index_map.map_array(array, value.shape), drawn(random, value.shape, value.dtype)
+                )
         return made
 
     def stores(self, index_map: IndexMap, shape: tuple[int, ...], box: tuple[int, ...]) -> bool:
         """Whether a map's image lies in a box."""
         values = index_map.output_values(shape)
-        return len(values) == len(box) and all(0 <= int(v.min()) and int(v.max()) < n for v, n in zip(values, box, strict=True))
+        return len(values) == len(box) and all(
+            0 <= int(v.min()) and int(v.max()) < n for v, n in zip(values, box, strict=True)
+        )
 
     def holds(self, rewrite: GraphRewrite, value: Value, array: Array) -> bool:
         """Whether the elements of an old value stand where the witness says, and around them what it says."""
@@ -176,7 +196,9 @@ class Judge:
         if outputs is None:
             outputs = tuple((name, IndexMap.identity(self.runs[0][name].ndim)) for name in rewrite.old.outputs)
         pairs = zip(outputs, made, strict=False)
-        if len(outputs) != len(made) or not all(self.stores(m, self.runs[0][name].shape, array.shape) for (name, m), array in pairs):
+        if len(outputs) != len(made) or not all(
+            self.stores(m, self.runs[0][name].shape, array.shape) for (name, m), array in pairs
+        ):
             return False
         taken = interface.taken(rewrite.old, made)
         if interface.outputs is None and [name for name, _ in taken] != list(rewrite.old.outputs):

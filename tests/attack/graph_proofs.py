@@ -1,4 +1,6 @@
-"""Plans of varied graphs, and what becomes of them when they are tampered with: every claim that is proved is looked at in runs."""
+"""Plans of varied graphs, and what becomes of them when they are tampered with: every claim that is proved is looked at
+in runs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.attack.varied_graphs import random_wish, varied_graph
 
 @dataclass
 class Found:
-    """What was tried, by name; claims that were proved and do not hold, or refuted and hold; honest plans that are not proved."""
+    """What was tried, by name; claims that were proved and do not hold, or refuted and hold; honest plans that are not
+    proved.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)

@@ -1,4 +1,6 @@
-"""A rewritten graph with one thing in it changed: most of these are other programs, or witnesses that lie, and a few are neither."""
+"""A rewritten graph with one thing in it changed: most of these are other programs, or witnesses that lie, and a few
+are neither.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ def padding_said(rewrite: GraphRewrite, interface: Interface, chance: Random) ->
     places = {}
     for name in chosen:
         dtype = values[name].dtype
-        pad = None if number is None or dtype.is_bool else const(float(number) if dtype.is_float else int(number), dtype)
+        pad = (
+            None if number is None or dtype.is_bool else const(float(number) if dtype.is_float else int(number), dtype)
+        )
         places[name] = replace(rewrite.places[name], pad=pad)
     return _placed(rewrite, places), interface
 
@@ -127,7 +131,9 @@ def constant_changed(rewrite: GraphRewrite, interface: Interface, chance: Random
 
 def _with_constant(rewrite: GraphRewrite, number: int, constant: Constant) -> GraphRewrite:
     constants = rewrite.new.constants
-    return replace(rewrite, new=replace(rewrite.new, constants=(*constants[:number], constant, *constants[number + 1 :])))
+    return replace(
+        rewrite, new=replace(rewrite.new, constants=(*constants[:number], constant, *constants[number + 1 :]))
+    )
 
 
 def constants_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -137,7 +143,9 @@ def constants_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Ran
     (a, first), (b, second) = chance.sample(list(enumerate(rewrite.new.constants)), 2)
     if first.data.size != second.data.size or first.data.dtype.itemsize != second.data.dtype.itemsize:
         return None
-    taken = [replace(x, data=y.data.view(x.data.dtype).reshape(x.data.shape)) for x, y in ((first, second), (second, first))]
+    taken = [
+        replace(x, data=y.data.view(x.data.dtype).reshape(x.data.shape)) for x, y in ((first, second), (second, first))
+    ]
     return _with_constant(_with_constant(rewrite, a, taken[0]), b, taken[1]), interface
 
 
@@ -162,7 +170,9 @@ def operands_changed(rewrite: GraphRewrite, interface: Interface, chance: Random
         return None
     number, step = found
     if not isinstance(step, Call):
-        return _stepped(rewrite, number, replace(step, operand=chance.choice(_like(rewrite.new, step.operand)))), interface
+        return _stepped(
+            rewrite, number, replace(step, operand=chance.choice(_like(rewrite.new, step.operand)))
+        ), interface
     others = tuple(chance.choice(_like(rewrite.new, name)) for name in step.operands)
     operands = chance.choice((others, tuple(chance.sample(step.operands, len(step.operands)))))
     return _stepped(rewrite, number, replace(step, operands=operands)), interface
@@ -234,13 +244,19 @@ def mover_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -
         case LayoutTransform():
             extent = rewrite.new.by_name()[step.operand].shape[0]
             turned = replace(step.index_map, outputs=tuple(reversed(step.index_map.outputs)))
-            back = (const(extent - 1) - step.index_map.inputs[0], *step.index_map.inputs[1:]) if step.index_map.inputs else ()
+            back = (
+                (const(extent - 1) - step.index_map.inputs[0], *step.index_map.inputs[1:])
+                if step.index_map.inputs
+                else ()
+            )
             backwards = step.index_map.compose(IndexMap(step.index_map.inputs, back)) if back else turned
             return _stepped(rewrite, number, replace(step, index_map=chance.choice((turned, backwards)))), interface
         case Pad():
             value = chance.choice((1, -0.0, 0.0)) if step.result.dtype.is_float else chance.choice((0, 1))
             around = replace(step, widths=tuple((after, before) for before, after in step.widths))
-            return _stepped(rewrite, number, chance.choice((around, replace(step, value=const(value, step.result.dtype))))), interface
+            return _stepped(
+                rewrite, number, chance.choice((around, replace(step, value=const(value, step.result.dtype))))
+            ), interface
         case Crop():
             extents = rewrite.new.by_name()[step.operand].shape
             ends = tuple(extent - size for extent, size in zip(extents, step.sizes, strict=True))
@@ -249,7 +265,9 @@ def mover_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -
 
 
 def mover_and_witness_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
-    """A layout operator does something else, and the witness says so of what it makes and of what layout operators make of that."""
+    """A layout operator does something else, and the witness says so of what it makes and of what layout operators make
+    of that.
+    """
     changed = mover_changed(rewrite, interface, chance)
     if changed is None:
         return None
@@ -261,7 +279,9 @@ def mover_and_witness_changed(rewrite: GraphRewrite, interface: Interface, chanc
             place = rooted(places[step.operand], roots)
             if place.index_map.rank != len(made.new.by_name()[step.operand].shape):
                 return None
-            places[step.result.name] = replace(place, index_map=moved_by(step, place.index_map), pad=chance.choice((place.pad, None)))
+            places[step.result.name] = replace(
+                place, index_map=moved_by(step, place.index_map), pad=chance.choice((place.pad, None))
+            )
             touched.add(step.result.name)
     return replace(made, places=places), interface
 
@@ -285,7 +305,8 @@ def _with_function(rewrite: GraphRewrite, old: PrimFunc, new: PrimFunc, chain: C
     """The graph with another function under the name of one, and what is said of how it came about."""
     named = replace(new, name=old.name)
     steps = tuple(
-        replace(step, function=named) if isinstance(step, Call) and step.function.name == old.name else step for step in rewrite.new.steps
+        replace(step, function=named) if isinstance(step, Call) and step.function.name == old.name else step
+        for step in rewrite.new.steps
     )
     made = replace(rewrite, new=replace(rewrite.new, steps=steps))
     if chain is None:
@@ -311,7 +332,9 @@ def schedules_exchanged(rewrite: GraphRewrite, interface: Interface, chance: Ran
     if len(rewrite.schedules) < 2:
         return None
     first, second = chance.sample(list(rewrite.schedules), 2)
-    return replace(rewrite, schedules={**rewrite.schedules, first: rewrite.schedules[second], second: rewrite.schedules[first]}), interface
+    return replace(
+        rewrite, schedules={**rewrite.schedules, first: rewrite.schedules[second], second: rewrite.schedules[first]}
+    ), interface
 
 
 def body_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -325,7 +348,9 @@ def body_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) ->
         return None
     if chance.random() < 0.5:
         return _with_function(rewrite, func, changed, None), interface
-    return _with_function(rewrite, func, changed, Chain(replace(changed, name=_original(rewrite, func.name).name), ())), interface
+    return _with_function(
+        rewrite, func, changed, Chain(replace(changed, name=_original(rewrite, func.name).name), ())
+    ), interface
 
 
 def step_mutated(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -353,7 +378,9 @@ def steps_cut(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Cl
     if chance.random() < 0.5:
         return _with_function(rewrite, call.function, last.rewrite.old, Chain(original, others)), interface
     first = (*others, last)[0]
-    return _with_function(rewrite, call.function, call.function, Chain(first.rewrite.new, (*others, last)[1:])), interface
+    return _with_function(
+        rewrite, call.function, call.function, Chain(first.rewrite.new, (*others, last)[1:])
+    ), interface
 
 
 def record_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) -> Claim | None:
@@ -377,7 +404,9 @@ def record_changed(rewrite: GraphRewrite, interface: Interface, chance: Random) 
             replace(end, contract=chance.choice(numbers)),
         )
     )
-    changed = replace(func, attrs=with_record(func, name, LayoutRecord(record.logical_shape, (*record.steps[:-1], step))))
+    changed = replace(
+        func, attrs=with_record(func, name, LayoutRecord(record.logical_shape, (*record.steps[:-1], step)))
+    )
     record_of_step = replace(last, rewrite=replace(last.rewrite, new=changed))
     chain = Chain(_original(rewrite, call.function.name), (*others, record_of_step))
     return _with_function(rewrite, call.function, changed, chain), interface
@@ -390,7 +419,11 @@ def interface_changed(rewrite: GraphRewrite, interface: Interface, chance: Rando
     """The graph is said to be called in another way."""
     old = rewrite.old.by_name()
     identity = {name: IndexMap.identity(len(value.shape)) for name, value in old.items()}
-    outputs = interface.outputs if interface.outputs is not None else tuple((name, identity[name]) for name in rewrite.old.outputs)
+    outputs = (
+        interface.outputs
+        if interface.outputs is not None
+        else tuple((name, identity[name]) for name in rewrite.old.outputs)
+    )
     inputs, kind = dict(interface.inputs), chance.randrange(5)
     if kind == 0 and inputs:
         del inputs[chance.choice(list(inputs))]

@@ -1,7 +1,9 @@
-"""Random graphs, folds and tampered witnesses, judged by runs of the reference interpreter: nothing proved may be told apart.
+"""Random graphs, folds and tampered witnesses, judged by runs of the reference interpreter: nothing proved may be told
+apart.
 
-Graphs are wider than those of `tests.graph.random_graphs`: odd channels, integers, two operands that are one value, rewrites of all kinds
-in the graph that is planned, frozen layouts drawn at random. Elements are -0.0, NaN and infinity among others.
+Graphs are wider than those of `tests.graph.random_graphs`: odd channels, integers, two operands that are one value,
+rewrites of all kinds in the graph that is planned, frozen layouts drawn at random. Elements are -0.0, NaN and infinity
+among others.
 """
 
 from __future__ import annotations
@@ -83,14 +85,34 @@ def _conv(g: GraphBuilder, chance: Random, data: Value) -> Value:
     groups = chance.choice([k for k in (1, 1, 1, 2, channels) if channels % k == 0])
     filters = groups * chance.choice((1, 2, 4))
     weight = g.constant(filled(filters, channels // groups, 1, chance.choice((1, 2)), seed=chance.randint(0, 99)), "w")
-    return g.conv2d(data, weight, strides=(chance.choice((1, 2)), 1), halo=chance.choice(((0, 0, 0, 1), (0, 1, 0, 1))), groups=groups)
+    return g.conv2d(
+        data,
+        weight,
+        strides=(chance.choice((1, 2)), 1),
+        halo=chance.choice(((0, 0, 0, 1), (0, 1, 0, 1))),
+        groups=groups,
+    )
 
 
 def _step(g: GraphBuilder, chance: Random, values: list[Value]) -> Value:
     first = chance.choice(values[-3:])
     alike = chance.choice([value for value in values if value.shape == first.shape])
     match chance.choice(
-        ("conv", "conv", "twice", "alike", "bias", "unary", "turned", "rolled", "parts", "softmax", "pooled", "pad", "crop")
+        (
+            "conv",
+            "conv",
+            "twice",
+            "alike",
+            "bias",
+            "unary",
+            "turned",
+            "rolled",
+            "parts",
+            "softmax",
+            "pooled",
+            "pad",
+            "crop",
+        )
     ):
         case "conv":
             return _conv(g, chance, first)
@@ -128,7 +150,9 @@ def wide_layouts(graph: Graph, chance: Random) -> Mapping[str, Mapping[str, str]
     found: dict[str, Mapping[str, str]] = {}
     for kind in kinds:
         layout = chance.choice(IMAGES)
-        found[kind] = {"X": chance.choice((layout, layout, *IMAGES)), "Y": layout} if chance.random() < 0.8 else {"Y": layout}
+        found[kind] = (
+            {"X": chance.choice((layout, layout, *IMAGES)), "Y": layout} if chance.random() < 0.8 else {"Y": layout}
+        )
     if "relu" in names and chance.random() < 0.3:
         found["relu"] = {"Y": chance.choice(IMAGES)}
     return found
@@ -187,7 +211,10 @@ def _tampered(rewrite: GraphRewrite, chance: Random) -> Iterator[tuple[str, Grap
     shuffled = chance.sample(places[one].index_map.outputs, len(places[one].index_map.outputs))
     moved = replace(places[one], index_map=replace(places[one].index_map, outputs=tuple(shuffled)))
     yield "place moved", replace(rewrite, places={**places, one: moved})
-    yield "place of another value", replace(rewrite, places={**places, one: replace(places[one], value=places[other].value)})
+    yield (
+        "place of another value",
+        replace(rewrite, places={**places, one: replace(places[one], value=places[other].value)}),
+    )
     if len(rewrite.schedules) > 1:
         first, second = chance.sample(list(rewrite.schedules), 2)
         swapped = {**rewrite.schedules, first: rewrite.schedules[second], second: rewrite.schedules[first]}
@@ -230,7 +257,9 @@ def _turned(graph: Graph, step: Step, chance: Random) -> Step:
 
 
 def attack_folds(seed: int, graphs: int) -> Tally:
-    """Fold chains of layout operators on inputs and constants; where the old graph's elements are defined, the new one's are the same."""
+    """Fold chains of layout operators on inputs and constants; where the old graph's elements are defined, the new
+    one's are the same.
+    """
     tally, chance = Tally(), Random(seed)
     for number in range(graphs):
         graph = chain_graph(chance)
@@ -272,10 +301,15 @@ def chain_graph(chance: Random) -> Graph:
 
 
 def random_bijection(chance: Random, shape: tuple[int, ...]) -> str:
-    """The text of a bijection of a box: axes in another order, taken apart, put together, turned in a circle, or back to front."""
+    """The text of a bijection of a box: axes in another order, taken apart, put together, turned in a circle, or back
+    to front.
+    """
     names = [f"a{axis}" for axis in range(len(shape))]
     outputs = list(names)
-    axis, kind = chance.randrange(len(shape)), chance.choice(("order", "order", "apart", "apart", "joined", "circle", "back"))
+    axis, kind = (
+        chance.randrange(len(shape)),
+        chance.choice(("order", "order", "apart", "apart", "joined", "circle", "back")),
+    )
     factors = [factor for factor in range(2, shape[axis]) if shape[axis] % factor == 0]
     if kind == "order":
         chance.shuffle(outputs)

@@ -1,7 +1,9 @@
-"""The judge: runs the programs of a rewrite on the same inputs and says whether they can be told apart. Knows nothing of proofs.
+"""The judge: runs the programs of a rewrite on the same inputs and says whether they can be told apart. Knows nothing
+of proofs.
 
-Inputs are placed by logical meaning (the old arrays, moved through the witness's cell maps where the layout of a parameter changes),
-padding by its contract. A difference is one in an observable cell, in value identity, or a fault that only the new program has.
+Inputs are placed by logical meaning (the old arrays, moved through the witness's cell maps where the layout of a
+parameter changes), padding by its contract. A difference is one in an observable cell, in value identity, or a fault
+that only the new program has.
 """
 
 from __future__ import annotations
@@ -29,7 +31,20 @@ from layoutproof.ir.rewrite import CellMap, Rewrite
 from layoutproof.ir.visit import free_variables, stores_in, walk
 from tests.attack.contracts import Arrays, satisfy
 
-MODES = ("tame", "small", "special", "special", "negative", "minus zero", "extreme", "index", "denormal", "ones", "nan last", "index")
+MODES = (
+    "tame",
+    "small",
+    "special",
+    "special",
+    "negative",
+    "minus zero",
+    "extreme",
+    "index",
+    "denormal",
+    "ones",
+    "nan last",
+    "index",
+)
 EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
 LIMIT = 2_000_000
 
@@ -65,7 +80,8 @@ def judge(
 ) -> Judgement:
     """Run both programs `trials` times; stops at the first difference.
 
-    `licences` (names) restrict inputs and relax the comparison; `given` are arrays of the old program by name, in place of random ones.
+    `licences` (names) restrict inputs and relax the comparison; `given` are arrays of the old program by name, in place
+    of random ones.
     """
     by_law = illegal(rewrite)
     if by_law is not None:
@@ -153,7 +169,9 @@ def _trial(
 
 def _is_open(func: PrimFunc) -> bool:
     records = layout_records(func).values()
-    return any(isinstance(n, Undef) for n in walk(func.body)) or any(s.padding is Cell.PAD_UNDEF for r in records for s in r.steps)
+    return any(isinstance(n, Undef) for n in walk(func.body)) or any(
+        s.padding is Cell.PAD_UNDEF for r in records for s in r.steps
+    )
 
 
 def _sizes(func: PrimFunc) -> list[Var]:
@@ -223,10 +241,26 @@ def _integer(dtype: DType, rng: Random, mode: str) -> int:
             return rng.randint(max(low, -6), 6)
 
 
-_SPECIAL = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.0, -1.0, 3.0e38, -3.0e38, 1e-45, -1e-45, 0.5, 65504.0, -65504.0)
+_SPECIAL = (
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    3.0e38,
+    -3.0e38,
+    1e-45,
+    -1e-45,
+    0.5,
+    65504.0,
+    -65504.0,
+)
 
 
-# Where executions with NaN or infinities do not count, or sums are regrouped, floats are such that neither arises nor anything rounds.
+# Where executions with NaN or infinities do not count, or sums are regrouped, floats are such that neither arises nor
+# anything rounds.
 _CALM_FLOATS = "!"
 _CALM = {"tame!": "tame", "negative!": "negative", "ones!": "ones", "minus zero!": "minus zero", "special!": "exact"}
 
@@ -262,7 +296,9 @@ def _fill_contracts(func: PrimFunc, arrays: Arrays, symbols: Mapping[str, int]) 
 
 
 def _constant_contracts(func: PrimFunc, symbols: Mapping[str, int]) -> list[tuple[Buffer, NDArray[np.uint8], Any]]:
-    """Transforms of parameters whose padding holds a constant: the parameter, its cells with that padding alone, and the constant."""
+    """Transforms of parameters whose padding holds a constant: the parameter, its cells with that padding alone, and
+    the constant.
+    """
     found: list[tuple[Buffer, NDArray[np.uint8], Any]] = []
     for buffer in func.buffers:
         record = layout_records(func).get(buffer.data.name)
@@ -292,7 +328,9 @@ def _cell_map(rewrite: Rewrite, data: str) -> CellMap | None:
     return next((c for c in rewrite.witness.cells if c.old_data == data), None)
 
 
-def _positions(moved: CellMap, shape: Sequence[int], box: Sequence[int], symbols: Mapping[str, int]) -> NDArray[np.int64]:
+def _positions(
+    moved: CellMap, shape: Sequence[int], box: Sequence[int], symbols: Mapping[str, int]
+) -> NDArray[np.int64]:
     """Where each old cell is in the new memory; -1 where it has no place."""
     values = moved.cells.output_values(tuple(shape), symbols)
     inside = np.ones((1,) * len(shape), dtype=np.bool_)
@@ -320,7 +358,9 @@ def _placed(rewrite: Rewrite, arrays: Arrays, symbols: Mapping[str, int], rng: R
     return placed
 
 
-def _compare(rewrite: Rewrite, olds: list[Result], new: Result, symbols: Mapping[str, int], licences: frozenset[str]) -> str | None:
+def _compare(
+    rewrite: Rewrite, olds: list[Result], new: Result, symbols: Mapping[str, int], licences: frozenset[str]
+) -> str | None:
     cells = padding_cells(rewrite.old, symbols)
     for before, after in zip(rewrite.old.buffers, rewrite.new.buffers, strict=True):
         first = olds[0].arrays[before.name].reshape(-1)
@@ -341,7 +381,7 @@ def _compare(rewrite: Rewrite, olds: list[Result], new: Result, symbols: Mapping
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             return f"{before.name}, element {at}: {first[at]!r} before, {found[where[at]]!r} after"
-    return _owed(rewrite, new, symbols)
+    return _postconditions(rewrite, new, symbols)
 
 
 def _same(a: NDArray[Any], b: NDArray[Any], licences: frozenset[str]) -> NDArray[np.bool_]:
@@ -359,8 +399,10 @@ def _same(a: NDArray[Any], b: NDArray[Any], licences: frozenset[str]) -> NDArray
     return np.asarray(same)
 
 
-def _owed(rewrite: Rewrite, new: Result, symbols: Mapping[str, int]) -> str | None:
-    """Padding that this step introduces with a value as its contract holds it at the end, where the function writes the buffer."""
+def _postconditions(rewrite: Rewrite, new: Result, symbols: Mapping[str, int]) -> str | None:
+    """Padding that this step introduces with a value as its contract holds it at the end, where the function writes the
+    buffer.
+    """
     old = layout_records(rewrite.old)
     written = {s.buffer.data.name for s in stores_in(rewrite.old.body)}
     for buffer, cells, value in _constant_contracts(rewrite.new, symbols):

@@ -1,5 +1,6 @@
-"""Random pairs of programs that look up a table by the elements of an input, with and without a mistake: which elements, under which
-condition, in which order, beside what else. Of what is proved, no run may fault or differ where the old program's does not fault.
+"""Random pairs of programs that look up a table by the elements of an input, with and without a mistake: which
+elements, under which condition, in which order, beside what else. Of what is proved, no run may fault or differ where
+the old program's does not fault.
 
     python -m tests.attack.lookups --pairs 2000 --seed 1
 """
@@ -22,7 +23,17 @@ from layoutproof.verify.verdict.verdict import Status
 
 TABLE, LENGTH = 6, 8
 PLACES = ("{i}", "{i}", "{i}", "7 - {i}", "{i} // 2", "({i} + 3) % 8", "T.min({i} + 1, 7)", "0")
-DECIDES = ("I[{p}]", "I[{p}]", "I[{p}]", "T.max(I[{p}], 0)", "T.min(I[{p}], 5)", "I[{p}] // 2", "I[{p}] % 7", "I[{p}] + 1", "J[I[{p}]]")
+DECIDES = (
+    "I[{p}]",
+    "I[{p}]",
+    "I[{p}]",
+    "T.max(I[{p}], 0)",
+    "T.min(I[{p}], 5)",
+    "I[{p}] // 2",
+    "I[{p}] % 7",
+    "I[{p}] + 1",
+    "J[I[{p}]]",
+)
 CHOICES = (
     "{v}",
     "{v}",
@@ -65,7 +76,11 @@ class Loop:
         value = self.choice.format(v=f"A[{index}]", i=i, g=self.bound)
         guard = self.guard.format(i=i, g=self.bound)
         head = f"for io, ii in T.grid({self.extent // 4}, 4):" if self.tiled else f"for i in range({self.extent}):"
-        inner = [f"{guard}" if guard else "if True:", f"    {target}[{i}] = {value}"] if guard else [f"{target}[{i}] = {value}"]
+        inner = (
+            [f"{guard}" if guard else "if True:", f"    {target}[{i}] = {value}"]
+            if guard
+            else [f"{target}[{i}] = {value}"]
+        )
         return [head, *(f"    {line}" for line in inner)]
 
 
@@ -81,11 +96,18 @@ def _changed(loop: Loop, rng: Random) -> Loop:
 
 
 def pair(rng: Random) -> str:
-    """A rewrite's text: a loop and what became of it, in some with a write to the input before, in some with a loop more for nobody."""
+    """A rewrite's text: a loop and what became of it, in some with a write to the input before, in some with a loop
+    more for nobody.
+    """
     old = _loop(rng)
     new = old if rng.random() < 0.3 else _changed(old, rng)
     outer = {False: "i", True: "io, ii"}
-    form = {(False, False): "[i]", (True, True): "[io, ii]", (True, False): "[4*io + ii]", (False, True): "[i // 4, i % 4]"}
+    form = {
+        (False, False): "[i]",
+        (True, True): "[io, ii]",
+        (True, False): "[4*io + ii]",
+        (False, True): "[i // 4, i % 4]",
+    }
     main = f"lambda {outer[new.tiled]}: {form[new.tiled, old.tiled]}"
     before, after = [old.lines("B")], [(new.lines("B"), main)]
     if rng.random() < 0.4:

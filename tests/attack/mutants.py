@@ -1,4 +1,6 @@
-"""Mutants: one small wrong thing in a rewritten program or in its witness. Many change the result; the judge says which."""
+"""Mutants: one small wrong thing in a rewritten program or in its witness. Many change the result; the judge says
+which.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,21 @@ from typing import Any
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import FLOAT16, INT8
-from layoutproof.ir.expr import TRUE, Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, const, equal
+from layoutproof.ir.expr import (
+    TRUE,
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    const,
+    equal,
+)
 from layoutproof.ir.index_map import IndexMap
 from layoutproof.ir.intrinsics import Assume
 from layoutproof.ir.node import Node
@@ -38,7 +54,9 @@ def mutant(rewrite: Rewrite, rng: Random, tries: int = 12) -> tuple[str, Rewrite
 # ---- the new program
 
 
-def at_one_place(root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any], Node | None], rng: Random) -> Stmt | None:
+def at_one_place(
+    root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any], Node | None], rng: Random
+) -> Stmt | None:
     """The statement with one place that fits, chosen at random, changed."""
     places = sum(1 for node in walk(root) if fits(node))
     if not places:
@@ -63,7 +81,9 @@ def at_one_place(root: Stmt, fits: Callable[[Node], bool], change: Callable[[Any
     return body if result is not None and isinstance(body, Stmt) else None
 
 
-def _in_new(rewrite: Rewrite, rng: Random, fits: Callable[[Node], bool], change: Callable[[Any], Node | None]) -> Rewrite | None:
+def _in_new(
+    rewrite: Rewrite, rng: Random, fits: Callable[[Node], bool], change: Callable[[Any], Node | None]
+) -> Rewrite | None:
     body = at_one_place(rewrite.new.body, fits, change, rng)
     return None if body is None else replace(rewrite, new=rewrite.new.with_body(body))
 
@@ -217,12 +237,19 @@ _OTHER_OPERATION: Mapping[BinaryOp, BinaryOp] = {
 
 def operation_changed(rewrite: Rewrite, rng: Random) -> Rewrite | None:
     """Another operation: truncating for flooring, minus for plus, min for max."""
-    return _in_new(rewrite, rng, _is(Binary), lambda e: replace(e, op=_OTHER_OPERATION[e.op]) if e.op in _OTHER_OPERATION else None)
+    return _in_new(
+        rewrite, rng, _is(Binary), lambda e: replace(e, op=_OTHER_OPERATION[e.op]) if e.op in _OTHER_OPERATION else None
+    )
 
 
 def comparison_changed(rewrite: Rewrite, rng: Random) -> Rewrite | None:
     """`<` for `<=`, or the other way."""
-    other = {CompareOp.LT: CompareOp.LE, CompareOp.LE: CompareOp.LT, CompareOp.GT: CompareOp.GE, CompareOp.GE: CompareOp.GT}
+    other = {
+        CompareOp.LT: CompareOp.LE,
+        CompareOp.LE: CompareOp.LT,
+        CompareOp.GT: CompareOp.GE,
+        CompareOp.GE: CompareOp.GT,
+    }
     return _in_new(rewrite, rng, _is(Compare), lambda e: replace(e, op=other[e.op]) if e.op in other else None)
 
 

@@ -1,7 +1,8 @@
-"""Programs as lists of loop nests, and how they become functions with a witness: the small world in which random rewrites are made.
+"""Programs as lists of loop nests, and how they become functions with a witness: the small world in which random
+rewrites are made.
 
-Every store remembers which store of the first program it computes and at which of its loops (`theta`), over the loops around it now;
-a rewrite substitutes loops everywhere, and the witness follows by itself.
+Every store remembers which store of the first program it computes and at which of its loops (`theta`), over the loops
+around it now; a rewrite substitutes loops everywhere, and the witness follows by itself.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ class Store:
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops around stores. `init` is the start of a reduction: stored before the reduction's loops (`block=False`) or a block's init.
+    """Loops around stores. `init` is the start of a reduction: stored before the reduction's loops (`block=False`) or a
+    block's init.
 
-    `free`: its iterations may run in any order (each writes a cell of its own and reads none of them); else only spatial ones may.
-    `ordered`: not even those. `serial`: no loop may become parallel. `stage`: a pad or assumption stage, made of statements as they
-    are.
+    `free`: its iterations may run in any order (each writes a cell of its own and reads none of them); else only
+    spatial ones may. `ordered`: not even those. `serial`: no loop may become parallel. `stage`: a pad or assumption
+    stage, made of statements as they are.
     """
 
     loops: tuple[Loop, ...]
@@ -103,7 +105,9 @@ class Nest:
 
 @dataclass(frozen=True)
 class Program:
-    """Parameters, temporaries and nests. `cells` says where the cells of the first program's buffers are, by data variable."""
+    """Parameters, temporaries and nests. `cells` says where the cells of the first program's buffers are, by data
+    variable.
+    """
 
     params: tuple[Buffer, ...]
     temps: tuple[Buffer, ...]
@@ -132,7 +136,9 @@ def _begun(nest: Nest) -> Nest:
     loops = tuple(loop.var for loop in nest.loops)
     stores = tuple(replace(s, origin=fresh_id(), theta=loops, where=None) for s in nest.stores)
     init = None if nest.init is None else replace(nest.init, origin=fresh_id(), theta=(), where=None)
-    return replace(nest, stores=stores, init=init, old_reduce=tuple(loop.reduce for loop in nest.loops), old_block=nest.block)
+    return replace(
+        nest, stores=stores, init=init, old_reduce=tuple(loop.reduce for loop in nest.loops), old_block=nest.block
+    )
 
 
 # ---- as functions

@@ -1,4 +1,5 @@
-"""Functions that a user may call in a graph and that no library has: lookups, results that are read again, elements that are left open.
+"""Functions that a user may call in a graph and that no library has: lookups, results that are read again, elements
+that are left open.
 
 Each is made for an image, of any shape and type, and has arrays of that shape besides what it says.
 """
@@ -22,7 +23,11 @@ Odd = Callable[[GraphBuilder, Random, Value, Value], tuple[Value, ...]]
 def nest(shape: Shape, *lines: str) -> str:
     """A loop over all elements, `i0, i1, i2, i3`, around some lines."""
     names = ", ".join(f"i{axis}" for axis in range(len(shape)))
-    loop = f"    for {names} in T.grid({', '.join(map(str, shape))}):\n" if len(shape) > 1 else f"    for {names} in range({shape[0]}):\n"
+    loop = (
+        f"    for {names} in T.grid({', '.join(map(str, shape))}):\n"
+        if len(shape) > 1
+        else f"    for {names} in range({shape[0]}):\n"
+    )
     return loop + "".join(f"        {line}\n" for line in lines)
 
 
@@ -33,7 +38,9 @@ def function(name: str, arrays: Mapping[str, tuple[Shape, str]], body: str) -> P
 
 
 def _called(name: str, *nests: tuple[str, ...], two: bool = False, results: int = 1, before: str = "") -> Odd:
-    """A function of nests from `A`, and `B`, to `Y`, and `Z`; `E` stands for the index of an element, `C` for the channels."""
+    """A function of nests from `A`, and `B`, to `Y`, and `Z`; `E` stands for the index of an element, `C` for the
+    channels.
+    """
 
     def call(g: GraphBuilder, chance: Random, first: Value, second: Value) -> tuple[Value, ...]:
         shape, dtype = first.shape, str(first.dtype)
@@ -64,14 +71,20 @@ def _lookup(g: GraphBuilder, chance: Random, first: Value, second: Value) -> tup
     lines = nest(shape, f"Y[i0, i1, i2, i3] = A[i0, T.max(T.min(I[i1], {shape[1] - 1}), 0), i2, i3]")
     made = function("lookup", {"A": (shape, dtype), "I": ((shape[1],), "int32"), "Y": (shape, dtype)}, lines)
     if chance.random() < 0.5:
-        return g.call(made, first, g.constant(np.array([chance.randint(-1, shape[1]) for _ in range(shape[1])], np.int32), "numbers"))
+        return g.call(
+            made,
+            first,
+            g.constant(np.array([chance.randint(-1, shape[1]) for _ in range(shape[1])], np.int32), "numbers"),
+        )
     return g.call(made, first, g.input(f"numbers_{chance.randrange(10**9)}", (shape[1],), "int32"))
 
 
 def _made_of_nothing(g: GraphBuilder, chance: Random, first: Value, second: Value) -> tuple[Value, ...]:
     """A result without operands."""
     shape, dtype = first.shape, str(first.dtype)
-    return g.call(function("ones", {"Y": (shape, dtype)}, nest(shape, f"Y[i0, i1, i2, i3] = T.{dtype}({chance.choice((0, 1))})")))
+    return g.call(
+        function("ones", {"Y": (shape, dtype)}, nest(shape, f"Y[i0, i1, i2, i3] = T.{dtype}({chance.choice((0, 1))})"))
+    )
 
 
 ODD: Mapping[str, Odd] = {
@@ -87,7 +100,9 @@ ODD: Mapping[str, Odd] = {
     "sums of a row": _called("sums", ("if i3 == 0:", "    Y[E] = A[E]", "else:", "    Y[E] = Y[LEFT] + A[E]")),
     "some left open": _called("some", ("if i1 < CHANNELS - 1:", "    Y[E] = A[E]")),
     "undefined": _called("undefined", ("Y[E] = T.if_then_else(i3 == 0, T.undef(TYPE), A[E])",)),
-    "chosen by place": _called("by_place", ("if i1 % 2 == 0:", "    Y[E] = A[E]", "else:", "    Y[E] = B[E]"), two=True),
+    "chosen by place": _called(
+        "by_place", ("if i1 % 2 == 0:", "    Y[E] = A[E]", "else:", "    Y[E] = B[E]"), two=True
+    ),
     "chosen by value": _called("by_value", ("Y[E] = T.if_then_else(A[E] < B[E], A[E], B[E])",), two=True),
     "last one wins": _called("last", ("Y[E] = A[E]",), ("Y[E] = B[E]",), two=True),
     "half of it over": _called("half", ("Y[E] = A[E]",), ("if i2 > 0:", "    Y[E] = B[E]"), two=True),

@@ -1,4 +1,6 @@
-"""Padded pipelines: buffers in tiles, loops over tiles with a guard, and the guard removed; the pad values decide whether it may be."""
+"""Padded pipelines: buffers in tiles, loops over tiles with a guard, and the guard removed; the pad values decide
+whether it may be.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ N = Var("n")
 
 @dataclass(frozen=True)
 class Case:
-    """A rewrite that removes a guard. `legal`: the pad values were chosen to be neutral (bit for bit, or under the named licences)."""
+    """A rewrite that removes a guard. `legal`: the pad values were chosen to be neutral (bit for bit, or under the
+    named licences).
+    """
 
     rewrite: Rewrite
     legal: bool
@@ -43,7 +47,9 @@ def tiles(shape: tuple[Expr, ...], factor: int) -> Mapped:
     """The last axis in tiles."""
     inputs = tuple(Var(f"x{axis}") for axis in range(len(shape)))
     last, extent = inputs[-1], shape[-1]
-    chunks: Expr = IntImm(-(-extent.value // factor)) if isinstance(extent, IntImm) else (extent + (factor - 1)) // factor
+    chunks: Expr = (
+        IntImm(-(-extent.value // factor)) if isinstance(extent, IntImm) else (extent + (factor - 1)) // factor
+    )
     box = (*shape[:-1], chunks, IntImm(factor))
     names = tuple(Var(f"q{axis}") for axis in range(len(box)))
     exact = isinstance(extent, IntImm) and extent.value % factor == 0
@@ -105,9 +111,19 @@ def _element_wise(rng: Random) -> Case:
     zero = const(0, dtype)
     pads = [(a, rng.choice([zero, zero, Undef(dtype), None])), (b, rng.choice([zero, zero, Undef(dtype), None]))]
     kept = rng.random() < 0.5
-    legal = pads[0][1] is not None and pads[1][1] is not None and (kept or isinstance(pads[1][1], Undef) or (pads[0][1] == zero and keeps))
+    legal = (
+        pads[0][1] is not None
+        and pads[1][1] is not None
+        and (kept or isinstance(pads[1][1], Undef) or (pads[0][1] == zero and keeps))
+    )
     case = _without_guard(
-        Program((a, b), (), (nest,)), 0, pads, rng, legal, f"element-wise {dtype} pads {pads} kept {kept}", drop_stage=not kept
+        Program((a, b), (), (nest,)),
+        0,
+        pads,
+        rng,
+        legal,
+        f"element-wise {dtype} pads {pads} kept {kept}",
+        drop_stage=not kept,
     )
     return case
 
@@ -122,7 +138,9 @@ def _two_stages(rng: Random) -> Case:
     zero, cell = const(0, dtype), (IntImm(0),)
     first = Nest((Loop(i, shape[0]),), (Store(c, (i,), function(BufferLoad(a, (i,))), None),))
     total = BufferLoad(b, cell) + BufferLoad(c, (k,))
-    second = Nest((Loop(k, shape[0], True),), (Store(b, cell, total, None),), init=Store(b, cell, zero, None), free=False)
+    second = Nest(
+        (Loop(k, shape[0], True),), (Store(b, cell, total, None),), init=Store(b, cell, zero, None), free=False
+    )
     pad = rng.choice([zero, zero, const(1, dtype), Undef(dtype)])
     legal = pad == zero and keeps
     factor = rng.choice([2, 4])
@@ -142,7 +160,13 @@ def _two_stages(rng: Random) -> Case:
 
 
 def _without_guard(
-    program: Program, position: int, pads: list[tuple[Buffer, Expr | None]], rng: Random, legal: bool, what: str, drop_stage: bool = False
+    program: Program,
+    position: int,
+    pads: list[tuple[Buffer, Expr | None]],
+    rng: Random,
+    legal: bool,
+    what: str,
+    drop_stage: bool = False,
 ) -> Case:
     factor = rng.choice([2, 3, 4])
     for buffer, pad in pads:

@@ -1,4 +1,6 @@
-"""Random programs of the kinds that layouts are made for: element-wise stages, stencils, reductions, gathers, scatters, guards."""
+"""Random programs of the kinds that layouts are made for: element-wise stages, stencils, reductions, gathers, scatters,
+guards.
+"""
 
 from __future__ import annotations
 
@@ -78,14 +80,19 @@ class Generator:
     def stage(self, last: bool) -> None:
         """One more stage."""
         kinds = (
-            [self.element_wise] * 4 + [self.reduction] * 4 + [self.stencil] * 2 + [self.gather, self.scatter, self.conditional, self.scan]
+            [self.element_wise] * 4
+            + [self.reduction] * 4
+            + [self.stencil] * 2
+            + [self.gather, self.scatter, self.conditional, self.scan]
         )
         self.rng.choice(kinds)(last)
 
     def loops(self, shape: tuple[Expr, ...], reduced: int = 0) -> tuple[Loop, ...]:
         """Loops over a box, the last `reduced` of them reductions."""
         names = [self.name(letter) for letter, _ in zip("ijklm", shape, strict=False)]
-        return tuple(Loop(Var(x), e, k >= len(shape) - reduced) for k, (x, e) in enumerate(zip(names, shape, strict=True)))
+        return tuple(
+            Loop(Var(x), e, k >= len(shape) - reduced) for k, (x, e) in enumerate(zip(names, shape, strict=True))
+        )
 
     def source(self) -> Values:
         """Something to read."""
@@ -161,14 +168,20 @@ class Generator:
         term = self.value(self.loads(source.shape, tuple(loop.var for loop in loops)), 1)
         op, start = self.rng.choice(self.operators())
         held = BufferLoad(target, cell)
-        update = Binary(op, held, term) if op not in (BinaryOp.MAX, BinaryOp.MIN) or self.rng.random() < 0.6 else Binary(op, term, held)
+        update = (
+            Binary(op, held, term)
+            if op not in (BinaryOp.MAX, BinaryOp.MIN) or self.rng.random() < 0.6
+            else Binary(op, term, held)
+        )
         init = Store(target, cell, start, None)
         nest = Nest(loops, (Store(target, cell, update, None),), init=init, block=self.rng.random() < 0.5, free=False)
         if self.rng.random() < 0.2:
             nest = replace(nest, guards=(self.guard(tuple(loop for loop in loops if loop.reduce)),))
         if self.rng.random() < 0.25:
             spatial_loops = self.loops(shape)
-            self.nests.append(Nest(spatial_loops, (replace(init, indices=tuple(x.var for x in spatial_loops) if spatial else cell),)))
+            self.nests.append(
+                Nest(spatial_loops, (replace(init, indices=tuple(x.var for x in spatial_loops) if spatial else cell),))
+            )
             nest = replace(nest, init=None, block=False)
         self.nests.append(nest)
         self.values.append(Values(target, shape))
@@ -207,7 +220,9 @@ class Generator:
         index = tuple(loop.var for loop in loops)
         found = Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, BufferLoad(where, index), source.shape[-1] - 1), IntImm(0))
         target = self.param("B", source.shape)
-        self.nests.append(Nest(loops, (Store(target, (*index[:-1], found), BufferLoad(source.buffer, index), None),), ordered=True))
+        self.nests.append(
+            Nest(loops, (Store(target, (*index[:-1], found), BufferLoad(source.buffer, index), None),), ordered=True)
+        )
 
     def conditional(self, last: bool) -> None:
         """`if A[i] > 0: B[i] = f(A[i])` on a result, or on what was written before."""
@@ -216,7 +231,11 @@ class Generator:
         index = tuple(loop.var for loop in loops)
         target = self.param("B", source.shape)
         load = BufferLoad(source.buffer, index)
-        nest = Nest(self.parallel(loops), (Store(target, index, self.value([load], 1), None),), data_guard=load > const(0, self.dtype))
+        nest = Nest(
+            self.parallel(loops),
+            (Store(target, index, self.value([load], 1), None),),
+            data_guard=load > const(0, self.dtype),
+        )
         self.nests.append(nest)
         self.values.append(Values(target, source.shape))
 
@@ -254,7 +273,9 @@ class Generator:
 
     def combine(self, a: Expr, b: Expr) -> Expr:
         """Two values as one."""
-        return Binary(self.rng.choice([BinaryOp.ADD, BinaryOp.ADD, BinaryOp.MUL, BinaryOp.SUB, BinaryOp.MAX, BinaryOp.MIN]), a, b)
+        return Binary(
+            self.rng.choice([BinaryOp.ADD, BinaryOp.ADD, BinaryOp.MUL, BinaryOp.SUB, BinaryOp.MAX, BinaryOp.MIN]), a, b
+        )
 
     def constant(self) -> Expr:
         """A small constant."""

@@ -1,4 +1,6 @@
-"""Legal changes of layout: a buffer's cells move by an injective map, everywhere at once, with or without a contract for the padding."""
+"""Legal changes of layout: a buffer's cells move by an injective map, everywhere at once, with or without a contract
+for the padding.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.attack.nests import Loop, Nest, Program, Store
 class Mapped:
     """A map with its box and, over the physical indices, where its padding is (None: nowhere)."""
 
-    def __init__(self, index_map: IndexMap, shape: tuple[Expr, ...], padding: Expr | None, variables: tuple[Var, ...]) -> None:
+    def __init__(
+        self, index_map: IndexMap, shape: tuple[Expr, ...], padding: Expr | None, variables: tuple[Var, ...]
+    ) -> None:
         self.index_map, self.shape, self.padding, self.variables = index_map, shape, padding, variables
 
 
@@ -39,7 +43,9 @@ def random_map(shape: Sequence[Expr], rng: Random) -> Mapped:
         k = rng.choice([2, 3, 4])
         shift = rng.choice([0, 0, 0, 1, 2])
         moved: Expr = x + shift if shift else x
-        chunks: Expr = IntImm(-(-(extent.value + shift) // k)) if isinstance(extent, IntImm) else (extent + (shift + k - 1)) // k
+        chunks: Expr = (
+            IntImm(-(-(extent.value + shift) // k)) if isinstance(extent, IntImm) else (extent + (shift + k - 1)) // k
+        )
         lane = Var(f"q{axis}l")
         outputs += [(moved // k, chunks, p), (moved % k, IntImm(k), lane)]
         place = p * k + lane
@@ -83,7 +89,9 @@ def _parameter(program: Program, old: Buffer, new: Buffer, plan: Mapped, pad: Ex
     if plan.padding is not None and pad is not None:
         stage = _stage(new, plan, pad, written)
         stages = [*stages, stage] if written else [stage, *stages]
-    record = LayoutRecord(old.shape, (LayoutStep(plan.index_map, plan.shape, None if pad is None else Contract((), pad)),))
+    record = LayoutRecord(
+        old.shape, (LayoutStep(plan.index_map, plan.shape, None if pad is None else Contract((), pad)),)
+    )
     return replace(
         program,
         nests=tuple(stages),

@@ -1,6 +1,7 @@
 """Legal rewrites of nests, each with its witness: written for the tests, with no code of the passes.
 
-Each takes a program and a stream of random numbers and returns a program that computes the same, or None where it does not apply.
+Each takes a program and a stream of random numbers and returns a program that computes the same, or None where it does
+not apply.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def split(
     k = rng.choice([2, 3, 4, 5]) if factor is None else factor
     outer, inner = names.fresh(f"{loop.var.name}o"), names.fresh(f"{loop.var.name}i")
     exact = isinstance(loop.extent, IntImm) and loop.extent.value % k == 0
-    chunks: Expr = IntImm(-(-loop.extent.value // k)) if isinstance(loop.extent, IntImm) else (loop.extent + (k - 1)) // k
+    chunks: Expr = (
+        IntImm(-(-loop.extent.value // k)) if isinstance(loop.extent, IntImm) else (loop.extent + (k - 1)) // k
+    )
     value = outer * k + inner
     parts = [Loop(outer, chunks, loop.reduce, loop.kind), Loop(inner, IntImm(k), loop.reduce)]
     result = _with_loop(chosen, at, parts, value)
@@ -86,7 +89,9 @@ def split(
 
 
 def reorder(program: Program, rng: Random) -> Program | None:
-    """The loops of a nest in another order: any, where its iterations are free; reductions keep theirs, spatial loops move."""
+    """The loops of a nest in another order: any, where its iterations are free; reductions keep theirs, spatial loops
+    move.
+    """
     number = _pick(program, rng, lambda n: len(n.loops) > 1 and not n.ordered)
     if number is None:
         return None
@@ -136,7 +141,9 @@ def fuse(program: Program, rng: Random) -> Program | None:
     a, b = nest.loops[at], nest.loops[at + 1]
     fused = Names(program).fresh(f"{a.var.name}f")
     extent: Expr = (
-        IntImm(a.extent.value * b.extent.value) if isinstance(a.extent, IntImm) and isinstance(b.extent, IntImm) else a.extent * b.extent
+        IntImm(a.extent.value * b.extent.value)
+        if isinstance(a.extent, IntImm) and isinstance(b.extent, IntImm)
+        else a.extent * b.extent
     )
     changed = nest.substituted({a.var: fused // b.extent, b.var: fused % b.extent})
     loop = Loop(fused, extent, a.reduce, a.kind if a.kind is ForKind.PARALLEL else ForKind.SERIAL)
@@ -144,7 +151,9 @@ def fuse(program: Program, rng: Random) -> Program | None:
 
 
 def _keeps_init(nest: Nest, loop: Loop) -> bool:
-    """Whether the init of a block still happens where a loop runs backwards: a guard may forbid the iteration that it belongs to."""
+    """Whether the init of a block still happens where a loop runs backwards: a guard may forbid the iteration that it
+    belongs to.
+    """
     return nest.init is None or not loop.reduce or not any(loop.var in free_variables(guard) for guard in nest.guards)
 
 
@@ -152,7 +161,11 @@ def reverse(program: Program, rng: Random) -> Program | None:
     """A loop whose iterations are free runs backwards."""
 
     def fits(nest: Nest) -> list[int]:
-        return [k for k, x in enumerate(nest.loops) if (nest.free or not x.reduce or _integers(nest)) and _keeps_init(nest, x)]
+        return [
+            k
+            for k, x in enumerate(nest.loops)
+            if (nest.free or not x.reduce or _integers(nest)) and _keeps_init(nest, x)
+        ]
 
     number = _pick(program, rng, lambda n: not n.ordered and bool(fits(n)))
     if number is None:
@@ -187,7 +200,13 @@ def parallelise(program: Program, rng: Random) -> Program | None:
         return None
     nest = program.nests[number]
     last = nest.loops[-1]
-    wide = nest.free and isinstance(last.extent, IntImm) and not nest.guards and nest.data_guard is None and rng.random() < 0.3
+    wide = (
+        nest.free
+        and isinstance(last.extent, IntImm)
+        and not nest.guards
+        and nest.data_guard is None
+        and rng.random() < 0.3
+    )
     at = len(nest.loops) - 1 if wide else 0
     kind = ForKind.VECTORIZED if wide else ForKind.PARALLEL
     loops = (*nest.loops[:at], replace(nest.loops[at], kind=kind), *nest.loops[at + 1 :])
@@ -207,8 +226,14 @@ def serialise(program: Program, rng: Random) -> Program | None:
 
 
 def hoist_init(program: Program, rng: Random) -> Program | None:
-    """The init of a reduction gets loops of its own; where no iteration runs, as n may be 0, it would be the only one to store."""
-    number = _pick(program, rng, lambda n: n.init is not None and all(isinstance(each.extent, IntImm) for each in n.loops if each.reduce))
+    """The init of a reduction gets loops of its own; where no iteration runs, as n may be 0, it would be the only one
+    to store.
+    """
+    number = _pick(
+        program,
+        rng,
+        lambda n: n.init is not None and all(isinstance(each.extent, IntImm) for each in n.loops if each.reduce),
+    )
     if number is None:
         return None
     nest = program.nests[number]
@@ -235,7 +260,9 @@ def _independent(a: Nest, b: Nest) -> bool:
 
 
 def merge_stages(program: Program, rng: Random) -> Program | None:
-    """Two neighbouring stages over the same box become one, where the second reads what the first wrote only at the same place."""
+    """Two neighbouring stages over the same box become one, where the second reads what the first wrote only at the
+    same place.
+    """
     pairs = [k for k in range(len(program.nests) - 1) if _mergeable(program.nests[k], program.nests[k + 1])]
     if not pairs:
         return None
@@ -248,7 +275,10 @@ def merge_stages(program: Program, rng: Random) -> Program | None:
 
 
 def _mergeable(a: Nest, b: Nest) -> bool:
-    simple = all(n.stage is None and n.free and n.init is None and not n.guards and n.data_guard is None and not n.ordered for n in (a, b))
+    simple = all(
+        n.stage is None and n.free and n.init is None and not n.guards and n.data_guard is None and not n.ordered
+        for n in (a, b)
+    )
     if not simple or [x.extent for x in a.loops] != [x.extent for x in b.loops]:
         return False
     if {x.data for x in b.written()} & {x.data for x in a.read() | a.written()}:
@@ -286,7 +316,9 @@ def repeat(program: Program, rng: Random) -> Program | None:
     def fits(nest: Nest) -> bool:
         alone = {b.data for b in nest.written()}
         serial = all(x.kind is ForKind.SERIAL for x in nest.loops)
-        return serial and nest.free and nest.init is None and alone <= temps and not alone & {b.data for b in nest.read()}
+        return (
+            serial and nest.free and nest.init is None and alone <= temps and not alone & {b.data for b in nest.read()}
+        )
 
     number = _pick(program, rng, fits)
     if number is None:
@@ -300,13 +332,19 @@ def dead_stores(program: Program, rng: Random) -> Program | None:
     """What is stored to a temporary that nobody reads is not stored."""
     read = {b.data for nest in program.nests for b in nest.read()}
     temps = {b.data for b in program.temps}
-    dead = [k for k, nest in enumerate(program.nests) if nest.stage is None and all(b.data in temps - read for b in nest.written())]
+    dead = [
+        k
+        for k, nest in enumerate(program.nests)
+        if nest.stage is None and all(b.data in temps - read for b in nest.written())
+    ]
     if not dead or len(program.nests) == 1:
         return None
     k = rng.choice(dead)
     gone = {b.data for b in program.nests[k].written()}
     rest = [*program.nests[:k], *program.nests[k + 1 :]]
-    kept = tuple(b for b in program.temps if b.data not in gone or any(b.data in {w.data for w in n.written()} for n in rest))
+    kept = tuple(
+        b for b in program.temps if b.data not in gone or any(b.data in {w.data for w in n.written()} for n in rest)
+    )
     return replace(program, nests=tuple(rest), temps=kept)
 
 

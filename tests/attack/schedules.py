@@ -1,4 +1,6 @@
-"""Rewrites that the passes propose: layouts, loop transforms and lowering of the operators, legal or not; the checker has to tell."""
+"""Rewrites that the passes propose: layouts, loop transforms and lowering of the operators, legal or not; the checker
+has to tell.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from tests.lowering.small_operators import CONCRETE, random_map, small
 
 
 def random_schedule(rng: Random) -> Iterator[tuple[str, Rewrite]]:
-    """What some random passes propose, one after the other; each works on what the last one made, whether that is right or not."""
+    """What some random passes propose, one after the other; each works on what the last one made, whether that is right
+    or not.
+    """
     func = small(rng.choice(CONCRETE))
     for _ in range(rng.randint(1, 3)):
         step = _random_pass(func, rng)

@@ -17,7 +17,9 @@ TYPES = ("bool", "bfloat16", "float64", "float32", "int64", "uint64", "int16", "
 
 
 def small_graph(chance: Random) -> Graph:
-    """A graph of a few operators on arrays of at most three axes; what comes in may go out as it is, and more than once."""
+    """A graph of a few operators on arrays of at most three axes; what comes in may go out as it is, and more than
+    once.
+    """
     g = GraphBuilder("small")
     dtype = chance.choice(TYPES)
     shape = tuple(chance.randint(1, 5) for _ in range(chance.choice((0, 1, 1, 2, 2, 3))))
@@ -33,7 +35,9 @@ def _made(g: GraphBuilder, chance: Random, values: list[Value]) -> tuple[Value, 
     first = chance.choice(values[-3:])
     second = chance.choice([value for value in values if value.shape == first.shape])
     shape, rank, truth = first.shape, len(first.shape), first.dtype.is_bool
-    match chance.choice(("moved", "chosen", "pad", "crop", "turned", "turned", "binary", "reduced", "transposed", "flat")):
+    match chance.choice(
+        ("moved", "chosen", "pad", "crop", "turned", "turned", "binary", "reduced", "transposed", "flat")
+    ):
         case "moved" | "chosen" as kind if rank:
             return _moving(g, kind, first, second)
         case "pad":
@@ -41,7 +45,9 @@ def _made(g: GraphBuilder, chance: Random, values: list[Value]) -> tuple[Value, 
             return (g.pad(first, [(chance.randint(0, 1), chance.randint(0, 2)) for _ in shape], chance.choice(held)),)
         case "crop":
             starts = [chance.randrange(extent) for extent in shape]
-            return (g.crop(first, starts, [chance.randint(1, n - start) for n, start in zip(shape, starts, strict=True)]),)
+            return (
+                g.crop(first, starts, [chance.randint(1, n - start) for n, start in zip(shape, starts, strict=True)]),
+            )
         case "turned" if rank:
             return (g.layout_transform(first, random_bijection(chance, shape)),)
         case "binary" if not truth:
@@ -62,6 +68,8 @@ def _moving(g: GraphBuilder, kind: str, first: Value, second: Value) -> tuple[Va
     index = ", ".join(f"i{axis}" for axis in range(len(shape)))
     back = ", ".join(f"{extent - 1} - i{axis}" for axis, extent in enumerate(shape))
     if kind == "moved":
-        return g.call(function("back_to_front", {"A": array, "Y": array}, nest(shape, f"Y[{index}] = A[{back}]")), first)
+        return g.call(
+            function("back_to_front", {"A": array, "Y": array}, nest(shape, f"Y[{index}] = A[{back}]")), first
+        )
     lines = nest(shape, f"Y[{index}] = T.if_then_else(i0 % 2 == 0, A[{index}], B[{index}])")
     return g.call(function("by_turns", {"A": array, "B": array, "Y": array}, lines), first, second)

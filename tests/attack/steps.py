@@ -1,5 +1,5 @@
-"""The texts of programs that hold values in temporaries or have them in place of their loads: steps over the elements, and the loops, of
-some form, in which each program does them.
+"""The texts of programs that hold values in temporaries or have them in place of their loads: steps over the elements,
+and the loops, of some form, in which each program does them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Version:
-    """One program: steps in order, which stages are held in memory and how, and which steps share a loop with the one before."""
+    """One program: steps in order, which stages are held in memory and how, and which steps share a loop with the one
+    before.
+    """
 
     steps: tuple[Step, ...]
     held: frozenset[str]
@@ -72,7 +74,9 @@ class Writer:
         match node.kind:
             case "load":
                 further = self.further(i, "3")
-                return self.load(node.name, f"({node.parts[0].name.format(i=i, last=self.last, further=further)})", depth)
+                return self.load(
+                    node.name, f"({node.parts[0].name.format(i=i, last=self.last, further=further)})", depth
+                )
             case "const":
                 return self.const(node.name)
             case "undef":
@@ -170,7 +174,9 @@ class Writer:
                 self.lines.append(f"{at}for {v} in T.parallel({self.size}):")
                 self.body(number, (v,), v, at + "    ")
             case "split":
-                for start, extent in (("0", "n // 2"), ("n // 2", "n - n // 2")) if self.symbolic else (("0", "5"), ("5", "3")):
+                for start, extent in (
+                    (("0", "n // 2"), ("n // 2", "n - n // 2")) if self.symbolic else (("0", "5"), ("5", "3"))
+                ):
                     self.lines.append(f"{at}for {v} in range({extent}):")
                     self.body(number, (v,), f"({v} + {start})", at + "    ")
             case "twice":
@@ -186,12 +192,17 @@ class Writer:
         version, dtype = self.version, self.dtype
         extent = '"n"' if self.symbolic else "8"
         parameters = ", ".join(f'{p}: T.Buffer(({extent},), "{dtype}")' for p in "ADBC")
-        head = [f"@T.prim_func(s_tir=True)\ndef {name}({parameters}):", *(["    n = T.int32()"] if self.symbolic else [])]
+        head = [
+            f"@T.prim_func(s_tir=True)\ndef {name}({parameters}):",
+            *(["    n = T.int32()"] if self.symbolic else []),
+        ]
         head.append('    T.func_attr({"tirx.noalias": True})')
         shapes = {"scalar": "(1,)", "rows": "(2, 4)"}
         for stage, step in sorted(self.steps.items()):
             if stage.startswith("T") and self.is_held(step):
-                head.append(f'    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f"({self.size},)")}, "{step.dtype}")')
+                head.append(
+                    f'    {stage} = T.sblock_alloc_buffer({shapes.get(version.forms[stage], f"({self.size},)")}, "{step.dtype}")'
+                )
         groups: list[list[int]] = []
         for number, step in enumerate(version.steps):
             if not self.is_held(step):

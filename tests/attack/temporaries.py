@@ -1,11 +1,12 @@
-"""Random pairs of programs that hold different things in temporaries: some values are stored and loaded again in one of them and written
-out in the other, with and without a mistake. The checker says what it says; the interpreter says what is so.
+"""Random pairs of programs that hold different things in temporaries: some values are stored and loaded again in one of
+them and written out in the other, with and without a mistake. The checker says what it says; the interpreter says what
+is so.
 
     python -m tests.attack.temporaries --pairs 10000 --seed 1
 
-A pair is a sequence of steps over 8 elements, or over n: values of stages, outputs, and writes to inputs in between. Each program holds
-some stages in memory, in a loop of some form, and has the others in the place of their loads. Whether that is right depends on the
-order; nobody here knows, and nobody has to.
+A pair is a sequence of steps over 8 elements, or over n: values of stages, outputs, and writes to inputs in between.
+Each program holds some stages in memory, in a loop of some form, and has the others in the place of their loads.
+Whether that is right depends on the order; nobody here knows, and nobody has to.
 """
 
 from __future__ import annotations
@@ -67,7 +68,11 @@ class Maker:
         kinds += ["call", "/", "negative"] if self.dtype != "int32" else ["//", "narrow"]
         kind = rng.choice(kinds)
         count = {"call": 1, "negative": 1, "narrow": 1, "select": 3, "lazy": 3}.get(kind, 2)
-        return Node(kind, rng.choice(["exp", "sqrt"]) if kind == "call" else "", tuple(self.value(names, depth - 1) for _ in range(count)))
+        return Node(
+            kind,
+            rng.choice(["exp", "sqrt"]) if kind == "call" else "",
+            tuple(self.value(names, depth - 1) for _ in range(count)),
+        )
 
     def steps(self) -> tuple[Step, ...]:
         """Stages, outputs and writes to inputs in an order in which what is loaded was stored."""
@@ -136,12 +141,17 @@ def changed(version: Version, rng: Random) -> Version:
             steps[at] = replace(steps[at], value=Node(rng.choice("+-"), "", (steps[at].value, Node("const", "0"))))
         case "extra":
             name = rng.choice(sorted(version.held) or ["B"])
-            store = rng.choice([f"{name}[3] = {name}[3] + {name}[3]", f"{name}[0] = {name}[1]", f"{name}[7] = {name}[7]"])
+            store = rng.choice(
+                [f"{name}[3] = {name}[3] + {name}[3]", f"{name}[0] = {name}[1]", f"{name}[7] = {name}[7]"]
+            )
             return replace(version, extra=((at, store),))
         case "times":
             steps[at] = replace(steps[at], times=rng.choice([0, 2, 3]))
         case _:
-            return replace(version, forms={**version.forms, steps[at].target: rng.choice(("loop", "reversed", "tiled", "split", "scalar"))})
+            return replace(
+                version,
+                forms={**version.forms, steps[at].target: rng.choice(("loop", "reversed", "tiled", "split", "scalar"))},
+            )
     return replace(version, steps=tuple(steps))
 
 
@@ -152,7 +162,9 @@ _BACK = {"reversed": "[{last} - ({e})]", "tiled": "[({e}) // 4, ({e}) % 4]"}
 
 
 def pair_text(rng: Random) -> tuple[str, Licences, bool]:
-    """The text of a random pair with its witness, the licences to ask under, and whether something was changed on purpose."""
+    """The text of a random pair with its witness, the licences to ask under, and whether something was changed on
+    purpose.
+    """
     maker = Maker(rng)
     steps = maker.steps()
     old = maker.version(steps)
@@ -175,7 +187,11 @@ def _counterpart(store: Store, after: Writer, before: Writer, rng: Random) -> st
     step = after.version.steps[store.step]
     same = [k for k, s in enumerate(before.version.steps) if s.target == step.target]
     position = [k for k, s in enumerate(after.version.steps) if s.target == step.target].index(store.step)
-    found = [(n, s) for n, s in enumerate(before.stores) if s.step is not None and position < len(same) and s.step == same[position]]
+    found = [
+        (n, s)
+        for n, s in enumerate(before.stores)
+        if s.step is not None and position < len(same) and s.step == same[position]
+    ]
     if len(found) != 1 or (step.target.startswith("T") and rng.random() < 0.6):
         return "none"
     number, theirs = found[0]
@@ -225,7 +241,9 @@ def _try(text: str, licences: Licences, wrong: bool, rng: Random, tally: Tally) 
     found = judge(case.rewrite, rng, trials=24 if accepted else 6, where=where, licences=used)
     kind = "changed" if wrong else "unchanged"
     differ = found.difference is not None
-    tally.counts[f"{kind}, {'runs differ' if differ else 'runs agree' if found.valid else 'no valid run'}, {status}"] += 1
+    tally.counts[
+        f"{kind}, {'runs differ' if differ else 'runs agree' if found.valid else 'no valid run'}, {status}"
+    ] += 1
     if accepted:
         tally.counts["proved"] += 1
         tally.counts["proved through loads"] += any("flow" in v.engine for v in verdicts)

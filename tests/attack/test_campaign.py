@@ -1,4 +1,6 @@
-"""A slice of the campaign: nothing that the checker accepts can be told apart, no mutant that changes the result is accepted."""
+"""A slice of the campaign: nothing that the checker accepts can be told apart, no mutant that changes the result is
+accepted.
+"""
 
 from __future__ import annotations
 

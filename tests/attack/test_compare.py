@@ -38,7 +38,9 @@ def test_runs_tell_defects_apart(pair: Pair) -> None:
 
 
 def test_the_judge_looks_at_padding() -> None:
-    """Padding that is owed a value and holds another is a difference; where its contract is open, it is none; and hands off is meant."""
+    """Padding that is owed a value and holds another is a difference; where its contract is open, it is none; and hands
+    off is meant.
+    """
     pair = named(pairs("hand"), "padding_filled_in_an_epilogue")
     found = {}
     for contract in ("T.float32(0)", "T.float32(1)", "T.undef()", None):
@@ -60,7 +62,11 @@ def test_every_kind_of_mutant_is_made() -> None:
     assert all(len({text for _, text in some}) == len(some) >= 20 for some in made)
 
 
-GROSS = "guard constant,predicate side,index swap,pad value,dropped init,moved init,lost store,wrong axis,loop bound".split(",")
+GROSS = (
+    "guard constant,predicate side,index swap,pad value,dropped init,moved init,lost store,wrong axis,loop bound".split(
+        ","
+    )
+)
 QUICK = ("00_row_sum", "14_exp1d", "16_double_int")
 
 
@@ -89,7 +95,10 @@ def test_padding_with_a_zero_of_the_other_sign() -> None:
     """Padding that ends as -0.0 does not hold its pad value 0.0, whatever is licensed of floats."""
     pair = named(upstream(), "14_exp1d")
     after = loads(print_func(pair.after).replace("2 <= v_axis1, T.float32(0.0)", "2 <= v_axis1, T.float32(-0.0)"))
-    assert judged(pair, after, laid_out(pair), 0, frozenset()) == "padding of compute is np.float32(-0.0), its contract says 0.0"
+    assert (
+        judged(pair, after, laid_out(pair), 0, frozenset())
+        == "padding of compute is np.float32(-0.0), its contract says 0.0"
+    )
     found = pair.with_after(after).compared()
     assert found.status is Status.REFUTED and "padding ends with its pad value" in told(found)
 
@@ -98,7 +107,9 @@ def test_padding_with_a_zero_of_the_other_sign() -> None:
 @pytest.mark.parametrize("given", [True, False], ids=case_name)
 @pytest.mark.parametrize("pair", [*upstream(), *pairs("must")], ids=case_name)
 def test_thirty_mutants_of_each(pair: Pair, given: bool) -> None:
-    """Thirty mutants of every real and every hand-scheduled operator, with layouts given and found; the table says what is open."""
+    """Thirty mutants of every real and every hand-scheduled operator, with layouts given and found; the table says what
+    is open.
+    """
     tally = Tally(attack(pair, 30, seed=0, given=given))
     print(f"\n{pair.name}\n{report(tally)}")
     assert tally.wrong == [], report(tally)

@@ -1,4 +1,6 @@
-"""Plans of graphs with all that a graph may have, tampered with in all ways: no claim that is proved of them fails in a run."""
+"""Plans of graphs with all that a graph may have, tampered with in all ways: no claim that is proved of them fails in a
+run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from tests.attack.graph_proofs import attack
 
 
 def test_a_slice_of_the_proofs() -> None:
-    """Honest plans are proved, most of what was tampered with is not, and what is proved holds, by interpreter and by generated C."""
+    """Honest plans are proved, most of what was tampered with is not, and what is proved holds, by interpreter and by
+    generated C.
+    """
     found = attack(101, graphs=5, tamperings=5, built=0.3)
     assert found.wrong == [] and found.unproved == []
     assert found.counts["as planned: proved"] >= 4 and found.counts["run by generated C"] >= 1
@@ -18,6 +22,8 @@ def test_a_slice_of_the_proofs() -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(200, 216))
 def test_many_proofs(seed: int) -> None:
-    """Of thousands of claims about planned and tampered graphs none that is proved fails in a run, and every honest plan is proved."""
+    """Of thousands of claims about planned and tampered graphs none that is proved fails in a run, and every honest
+    plan is proved.
+    """
     found = attack(seed, graphs=150, tamperings=9, built=0.1)
     assert found.wrong == [] and found.unproved == []

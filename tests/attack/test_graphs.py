@@ -8,7 +8,9 @@ from tests.attack.graphs import attack_folds, attack_plans
 
 
 def test_a_slice_of_the_plans() -> None:
-    """Plans are proved and compute the same bits; of what was tampered with, most is refused, and nothing is proved wrongly."""
+    """Plans are proved and compute the same bits; of what was tampered with, most is refused, and nothing is proved
+    wrongly.
+    """
     tally = attack_plans(1, graphs=4)
     assert tally.wrong == []
     assert tally.counts["as planned: proved"] >= 2 and tally.counts["as planned: not proved"] == 0

@@ -1,4 +1,6 @@
-"""The judge without the checker: what the generator calls legal runs the same, and mutants that change results are seen."""
+"""The judge without the checker: what the generator calls legal runs the same, and mutants that change results are
+seen.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_every_mutator_changes_some_result() -> None:
 
 
 def test_the_judge_sees_what_only_special_values_show() -> None:
-    """A sum padded with +0.0 that begins at -0.0, and a maximum with its operands exchanged, differ only on special values."""
+    """A sum padded with +0.0 that begins at -0.0, and a maximum with its operands exchanged, differ only on special
+    values.
+    """
     text = """
 @T.prim_func
 def before(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):

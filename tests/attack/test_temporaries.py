@@ -10,7 +10,9 @@ from tests.shares import some
 
 @pytest.mark.parametrize("seed", some((1, 2), 1))
 def test_a_slice_of_the_pairs(seed: int) -> None:
-    """Of some dozens of pairs none is proved wrongly; most of those that no run tells apart are proved, some through loads."""
+    """Of some dozens of pairs none is proved wrongly; most of those that no run tells apart are proved, some through
+    loads.
+    """
     tally = attack(seed, pairs=20)
     assert tally.wrong == []
     assert tally.counts["proved through loads"] >= 3 and tally.counts["proved"] >= 2 * len(tally.open)

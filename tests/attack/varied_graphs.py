@@ -52,7 +52,23 @@ def _made(g: GraphBuilder, chance: Random, values: list[Value]) -> tuple[Value, 
     first = chance.choice(values[-4:])
     second = chance.choice([value for value in values if (value.shape, value.dtype) == (first.shape, first.dtype)])
     kind = chance.choice(
-        ("odd", "odd", "odd", "unary", "unary", "binary", "binary", "bias", "conv", "pool", "parts", "moved", "pad", "crop", "sum")
+        (
+            "odd",
+            "odd",
+            "odd",
+            "unary",
+            "unary",
+            "binary",
+            "binary",
+            "bias",
+            "conv",
+            "pool",
+            "parts",
+            "moved",
+            "pad",
+            "crop",
+            "sum",
+        )
     )
     floats = first.dtype.is_float
     match kind:
@@ -73,10 +89,18 @@ def _made(g: GraphBuilder, chance: Random, values: list[Value]) -> tuple[Value, 
             parts = g.split(first, (1, first.shape[1] - 1), axis=1)
             return (*parts, g.concat(list(reversed(parts)), axis=1))
         case "moved":
-            return (g.layout_transform(first, chance.choice((f"lambda n, c, h, w: [n, {first.shape[1] - 1} - c, h, w]", _TURNED, _WIDE))),)
+            return (
+                g.layout_transform(
+                    first, chance.choice((f"lambda n, c, h, w: [n, {first.shape[1] - 1} - c, h, w]", _TURNED, _WIDE))
+                ),
+            )
         case "pad":
             held = (0.0, -0.0, 1.0, float("nan"), None) if floats else (0, 1, None)
-            return (g.pad(first, [(0, 0), (0, chance.randint(0, 2)), (0, 0), (chance.randint(0, 1), 0)], chance.choice(held)),)
+            return (
+                g.pad(
+                    first, [(0, 0), (0, chance.randint(0, 2)), (0, 0), (chance.randint(0, 1), 0)], chance.choice(held)
+                ),
+            )
         case "crop" if first.shape[3] > 1:
             return (g.crop(first, (0, 0, 0, 1), (*first.shape[:3], first.shape[3] - 1)),)
         case _:
@@ -132,7 +156,9 @@ def random_wish(graph: Graph, chance: Random) -> Wish:
             for buffer in chance.sample((*signature.operands, *signature.results), 1):
                 layout = random_layout(chance, shape_of(buffer))
                 pad = chance.choice(pads) if chance.random() < 0.5 else None
-                fits = pad is not None and (buffer.dtype.is_float or (isinstance(pad, int) and buffer.dtype.min_int <= pad))
+                fits = pad is not None and (
+                    buffer.dtype.is_float or (isinstance(pad, int) and buffer.dtype.min_int <= pad)
+                )
                 frozen.setdefault(operator_name(call), {})[buffer.name] = (layout, pad) if fits else layout
         elif chance.random() < 0.3:
             callbacks[operator_name(call)] = _callback(chance)
@@ -157,7 +183,10 @@ def _callback(chance: Random) -> Callback:
         try:
             layouts = flow(func, given)
             if kind == "wrong":
-                return {name: parse_index_map(random_layout(Random(seed), shape_of(b))) for name, b in _buffers(func).items()}
+                return {
+                    name: parse_index_map(random_layout(Random(seed), shape_of(b)))
+                    for name, b in _buffers(func).items()
+                }
             if kind == "flow":
                 return layouts
             own = {name: layout for name, layout in layouts.items() if name in _buffers(func)}

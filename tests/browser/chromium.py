@@ -23,7 +23,9 @@ WIDE, PHONE = (1400, 900), (390, 844)
 
 
 def tool(variable: str) -> str:
-    """Where a program of the system is: as the variable says, or by one of its names. Raises FileNotFoundError where it is nowhere."""
+    """Where a program of the system is: as the variable says, or by one of its names. Raises FileNotFoundError where it
+    is nowhere.
+    """
     for name in (os.environ.get(variable, ""), *_NAMES[variable]):
         path = shutil.which(name) if name else None
         if path is not None:
@@ -92,7 +94,11 @@ class Page:
 
     def section(self, title: str) -> WebElement:
         """The section of an item under a heading, brought into view."""
-        found = next(one for one in self.all("#pane section") if one.find_elements(By.CSS_SELECTOR, "h2") and one.text.startswith(title))
+        found = next(
+            one
+            for one in self.all("#pane section")
+            if one.find_elements(By.CSS_SELECTOR, "h2") and one.text.startswith(title)
+        )
         self.run("arguments[0].scrollIntoView()", found)
         return found
 

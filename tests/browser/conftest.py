@@ -48,7 +48,10 @@ def small_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def large_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten thousand items, a hundred of which fail."""
     good, bad = samples()[0], samples()[2]
-    named = (replace(bad if number % 100 == 99 else good, name=f"row_sum.py:row_sum, tuned.jsonl:{number + 1}") for number in range(MANY))
+    named = (
+        replace(bad if number % 100 == 99 else good, name=f"row_sum.py:row_sum, tuned.jsonl:{number + 1}")
+        for number in range(MANY)
+    )
     return written(tmp_path_factory.mktemp("large"), named)
 
 

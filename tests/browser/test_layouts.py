@@ -1,4 +1,6 @@
-"""The pictures of layouts in a real browser: what a cell says to the pointer, a finger and the arrow keys, against the maps."""
+"""The pictures of layouts in a real browser: what a cell says to the pointer, a finger and the arrow keys, against the
+maps.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def cells(picture: dict[str, Any]) -> list[tuple[int, ...]]:
 
 
 def test_the_pointer_tells_every_cell(report: Page) -> None:
-    """Under the pointer, every cell says its physical index, its flat offset, and the logical index or the padding that it holds."""
+    """Under the pointer, every cell says its physical index, its flat offset, and the logical index or the padding that
+    it holds.
+    """
     canvas, layout = opened(report, 0), layout_of(0)
     picture = layout["picture"]
     width = picture["sizes"]["m"]
@@ -115,7 +119,9 @@ def test_between_cells_there_is_no_tip(report: Page) -> None:
 def test_arrow_keys_go_from_cell_to_cell(report: Page) -> None:
     """With the keyboard alone each cell is reached, across gaps too, and what it holds is read out below the picture."""
     canvas = opened(report, 0)
-    report.run("arguments[0].previousElementSibling.querySelector('input').focus()", canvas.find_element(By.XPATH, ".."))
+    report.run(
+        "arguments[0].previousElementSibling.querySelector('input').focus()", canvas.find_element(By.XPATH, "..")
+    )
     ActionChains(report.driver).send_keys(Keys.TAB).perform()
     if report.driver.switch_to.active_element.tag_name != "canvas":
         ActionChains(report.driver).send_keys(Keys.TAB).perform()
@@ -134,7 +140,9 @@ def test_a_finger_does_what_the_pointer_does(report: Page) -> None:
     canvas, layout = opened(report, 1, size=PHONE), layout_of(1)
     x, y = point_of(canvas, layout["picture"], 0)
     left, top = report.run(CORNER, canvas)
-    report.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": left + x, "y": top + y}]})
+    report.driver.execute_cdp_cmd(
+        "Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": left + x, "y": top + y}]}
+    )
     report.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     assert "physical [0, 0]" in report.one(".readout").text
 
@@ -143,7 +151,11 @@ def test_a_logical_index_is_found(report: Page) -> None:
     """Asked for a logical index, the picture shows its cell, or says that it is none or not among those shown."""
     opened(report, 0)
     find = report.one(".layout .bar input")
-    for asked, told in (("3, 6", "physical [3, 1, 2]"), ("99,0", "a logical index has 2 numbers"), ("1", "a logical index has 2 numbers")):
+    for asked, told in (
+        ("3, 6", "physical [3, 1, 2]"),
+        ("99,0", "a logical index has 2 numbers"),
+        ("1", "a logical index has 2 numbers"),
+    ):
         find.clear()
         find.send_keys(asked, Keys.ENTER)
         assert told in report.one(".readout").text

@@ -1,4 +1,6 @@
-"""The HTML report in a real browser: nothing goes out, nothing is complained of, and everything can be reached, by pointer and by keys."""
+"""The HTML report in a real browser: nothing goes out, nothing is complained of, and everything can be reached, by
+pointer and by keys.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def test_failures_come_first(report: Page) -> None:
 
 
 def test_search_filter_and_sort(report: Page) -> None:
-    """Words search names, messages and codes; buttons and lists filter by verdict and code; another order is one choice."""
+    """Words search names, messages and codes; buttons and lists filter by verdict and code; another order is one
+    choice.
+    """
     report.open()
     report.one("#search").send_keys("lp314 JSONL:1")
     assert names(report) == ["tuned.jsonl:1"]
@@ -140,7 +144,9 @@ def test_steps_and_obligations(report: Page) -> None:
 
 
 def test_the_difference_of_programs(report: Page) -> None:
-    """Programs are compared as a whole and step by step, side by side and one above the other, with the words that changed marked."""
+    """Programs are compared as a whole and step by step, side by side and one above the other, with the words that
+    changed marked.
+    """
     report.open(0)
     section = report.section("Programs")
     marks = [mark.text for mark in section.find_elements(By.CSS_SELECTOR, ".new mark")]
@@ -160,7 +166,11 @@ def test_side_by_side_is_in_halves(report: Page, item: int) -> None:
     """Both programs have the same room, whether the difference begins with a change or with a fold."""
     report.open(item)
     section = report.section("Programs")
-    row = next(row for row in section.find_elements(By.TAG_NAME, "tr") if len(row.find_elements(By.CSS_SELECTOR, "td.text")) == 2)
+    row = next(
+        row
+        for row in section.find_elements(By.TAG_NAME, "tr")
+        if len(row.find_elements(By.CSS_SELECTOR, "td.text")) == 2
+    )
     left, right = (cell.size["width"] for cell in row.find_elements(By.CSS_SELECTOR, "td.text"))
     assert abs(left - right) <= 2
 
@@ -217,11 +227,15 @@ def test_a_phone_shows_one_thing_at_a_time(report: Page) -> None:
 
 
 def test_ten_thousand_items(large: Page) -> None:
-    """Of ten thousand items only those in sight are elements; search, the far end and an item in the middle are there at once."""
+    """Of ten thousand items only those in sight are elements; search, the far end and an item in the middle are there
+    at once.
+    """
     large.open()
     assert "100 of 10,000 items fail" in large.one("h1").text
     assert len(large.all("#list .row")) < 40
-    large.run("const list = document.getElementById('list'); list.scrollTop = list.scrollHeight; list.dispatchEvent(new Event('scroll'))")
+    large.run(
+        "const list = document.getElementById('list'); list.scrollTop = list.scrollHeight; list.dispatchEvent(new Event('scroll'))"
+    )
     assert names(large)[-1].endswith("tuned.jsonl:9999")
     large.one("#search").send_keys("jsonl:5031")
     assert [name.rpartition(":")[2] for name in names(large)] == ["5031"]

@@ -52,4 +52,6 @@ def steady(text: str, folder: Path | None = None) -> str:
 
 def files_below(folder: Path) -> dict[str, bytes]:
     """Every file and its content."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }

@@ -84,7 +84,14 @@ RUN = closed(
             interpreter_seconds=NUMBER,
             outputs=listed(
                 closed(
-                    buffer=TEXT, cells=COUNT, compared=COUNT, differing=COUNT, worst_ulps=COUNT, outside=COUNT, arbitrary=COUNT, first=FIRST
+                    buffer=TEXT,
+                    cells=COUNT,
+                    compared=COUNT,
+                    differing=COUNT,
+                    worst_ulps=COUNT,
+                    outside=COUNT,
+                    arbitrary=COUNT,
+                    first=FIRST,
                 )
             ),
             padding=listed(closed(buffer=TEXT, owed=COUNT, untouchable=COUNT, wrong=COUNT, first=FIRST)),
@@ -105,7 +112,9 @@ C_BUFFER = closed(
     layout=listed(closed(index_map={"type": "string", "pattern": "^lambda"}, padding=nullable(TEXT))),
     **C_NAMES,
 )
-C_SCALAR = closed(name=TEXT, kind={"enum": ["extent", "scalar"]}, type=TEXT, least=nullable(WHOLE), largest=nullable(WHOLE), **C_NAMES)
+C_SCALAR = closed(
+    name=TEXT, kind={"enum": ["extent", "scalar"]}, type=TEXT, least=nullable(WHOLE), largest=nullable(WHOLE), **C_NAMES
+)
 
 BUILD = closed(
     **{key: value for key, value in RUN["properties"].items() if key not in ("fault", "run")},

@@ -79,7 +79,9 @@ PROGRAMS: dict[str, bytes] = {
     "shape_below_zero": HEAD.replace("(4,)", "(-4,)").encode() + b"    B[0] = A[0]\n",
     "huge_extent": HEAD.replace("(4,)", f"({1 << 40},)").encode() + b"    B[0] = A[0]\n",
     "deep_nesting": (HEAD + f"    B[0] = {'(' * 1000}A[0]{')' * 1000}\n").encode(),
-    "deep_blocks": (HEAD + "".join(f"{' ' * (4 + k)}if True:\n" for k in range(1000)) + " " * 1004 + "B[0] = A[0]\n").encode(),
+    "deep_blocks": (
+        HEAD + "".join(f"{' ' * (4 + k)}if True:\n" for k in range(1000)) + " " * 1004 + "B[0] = A[0]\n"
+    ).encode(),
     "two_functions": (HEAD + "    B[0] = A[0]\n\n" + HEAD.replace("def f", "def g") + "    B[0] = A[0]\n").encode(),
     "too_much_data": HEAD.replace("(4,)", "(1000000, 1000)").encode() + b"    B[0, 0] = A[0, 0]\n",
 }
@@ -135,7 +137,9 @@ def test_bad_trace(call: Caller, golden: Golden, tmp_path: Path, name: str) -> N
     trace.write_text(TRACES[name])
     program = tmp_path / "relu.py"
     shutil.copy(OPERATORS / "relu_nhwc.py", program)
-    outcome = call("run", str(program), "--trace", str(trace), "--emit", str(tmp_path / "out.c"), "-o", str(tmp_path / "out.txt"))
+    outcome = call(
+        "run", str(program), "--trace", str(trace), "--emit", str(tmp_path / "out.c"), "-o", str(tmp_path / "out.txt")
+    )
     assert (outcome.code, outcome.out) == (2, "")
     assert set(files_below(tmp_path)) == {"relu.py", "trace.json"}
     golden.entry("cli_bad_input.txt", f"trace_{name}", steady(outcome.err, tmp_path))
@@ -199,7 +203,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_write_protected_output(call: Caller, golden: Golden, tmp_path: Path, command: str) -> None:
-    """An output that is protected, in a protected folder, in no folder, or a folder itself: refused, and nothing changes."""
+    """An output that is protected, in a protected folder, in no folder, or a folder itself: refused, and nothing
+    changes.
+    """
     (tmp_path / "locked").mkdir()
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "protected.svg").write_bytes(b"old")
@@ -230,7 +236,9 @@ def test_demo_into_a_file(call: Caller, golden: Golden, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["/nonexistent", "", "false", "'unclosed"])
 def test_compiler(call: Caller, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
-    """A compiler that is missing (also with an empty path and no other to be found), fails, or is no command: said, nothing written."""
+    """A compiler that is missing (also with an empty path and no other to be found), fails, or is no command: said,
+    nothing written.
+    """
     name = {"/nonexistent": "missing", "": "none", "false": "fails", "'unclosed": "no_command"}[compiler]
     if name == "none":
         monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -244,7 +252,9 @@ def test_compiler(call: Caller, golden: Golden, tmp_path: Path, monkeypatch: pyt
     assert (outcome.code, outcome.out) == (2, "")
     assert os.listdir(out) == []
     text = steady(outcome.err, tmp_path)
-    golden.entry("cli_bad_input.txt", f"compiler_{name}", "\n".join(_steady_compiler(line) for line in text.splitlines()) + "\n")
+    golden.entry(
+        "cli_bad_input.txt", f"compiler_{name}", "\n".join(_steady_compiler(line) for line in text.splitlines()) + "\n"
+    )
 
 
 def _steady_compiler(line: str) -> str:
@@ -272,7 +282,12 @@ def test_bad_size(call: Caller, golden: Golden, name: str) -> None:
     """A size that is missing, malformed, repeated, too large or unknown is named."""
     outcome = call("run", str(OPERATORS / "sym_row_sum.py"), *SIZES[name])
     assert (outcome.code, outcome.out) == (2, "")
-    golden.entry("cli_bad_input.txt", f"size_{name}", steady(outcome.err, OPERATORS), typed("run", "sym_row_sum.py", *SIZES[name]))
+    golden.entry(
+        "cli_bad_input.txt",
+        f"size_{name}",
+        steady(outcome.err, OPERATORS),
+        typed("run", "sym_row_sum.py", *SIZES[name]),
+    )
 
 
 DRAWINGS: dict[str, tuple[str, ...]] = {

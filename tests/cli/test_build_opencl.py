@@ -1,4 +1,6 @@
-"""`layoutproof build --target opencl`: a host that has read the two files alone runs the kernels; what textures need is proved before."""
+"""`layoutproof build --target opencl`: a host that has read the two files alone runs the kernels; what textures need is
+proved before.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ DESCRIPTION = closed(
     ),
     index_bits={"enum": [32, 64]},
     extensions=listed(TEXT),
-    assumptions=listed(closed(text=TEXT, duty={"enum": ["to be checked by the host before a launch", "the caller's word"]})),
+    assumptions=listed(
+        closed(text=TEXT, duty={"enum": ["to be checked by the host before a launch", "the caller's word"]})
+    ),
 )
 
 TEXTURE = """
@@ -63,7 +67,11 @@ def copy(a: T.handle, b: T.handle):
             B[vi, vj] = A[vi, vj]
 """
 APART = [["set_axis_separators", {"buffer": "B", "separators": [0]}]]
-WHOLE_TEXELS = [*APART, ["split", {"block": "B", "loop": "j", "factors": [None, 4]}], ["vectorize", {"block": "B", "loop": "j_1"}]]
+WHOLE_TEXELS = [
+    *APART,
+    ["split", {"block": "B", "loop": "j", "factors": [None, 4]}],
+    ["vectorize", {"block": "B", "loop": "j_1"}],
+]
 SHARED_TEXELS = [*APART, ["parallel", {"block": "B", "loop": "j"}]]
 
 
@@ -81,7 +89,9 @@ def size(text: int | str, symbols: dict[str, int]) -> int:
 
 
 def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> None:
-    """What a host does that has `kernel.cl` and `kernel.json` and knows of plain buffers: run every launch, bring back what was written."""
+    """What a host does that has `kernel.cl` and `kernel.json` and knows of plain buffers: run every launch, bring back
+    what was written.
+    """
     description = json.loads((folder / "kernel.json").read_text())
     context = cl.Context([default_device().handle])
     queue = cl.CommandQueue(context)
@@ -90,10 +100,15 @@ def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> Non
     memory: dict[str, Any] = {name: cl.Buffer(context, copy, hostbuf=array) for name, array in arrays.items()}
     for temporary in description["temporaries"]:
         count = int(np.prod([size(extent, symbols) for extent in temporary["shape"]]))
-        memory[temporary["name"]] = cl.Buffer(context, cl.mem_flags.READ_WRITE, count * np.dtype(temporary["type"]).itemsize)
+        memory[temporary["name"]] = cl.Buffer(
+            context, cl.mem_flags.READ_WRITE, count * np.dtype(temporary["type"]).itemsize
+        )
     for each in description["launches"]:
         work = tuple(size(extent, symbols) for extent in each["global_size"])
-        passed = [memory[a["name"]] if a["kind"] == "buffer" else np.dtype(a["type"]).type(symbols[a["name"]]) for a in each["arguments"]]
+        passed = [
+            memory[a["name"]] if a["kind"] == "buffer" else np.dtype(a["type"]).type(symbols[a["name"]])
+            for a in each["arguments"]
+        ]
         if min(work) > 0:
             getattr(program, each["kernel"])(queue, work, each["local_size"], *passed)
     for parameter in description["parameters"]:
@@ -105,11 +120,16 @@ def launch(folder: Path, arrays: dict[str, Any], symbols: dict[str, int]) -> Non
 @pytest.mark.parametrize("name", ["sym_row_sum", "softmax", "conv2d_nchw"])
 def test_a_host_that_has_read_the_files_alone(call: Caller, folder: Path, name: str) -> None:
     """One kernel or several, temporaries between them, symbolic extents: the description is all that it takes."""
-    outcome = call("build", str(OPERATORS / f"{name}.py"), "--target", "opencl", "-o", "kernel.cl", "kernel.json", "--no-check")
+    outcome = call(
+        "build", str(OPERATORS / f"{name}.py"), "--target", "opencl", "-o", "kernel.cl", "kernel.json", "--no-check"
+    )
     assert outcome.code == 0 and set(files_below(folder)) == {"kernel.cl", "kernel.json"}
     description = json.loads((folder / "kernel.json").read_text())
     jsonschema.validate(description, DESCRIPTION)
-    symbols = {p["name"]: n for p, n in zip([p for p in description["parameters"] if p["kind"] == "extent"], (7, 11), strict=False)}
+    symbols = {
+        p["name"]: n
+        for p, n in zip([p for p in description["parameters"] if p["kind"] == "extent"], (7, 11), strict=False)
+    }
     generator = np.random.default_rng(5)
     arrays = {
         p["name"]: generator.standard_normal([size(e, symbols) for e in p["shape"]]).astype(p["type"])
@@ -174,10 +194,23 @@ def test_an_image_too_large_is_refused(call: Caller, folder: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("check", ["--check", "--no-check"])
 def test_texels_that_work_items_share_are_refused(call: Caller, folder: Path, tmp_path: Path, check: str) -> None:
-    """Lanes of one texel written by several work items: refuted with the two that clobber each other, with a device and without."""
+    """Lanes of one texel written by several work items: refuted with the two that clobber each other, with a device and
+    without.
+    """
     (tmp_path / "program.py").write_text(TEXTURE)
     (tmp_path / "trace.json").write_text(json.dumps(SHARED_TEXELS))
-    arguments = ("--trace", str(tmp_path / "trace.json"), "--target", "opencl", "-o", "kernel.cl", "kernel.json", check, "--format", "json")
+    arguments = (
+        "--trace",
+        str(tmp_path / "trace.json"),
+        "--target",
+        "opencl",
+        "-o",
+        "kernel.cl",
+        "kernel.json",
+        check,
+        "--format",
+        "json",
+    )
     outcome = call("build", str(tmp_path / "program.py"), *arguments)
     assert (outcome.code, files_below(folder)) == (1, {}) and outcome.json()["verdict"] == "refuted"
     obligations = [v for step in (*outcome.json()["steps"], *outcome.json()["lowering"]) for v in step["obligations"]]
@@ -186,7 +219,9 @@ def test_texels_that_work_items_share_are_refused(call: Caller, folder: Path, tm
 
 
 def test_options_of_another_target(call: Caller, folder: Path) -> None:
-    """A device for C, a device for nothing, a profile that is none, endings of the other target: exit code 2, nothing written."""
+    """A device for C, a device for nothing, a profile that is none, endings of the other target: exit code 2, nothing
+    written.
+    """
     row_sum = str(OPERATORS / "row_sum.py")
     for arguments, code in (
         (("--device", "pocl", "-o", "k.c", "k.h"), codes.OTHER_TARGET),

@@ -28,7 +28,12 @@ FITTING = [
     ["lambda i: [i//5]", "--shape", "14"], ["lambda i: [i % 8]", "--shape", "n"],
 ]  # fmt: skip
 SPLIT = {"block": "A_red", "buffer": "A", "index_map": "lambda i, j: [i, j//4, j%4]", "pad_value": "T.float32(0)"}
-IMAGE = {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, AXIS_SEPARATOR, i%3]", "pad_value": "T.undef()"}
+IMAGE = {
+    "block": "A_red",
+    "buffer": "A_red",
+    "index_map": "lambda i: [i//3, AXIS_SEPARATOR, i%3]",
+    "pad_value": "T.undef()",
+}
 TRACES = [
     [],
     [["transform_layout", SPLIT]],
@@ -78,13 +83,18 @@ def arguments(folder: Path) -> Words:
     traces = [str(folder / f"{number}.json") for number in range(len(TRACES))]
     out = folder / "out"
     output = option(
-        "-o", [str(out / "a.svg"), str(out / "b.png")], [str(out / name) for name in ("a", "missing/a.svg", ".", "\udcff.svg")], needed=True
+        "-o",
+        [str(out / "a.svg"), str(out / "b.png")],
+        [str(out / name) for name in ("a", "missing/a.svg", ".", "\udcff.svg")],
+        needed=True,
     )
     form = option("--format", ["json", "text"], ["yaml"])
     where, box = option("--where", CONDITIONS[:2], CONDITIONS[2:]), option("--physical-shape", ["8", "4,4"], SHAPES)
     shape = option("--shape", SHAPES[:5], SHAPES[5:], needed=True)
     fitting = st.sampled_from(FITTING)
-    layout = st.one_of(fitting, fitting, fitting, st.tuples(st.sampled_from(MAPS), shape).map(lambda found: [found[0], *found[1]]))
+    layout = st.one_of(
+        fitting, fitting, fitting, st.tuples(st.sampled_from(MAPS), shape).map(lambda found: [found[0], *found[1]])
+    )
     cells = st.just(["--cells", "8"])
     sizes = st.lists(st.sampled_from(SIZES[:3] * 4 + SIZES), max_size=2, unique=True).map(
         lambda found: [w for s in found for w in ("--size", s)]
@@ -95,8 +105,17 @@ def arguments(folder: Path) -> Words:
         call("map", layout, form, output),
         call("draw", layout, output, cells),
         call("draw", layout, sizes, output, cells),
-        call("run", st.sampled_from(programs * 3 + files).map(lambda path: [path]), option("--trace", traces, files), sizes, form, output),
-        st.tuples(st.sampled_from(["map", "draw", "run", "demo -h", ""]), heap).map(lambda found: [*found[0].split(), *found[1]]),
+        call(
+            "run",
+            st.sampled_from(programs * 3 + files).map(lambda path: [path]),
+            option("--trace", traces, files),
+            sizes,
+            form,
+            output,
+        ),
+        st.tuples(st.sampled_from(["map", "draw", "run", "demo -h", ""]), heap).map(
+            lambda found: [*found[0].split(), *found[1]]
+        ),
     )
 
 
@@ -108,7 +127,10 @@ def comparisons(folder: Path) -> Words:
     layout = option("--layout", ["A=lambda i, j: [i, j//4, j%4]", "A=lambda i: [i]"], wrong)
     pad = option("--pad", ["A=T.float32(0)", "A=0.0"], ["A=", "A=1+", "Q=0", "A=lambda i: i"])
     match = option("--match", ["A=A"], ["A", "x=A"])
-    where, form = option("--where", CONDITIONS[:2], CONDITIONS[2:]), option("--format", ["json", "text", "sarif"], ["yaml"])
+    where, form = (
+        option("--where", CONDITIONS[:2], CONDITIONS[2:]),
+        option("--format", ["json", "text", "sarif"], ["yaml"]),
+    )
     output = option("-o", [str(folder / "out" / "a.txt")], [".", "missing/a"])
     return call("compare", program, program, layout, pad, match, where, form, output, st.just(["--no-cache"]))
 
@@ -116,7 +138,9 @@ def comparisons(folder: Path) -> Words:
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_arguments(data: st.DataObject, folder: Path) -> None:
-    """Whatever the arguments, the exit code is 0, 1, 2 or 3, errors are told as messages, and no unfinished file stays behind."""
+    """Whatever the arguments, the exit code is 0, 1, 2 or 3, errors are told as messages, and no unfinished file stays
+    behind.
+    """
     (folder / "out").mkdir(exist_ok=True)
     code, said = ended(data.draw(arguments(folder)), folder)
     assert (code == 2) <= bool(said), "wrong input without a word"

@@ -1,4 +1,6 @@
-"""`layoutproof plan`: layouts from a file, costs, limits, folding into calls, sizes, onnxruntime, and what was done before planning."""
+"""`layoutproof plan`: layouts from a file, costs, limits, folding into calls, sizes, onnxruntime, and what was done
+before planning.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ LAYOUT_FILES = {
     "one layout": ("layouts.toml", '[operators]\nconv = "NCHW4c"\n'),
     "by array": ("layouts.toml", '[operators.conv2d]\nX = "NCHW4c"\nY = "NCHW4c"\n'),
     "in order": ("layouts.json", '{"operators": {"conv2d": ["NCHW4c", "default", "NCHW4c"]}}'),
-    "nothing in between": ("layouts.json", '{"operators": {"conv2d": ["NCHW4c", null, "lambda n, c, h, w: [n, c//4, h, w, c%4]"]}}'),
+    "nothing in between": (
+        "layouts.json",
+        '{"operators": {"conv2d": ["NCHW4c", null, "lambda n, c, h, w: [n, c//4, h, w, c%4]"]}}',
+    ),
     "single calls": ("LAYOUTS.TOML", '[calls]\nconv2d = "NCHW4c"\nconv2d_1 = "NCHW4c"\n'),
 }
 
@@ -84,17 +89,27 @@ def test_layouts_from_a_file(call: Caller, example: str, form: str) -> None:
     """A file of layouts says what options say, in any of its forms: the plan is the same."""
     name, text = LAYOUT_FILES[form]
     Path(name).write_text(text, encoding="utf-8")
-    wanted, found = (call("plan", example, *options, "--format", "json").json() for options in (CONV, ("--layouts", name)))
+    wanted, found = (
+        call("plan", example, *options, "--format", "json").json() for options in (CONV, ("--layouts", name))
+    )
     assert found["asked"].keys() == wanted["asked"].keys()
-    assert (found["rewrites"], found["layouts"], found["remaining"]) == (wanted["rewrites"], wanted["layouts"], wanted["remaining"])
+    assert (found["rewrites"], found["layouts"], found["remaining"]) == (
+        wanted["rewrites"],
+        wanted["layouts"],
+        wanted["remaining"],
+    )
     assert found["rewrites"]["planned"]["count"] == 2
 
 
 def test_options_go_before_a_file(call: Caller, example: str) -> None:
     """Of one array what an option says counts, of one call what is said of it alone; ends that the file frees are free."""
-    Path("l.toml").write_text('[operators]\nconv = "NCHW8c"\n[calls]\nadd = "default"\n[ends]\nx = true\nconv2d_1 = "NCHW4c"\n')
+    Path("l.toml").write_text(
+        '[operators]\nconv = "NCHW8c"\n[calls]\nadd = "default"\n[ends]\nx = true\nconv2d_1 = "NCHW4c"\n'
+    )
     found = call("plan", example, "--layouts", "l.toml", *CONV, "--format", "json").json()
-    assert {text for maps in found["asked"].values() for text in maps.values()} == {"lambda n, c, h, w: [n, c//4, h, w, c%4]"}
+    assert {text for maps in found["asked"].values() for text in maps.values()} == {
+        "lambda n, c, h, w: [n, c//4, h, w, c%4]"
+    }
     assert found["asked"]["add"] == {} and found["interface"]["inputs"].keys() == {"x"}
     assert found["layouts"]["add"]["arrays"]["Y"] == "lambda i0, i1, i2, i3: [i0, i1, i2, i3]"
 
@@ -106,21 +121,46 @@ WRONG_FILES = {
     "no TOML": ("l.toml", b"[operators\n", "LP634", "(at line 1, column 11)"),
     "no JSON": ("l.json", b'{"operators": }', "LP634", "line 1, column 15"),
     "nested": ("l.json", b"[" * 100_000, "LP634", "nested too deeply"),
-    "a name twice": ("l.json", b'{"operators": {"conv": "NCHW4c", "conv": "NCHW8c"}}', "LP634", "conv stands there twice"),
+    "a name twice": (
+        "l.json",
+        b'{"operators": {"conv": "NCHW4c", "conv": "NCHW8c"}}',
+        "LP634",
+        "conv stands there twice",
+    ),
     "a list": ("l.json", b"[]", "LP634", "expected a table of operators, calls, ends"),
     "another section": ("l.toml", b'[operator]\nconv = "NCHW4c"', "LP634", "operator: there is no such section"),
     "a section of another kind": ("l.toml", b"operators = 3", "LP634", "operators: expected a table"),
     "a number": ("l.toml", b"[operators]\nconv = 4", "LP634", "operators.conv: expected a layout, a table"),
-    "a number for an array": ("l.toml", b"[operators.conv2d]\nX = 4", "LP634", "operators.conv2d.X: expected a layout as text"),
+    "a number for an array": (
+        "l.toml",
+        b"[operators.conv2d]\nX = 4",
+        "LP634",
+        "operators.conv2d.X: expected a layout as text",
+    ),
     "an empty text": ("l.toml", b'[operators]\nconv = ""', "LP634", "operators.conv: expected a layout as text"),
     "no layout": ("l.toml", b'[operators]\nconv = "NCHW4"', "LP122", "l.toml: operators.conv"),
-    "no operator": ("l.toml", b'[operators]\ncon = "NCHW4c"', "LP631", "l.toml: operators.con: no call is of an operator con"),
+    "no operator": (
+        "l.toml",
+        b'[operators]\ncon = "NCHW4c"',
+        "LP631",
+        "l.toml: operators.con: no call is of an operator con",
+    ),
     "no call": ("l.toml", b'[calls]\ny = "default"', "LP631", "l.toml: calls.y: no call makes a value y"),
     "no array": ("l.toml", b'[operators.conv]\nQ = "NCHW4c"', "LP631", "conv2d has no array Q"),
-    "too many arrays": ("l.json", b'{"operators": {"conv2d": [null, null, null, "NCHW4c"]}}', "LP631", "conv2d has 3 arrays"),
+    "too many arrays": (
+        "l.json",
+        b'{"operators": {"conv2d": [null, null, null, "NCHW4c"]}}',
+        "LP631",
+        "conv2d has 3 arrays",
+    ),
     "no end": ("l.toml", b"[ends]\nadd = true", "LP631", "l.toml: ends.add: no input or output is called add"),
     "no layout of an end": ("l.toml", b"[ends]\nx = 3", "LP634", "ends.x: expected a layout, or true"),
-    "elements of another number": ("l.toml", b'[ends]\nx = "NC"', "LP631", "l.toml: ends.x: the layout takes 2 indices"),
+    "elements of another number": (
+        "l.toml",
+        b'[ends]\nx = "NC"',
+        "LP631",
+        "l.toml: ends.x: the layout takes 2 indices",
+    ),
 }
 
 
@@ -156,16 +196,27 @@ def test_a_rewrite_without_a_cost_is_named(call: Caller, example: str) -> None:
     """Where the table lacks a rewrite, it is named; nothing is guessed."""
     save_costs({}, "costs.json")
     found = call("plan", example, *CONV, "--costs", "costs.json")
-    assert (found.code, found.out) == (2, "") and "error[LP633]: the rewrite of " in found.err and "float32[1, " in found.err
+    assert (
+        (found.code, found.out) == (2, "")
+        and "error[LP633]: the rewrite of " in found.err
+        and "float32[1, " in found.err
+    )
 
 
 def test_limits(call: Caller, example: str) -> None:
-    """More rewrites, or more bytes, than `--at-most` allows end with 1 and are told; the proof is told as it is, and files are written."""
+    """More rewrites, or more bytes, than `--at-most` allows end with 1 and are told; the proof is told as it is, and
+    files are written.
+    """
     kept = call("plan", example, *CONV, "--at-most", "2", "--at-most", "1MB")
     assert kept.code == 0 and "TOO MANY" not in kept.out
-    found = call("plan", example, *CONV, "--at-most", "1", "--at-most", "0.5kB", "--at-most", "1GiB", "-o", "planned.py")
+    found = call(
+        "plan", example, *CONV, "--at-most", "1", "--at-most", "0.5kB", "--at-most", "1GiB", "-o", "planned.py"
+    )
     assert found.code == 1 and Path("planned.py").exists()
-    assert "TOO MANY  at most 1 was allowed, there are 2\n" in found.out and "at most 0.5kB was allowed, there are " in found.out
+    assert (
+        "TOO MANY  at most 1 was allowed, there are 2\n" in found.out
+        and "at most 0.5kB was allowed, there are " in found.out
+    )
     assert "every value holds bit for bit what it held" in found.out and found.out.startswith("running.py: proved\n")
     limits = call("plan", example, *CONV, "--at-most", "1", "--at-most", "1GiB", "--format", "json").json()["limits"]
     assert limits == [{"at_most": "1", "kept": False}, {"at_most": "1GiB", "kept": True}]
@@ -179,19 +230,27 @@ def test_what_is_no_limit(call: Caller, example: str, text: str) -> None:
 
 
 def test_rewrites_are_folded_into_calls(call: Caller, small: str) -> None:
-    """`--absorb` folds what is left beside a call into it; the result is proved, drawn and written, and computes the same."""
-    found = call("plan", small, *CONV, "--absorb", "conv2d.X", "--absorb", "conv2d.Y", "-o", "planned.py", "--picture", "p.svg")
+    """`--absorb` folds what is left beside a call into it; the result is proved, drawn and written, and computes the
+    same.
+    """
+    found = call(
+        "plan", small, *CONV, "--absorb", "conv2d.X", "--absorb", "conv2d.Y", "-o", "planned.py", "--picture", "p.svg"
+    )
     assert (found.code, found.err) == (0, "")
     assert "with some folded into calls      0        0 B moved" in found.out and "stays" not in found.out
     before, after = load_graph(small), load_graph("planned.py")
     assert not after.rewrites
     inputs = arrays_for(before)
-    np.testing.assert_array_equal(run_graph(before, inputs)[0].view(np.int32), run_graph(after, inputs)[0].view(np.int32))
+    np.testing.assert_array_equal(
+        run_graph(before, inputs)[0].view(np.int32), run_graph(after, inputs)[0].view(np.int32)
+    )
 
 
 @pytest.mark.campaign
 def test_what_was_folded_into_calls_is_checked_again(call: Caller, small: str) -> None:
-    """The certificate of a plan with rewrites folded into calls is checked again by other solvers, and kernels compute the same."""
+    """The certificate of a plan with rewrites folded into calls is checked again by other solvers, and kernels compute
+    the same.
+    """
     assert call("plan", small, *CONV, "--absorb", "conv2d", "--run", "--certificate", "p.lpcert.json").code == 0
     assert call("recheck", "p.lpcert.json").code == 0
 
@@ -199,7 +258,10 @@ def test_what_was_folded_into_calls_is_checked_again(call: Caller, small: str) -
 def test_what_is_left_after_folding_into_calls(call: Caller, example: str) -> None:
     """What one call absorbed is not left any more, and the rest is told as before."""
     told = call("plan", example, *CONV, "--absorb", "conv2d", "--format", "json").json()
-    assert told["rewrites"]["absorbed"]["count"] == 1 == len(told["remaining"]) and told["rewrites"]["planned"]["count"] == 2
+    assert (
+        told["rewrites"]["absorbed"]["count"] == 1 == len(told["remaining"])
+        and told["rewrites"]["planned"]["count"] == 2
+    )
 
 
 def test_padding_is_not_folded_into_a_call(call: Caller, saved: Callable[[Graph], str]) -> None:
@@ -232,7 +294,9 @@ def test_what_cannot_be_folded_into_a_call(call: Caller, example: str, text: str
 
 
 def test_what_was_taken_apart_and_folded_is_told(call: Caller, saved: Callable[[Graph], str]) -> None:
-    """The report names functions that were taken apart, folds that were made, on whose word, and those that were refused, and why."""
+    """The report names functions that were taken apart, folds that were made, on whose word, and those that were
+    refused, and why.
+    """
     g = GraphBuilder("before")
     x = g.input("x", (8, 4))
     (made,) = g.call(loads(SHIFTED), x)
@@ -244,10 +308,16 @@ def test_what_was_taken_apart_and_folded_is_told(call: Caller, saved: Callable[[
     assert found.code == 0, found.err
     assert "layout rewrites taken out of packed: X before; the rest keeps its layouts" in found.out
     assert "on its author's word: what cropped_2 cuts off" in found.out and "not folded: padded_1, G.crop(" in found.out
-    assert "T.float32(0.0)): refuted: chain: Y[7, 3]" in found.out and "claims of functions taken apart: all proved" in found.out
+    assert (
+        "T.float32(0.0)): refuted: chain: Y[7, 3]" in found.out
+        and "claims of functions taken apart: all proved" in found.out
+    )
     told = call("plan", source, "--format", "json").json()
     assert [each["function"] for each in told["hoisted"]] == ["packed"] and told["folds"] and told["folds_refused"]
-    assert "refuted" in {each["status"] for each in told["folds_refused"][0]["obligations"]} and told["verdict"] == "proved"
+    assert (
+        "refuted" in {each["status"] for each in told["folds_refused"][0]["obligations"]}
+        and told["verdict"] == "proved"
+    )
 
 
 def batched(path: str, extent: str | int = "batch") -> str:
@@ -255,7 +325,9 @@ def batched(path: str, extent: str | int = "batch") -> str:
     given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [extent, 8, 4, 4]) for name in ("x", "y"))
     filters = numpy_helper.from_array(filled(8, 8, 1, 1), "w")
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
-    proto = helper.make_model(helper.make_graph(nodes, "net", [given], [made], [filters]), opset_imports=[helper.make_opsetid("", 13)])
+    proto = helper.make_model(
+        helper.make_graph(nodes, "net", [given], [made], [filters]), opset_imports=[helper.make_opsetid("", 13)]
+    )
     onnx.save(proto, path)
     return path
 
@@ -271,7 +343,9 @@ def test_sizes_of_open_extents(call: Caller, tmp_path: Path, monkeypatch: pytest
     assert "error[LP643]" in call("plan", model, "--size", "batch=2", "--size", "n=3").err
 
 
-@pytest.mark.parametrize("texts", [["batch"], ["batch="], ["=3"], ["batch=-1"], ["batch=1.5"], ["batch=99999999999"], ["a=1", "a=2"]])
+@pytest.mark.parametrize(
+    "texts", [["batch"], ["batch="], ["=3"], ["batch=-1"], ["batch=1.5"], ["batch=99999999999"], ["a=1", "a=2"]]
+)
 def test_what_is_no_size(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> None:
     """What is not NAME=NUMBER is refused, and so is a name given twice."""
     monkeypatch.chdir(tmp_path)
@@ -297,7 +371,9 @@ def test_onnxruntime_has_to_be_installed(call: Caller, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(("wrong", "code"), [(0.0, 0), (TOLERANCE * 2, 1)])
-def test_a_comparison_with_another_tool(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float, code: int) -> None:
+def test_a_comparison_with_another_tool(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: float, code: int
+) -> None:
     """Outputs may be as far from another tool's as sums in another order are, and no farther: then results differ."""
     monkeypatch.chdir(tmp_path)
     model = batched("net.onnx", 1)
@@ -331,13 +407,17 @@ def test_a_comparison_with_another_tool(call: Caller, tmp_path: Path, monkeypatc
     ],
 )
 def test_how_far_outputs_are_apart(mine: list[float], theirs: list[float], wanted: float) -> None:
-    """The largest difference counts, as a part of the largest element; what is no number is like its like, and nothing else."""
+    """The largest difference counts, as a part of the largest element; what is no number is like its like, and nothing
+    else.
+    """
     found = compared([np.array(mine, np.float32)], PeerRun("0.0", (np.array(theirs, np.float32),), 0.0))
     assert found.difference == wanted and found.close is (wanted == 0.0)
 
 
 def test_times_are_for_terminals(call: Caller, example: str) -> None:
-    """Who watches is told how long it took, and which stages; an output that is kept has no times, so that it can be compared."""
+    """Who watches is told how long it took, and which stages; an output that is kept has no times, so that it can be
+    compared.
+    """
     assert time_line({"reading": 0.01, "planning": 1.25, "proving": 0.2}) == "  1.5 s: planning 1.2 s, proving 0.2 s"
     assert time_line({"reading": 0.01}) == "  0.0 s"
     assert not any(line.endswith(" s") for line in call("plan", example, *CONV).out.splitlines())
@@ -346,21 +426,39 @@ def test_times_are_for_terminals(call: Caller, example: str) -> None:
 def test_json_has_all_of_it(call: Caller, example: str) -> None:
     """The JSON has the layouts of each call's arrays, and the seconds of each stage."""
     found = json.loads(call("plan", example, *CONV, "--format", "json").out)
-    assert found["layouts"]["conv2d"]["operator"] == "conv2d" and found["layouts"]["conv2d"]["arrays"].keys() == {"X", "W", "Y"}
-    assert list(found["seconds"]) == ["reading", "folding", "planning", "giving operators their layouts", "proving", "writing"]
+    assert found["layouts"]["conv2d"]["operator"] == "conv2d" and found["layouts"]["conv2d"]["arrays"].keys() == {
+        "X",
+        "W",
+        "Y",
+    }
+    assert list(found["seconds"]) == [
+        "reading",
+        "folding",
+        "planning",
+        "giving operators their layouts",
+        "proving",
+        "writing",
+    ]
 
 
 def test_a_planned_graph_is_checked(call: Caller, small: str) -> None:
-    """`--planned` plans nothing: it proves a graph that `-o` wrote to be the one it was made from, and counts what it moves."""
+    """`--planned` plans nothing: it proves a graph that `-o` wrote to be the one it was made from, and counts what it
+    moves.
+    """
     assert call("plan", small, *CONV, "-o", "planned.py").code == 0
     found = call("plan", small, "--planned", "planned.py", "--at-most", "2", "--run", "--certificate", "p.lpcert.json")
     assert (found.code, found.err) == (0, "")
     assert found.out.startswith("planned.py is small.py, planned: proved\n  1 call, 2 layout rewrites, 256 B moved\n")
-    assert "every value holds bit for bit what it held" in found.out and "equal  conv2d: 16 cells, bit for bit" in found.out
+    assert (
+        "every value holds bit for bit what it held" in found.out
+        and "equal  conv2d: 16 cells, bit for bit" in found.out
+    )
     assert found.out.endswith("written: p.lpcert.json\n") and Path("p.lpcert.json").exists()
     told = call("plan", small, "--planned", "planned.py", "--at-most", "1", "--format", "json")
     assert told.code == 1 and told.json()["limits"] == [{"at_most": "1", "kept": False}]
-    assert told.json()["rewrites"] == {"count": 2, "bytes": 256} and {v["status"] for v in told.json()["values"]} == {"proved"}
+    assert told.json()["rewrites"] == {"count": 2, "bytes": 256} and {v["status"] for v in told.json()["values"]} == {
+        "proved"
+    }
 
 
 def test_a_planned_graph_that_is_called_otherwise(call: Caller, example: str) -> None:
@@ -383,7 +481,11 @@ def test_a_planned_graph_that_is_another(call: Caller, example: str) -> None:
     assert found.code == 3 and "add is paired with a value of the old graph: unknown" in found.out
     assert found.err == "no certificate is written: not all of it is proved\n" and not Path("p.lpcert.json").exists()
     run = call("plan", example, "--planned", "planned.py", "--run")
-    assert run.code == 1 and "DIFFERS  conv2d_1" in run.out and run.out.startswith("planned.py is running.py, planned: refuted\n")
+    assert (
+        run.code == 1
+        and "DIFFERS  conv2d_1" in run.out
+        and run.out.startswith("planned.py is running.py, planned: refuted\n")
+    )
 
 
 @pytest.mark.parametrize(
@@ -398,7 +500,9 @@ def test_a_planned_graph_that_is_another(call: Caller, example: str) -> None:
         (("--certificate", "planned.npz"), "it is read by the run"),
     ],
 )
-def test_options_that_say_how_to_plan_contradict_a_check(call: Caller, example: str, options: tuple[str, ...], told: str) -> None:
+def test_options_that_say_how_to_plan_contradict_a_check(
+    call: Caller, example: str, options: tuple[str, ...], told: str
+) -> None:
     """With `--planned`, options that say how to plan, or would write over what is read, are refused."""
     save_graph(running_example(), "planned.py")
     found = call("plan", example, "--planned", "planned.py", *options)

@@ -31,7 +31,9 @@ def test_python_m() -> None:
 
 @one_in(3)
 @pytest.mark.parametrize(
-    "command", [[], ["map"], ["draw"], ["run"], ["compare"], ["demo"]], ids=lambda command: command[0] if command else "all"
+    "command",
+    [[], ["map"], ["draw"], ["run"], ["compare"], ["demo"]],
+    ids=lambda command: command[0] if command else "all",
 )
 def test_help(command: list[str]) -> None:
     """-h and --help are the same, exit with 0, and every line fits eighty columns on a narrow terminal."""
@@ -56,7 +58,9 @@ def test_no_command_is_wrong_usage() -> None:
 def test_closed_pipe() -> None:
     """A reader that goes away ends the command quietly, as it ends other commands."""
     for form in ("text", "json"):
-        with subprocess.Popen([*COMMAND, *MAP, "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            [*COMMAND, *MAP, "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
             assert process.stdout is not None and process.stderr is not None
             process.stdout.close()
             assert process.wait(60) == 141
@@ -66,7 +70,9 @@ def test_closed_pipe() -> None:
 def test_full_device() -> None:
     """Output that cannot be written is an error, not a success."""
     with open("/dev/full", "w") as full:
-        process = subprocess.run([*COMMAND, *MAP], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        process = subprocess.run(
+            [*COMMAND, *MAP], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
     assert process.returncode == 2
     assert process.stderr.startswith("error[LP501]: standard output cannot be written")
 
@@ -75,7 +81,9 @@ def test_closed_streams() -> None:
     """With standard output or standard error closed the exit code is what it would be."""
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         script = f'"$0" -m layoutproof map "lambda i: [i//4]" --shape 14 {closed}'
-        done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["sh", "-c", script, sys.executable], capture_output=True, text=True, timeout=60, check=False
+        )
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
 
@@ -140,7 +148,9 @@ def f(A: T.Buffer((4096, 400), "float32"), B: T.Buffer((4096,), "float32")):
 
 
 def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
-    """Ctrl-C at any time of a run: one word on standard error, exit code 130, and each file is there whole or not at all."""
+    """Ctrl-C at any time of a run: one word on standard error, exit code 130, and each file is there whole or not at
+    all.
+    """
     program = tmp_path / "slow.py"
     program.write_text(SLOW)
     arguments = ["run", str(program), "-o", str(tmp_path / "out.txt"), "--emit", str(tmp_path / "out.c")]
@@ -150,18 +160,28 @@ def test_interrupt_leaves_no_half_written_file(tmp_path: Path) -> None:
     for delay in (0.0, 0.3):
         for name in ("out.txt", "out.c"):
             (tmp_path / name).unlink(missing_ok=True)
-        with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
             assert process.stderr is not None
             assert "warning[LP129]" in process.stderr.readline()
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
             said = process.stderr.read()
         assert "Traceback" not in said
-        # Where the signal comes in code that was compiled from a string, Python ends by the signal even though it was caught.
+        # Where the signal comes in code that was compiled from a string, Python ends by the signal even though it was
+        # caught.
         told = said.endswith("\ninterrupted\n")
-        assert (process.returncode, told) in ((0, False), (130, True), (-signal.SIGINT, False), (-signal.SIGINT, True)), said
+        assert (process.returncode, told) in (
+            (0, False),
+            (130, True),
+            (-signal.SIGINT, False),
+            (-signal.SIGINT, True),
+        ), said
         interrupted += process.returncode != 0
         files = files_below(tmp_path)
         assert set(files) <= {"slow.py", "out.txt", "out.c"}
-        assert files.get("out.c", source) == source and files.get("out.txt", b"bit for bit\n").endswith(b"bit for bit\n")
+        assert files.get("out.c", source) == source and files.get("out.txt", b"bit for bit\n").endswith(
+            b"bit for bit\n"
+        )
     assert interrupted >= 1

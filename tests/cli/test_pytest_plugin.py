@@ -76,7 +76,9 @@ PASSED, NOT_ALL_PASSED, INTERRUPTED, USAGE, NOTHING = 0, 1, 2, 4, 5
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of pytest ended with: exit code, output, and the outcome of each item by its id, with the reason of those not passed."""
+    """What a run of pytest ended with: exit code, output, and the outcome of each item by its id, with the reason of
+    those not passed.
+    """
 
     code: int
     text: str
@@ -101,10 +103,26 @@ class Team:
         report.unlink(missing_ok=True)
         # Another plugin that is installed here takes a fifth of each run to load, and is not what is tried.
         others = ["-p", "no:hypothesispytest"]
-        command = [sys.executable, "-W", "error", "-m", "pytest", "-c", "pytest.ini", *others, "--junitxml", str(report), *arguments]
+        command = [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "pytest",
+            "-c",
+            "pytest.ini",
+            *others,
+            "--junitxml",
+            str(report),
+            *arguments,
+        ]
         # pytest shows whole messages in its summary where it finds itself in CI.
-        environment = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER", "COLUMNS")}
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER", "COLUMNS")
+        }
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
         outcomes: dict[str, str] = {}
         reasons: dict[str, str] = {}
         for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
@@ -126,7 +144,9 @@ def team(tmp_path: Path) -> Team:
 
 def test_it_is_an_entry_point() -> None:
     """Whoever has layoutproof installed has the plugin."""
-    assert [point.value for point in entry_points(group="pytest11", name="layoutproof")] == ["layoutproof.cli.pytest_plugin"]
+    assert [point.value for point in entry_points(group="pytest11", name="layoutproof")] == [
+        "layoutproof.cli.pytest_plugin"
+    ]
 
 
 def test_without_the_option_nothing_is_done(team: Team) -> None:
@@ -139,7 +159,9 @@ def test_without_the_option_nothing_is_done(team: Team) -> None:
 
 
 def test_gates_are_items(team: Team) -> None:
-    """Each case is an item; what is not proved fails with the finding as text, without a traceback, and with what the gate printed."""
+    """Each case is an item; what is not proved fails with the finding as text, without a traceback, and with what the
+    gate printed.
+    """
     team.write(gates=GATES)
     run = team.run("--layoutproof")
     assert run.code == NOT_ALL_PASSED
@@ -198,7 +220,9 @@ def test_what_the_baseline_knows_is_expected_to_fail(team: Team) -> None:
     """A finding of the baseline is an expected failure, whatever it is; others fail."""
     team.write(gates=GATES)
     command = ["-m", "layoutproof", "check", "gates.py", "--workers", "1", "--write-baseline", "known.json"]
-    written = subprocess.run([sys.executable, *command], cwd=team.folder, capture_output=True, text=True, timeout=120, check=False)
+    written = subprocess.run(
+        [sys.executable, *command], cwd=team.folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert written.returncode == 1, written.stderr
     run = team.run("--layoutproof", "--layoutproof-baseline", "known.json")
     assert (run.code, run.outcomes["gates::forgetful"]) == (PASSED, "pytest.xfail")
@@ -215,7 +239,9 @@ def test_a_test_file_may_hold_gates(team: Team) -> None:
 
 
 def test_files_are_found_by_name_and_by_option(team: Team) -> None:
-    """Files called like files of gates, others where the configuration says so or where they are named; a named one keeps its tests."""
+    """Files called like files of gates, others where the configuration says so or where they are named; a named one
+    keeps its tests.
+    """
     gate = "import layoutproof as lp\n\n\n@lp.gate\ndef fine():\n    return lp.check_map(lambda i: [i], shape=(4,))\n"
     files = dict.fromkeys(("gates", "gate_maps", "more_gates", "layouts"), gate) | {"other": TESTS, "plain": "x = 1\n"}
     team.write(**files)
@@ -229,26 +255,42 @@ def test_files_are_found_by_name_and_by_option(team: Team) -> None:
 
 
 def test_gates_import_what_stands_beside_them(team: Team) -> None:
-    """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep theirs."""
+    """A gate gets the module of its own folder, also where tests have imported one of the same name, and they keep
+    theirs.
+    """
     gate = "import layoutproof as lp\nfrom layouts import MAP\n\n\n@lp.gate\ndef placed():\n    return lp.check_map(MAP, shape=(14,))\n"
     test = "def test_{}():\n    import layouts\n    assert layouts.MAP == 'lambda i: [i]'\n"
     for folder, text in (("first", "lambda i: [i]"), ("second", "lambda i: [i // 2]")):
         (team.folder / folder).mkdir()
         (team.folder / folder / "layouts.py").write_text(f"MAP = {text!r}\n", encoding="utf-8")
-    (team.folder / "first" / "test_early.py").write_text(f"import layouts\n\n\n{test.format('early')}", encoding="utf-8")
+    (team.folder / "first" / "test_early.py").write_text(
+        f"import layouts\n\n\n{test.format('early')}", encoding="utf-8"
+    )
     (team.folder / "second" / "gates.py").write_text(gate, encoding="utf-8")
     (team.folder / "second" / "test_late.py").write_text(test.format("late"), encoding="utf-8")
     run = team.run("--layoutproof")
-    expected = {"first.test_early::test_early": "passed", "second.gates::placed": "failure", "second.test_late::test_late": "passed"}
+    expected = {
+        "first.test_early::test_early": "passed",
+        "second.gates::placed": "failure",
+        "second.test_late::test_late": "passed",
+    }
     assert run.outcomes == expected, run.text
 
 
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("import layoutproof as lp\n@lp.gate\ndef x(:\n", cli.GATE_FILE, "gates.py:3:7: error[LP555]: not Python: invalid syntax"),
+        (
+            "import layoutproof as lp\n@lp.gate\ndef x(:\n",
+            cli.GATE_FILE,
+            "gates.py:3:7: error[LP555]: not Python: invalid syntax",
+        ),
         campaign("import layoutproof as lp\n1 / 0\n@lp.gate\ndef x(): ...\n", cli.GATE_RAISED, "ZeroDivisionError"),
-        ("import layoutproof as lp\nimport sys\nsys.exit(0)\n@lp.gate\ndef x(): ...\n", cli.GATE_RAISED, "SystemExit: 0"),
+        (
+            "import layoutproof as lp\nimport sys\nsys.exit(0)\n@lp.gate\ndef x(): ...\n",
+            cli.GATE_RAISED,
+            "SystemExit: 0",
+        ),
         ("import layoutproof as lp\n@lp.gate(cases=[])\ndef x(): ...\n", lowering.GATE_FORM, "has no case"),
     ],
 )
@@ -339,7 +381,9 @@ def test_strictness_bounds_proofs(team: Team) -> None:
     team.write(total=program, gates=gate)
     assert team.run("--layoutproof").outcomes == {"gates::regrouped": "passed"}
     strict = team.run("--layoutproof", "--layoutproof-strictness", "ieee")
-    assert strict.outcomes == {"gates::regrouped": "failure"} and re.search(r"gates\.py:9:5: error\[LP2\d\d\]", strict.text)
+    assert strict.outcomes == {"gates::regrouped": "failure"} and re.search(
+        r"gates\.py:9:5: error\[LP2\d\d\]", strict.text
+    )
 
 
 def test_proofs_are_kept_where_asked(team: Team) -> None:

@@ -1,4 +1,6 @@
-"""What the command line loads before it works: for help, wrong calls and what is known already, nothing heavy. So it answers at once."""
+"""What the command line loads before it works: for help, wrong calls and what is known already, nothing heavy. So it
+answers at once.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ sys.exit(code)
 
 
 def start(arguments: Sequence[str], code: int = 0) -> str:
-    """Call the command line in a process of its own, see that it loads nothing heavy, and return what it printed on either stream."""
+    """Call the command line in a process of its own, see that it loads nothing heavy, and return what it printed on
+    either stream.
+    """
     done = subprocess.run([sys.executable, "-c", PROGRAM, ",".join(HEAVY), *arguments], capture_output=True, text=True)
     *said, loaded = done.stderr.splitlines()
     assert (done.returncode, loaded) == (code, "loaded:")
@@ -123,7 +127,8 @@ def test_requests(name: str) -> None:
 
 @one_in(3)
 @pytest.mark.parametrize(
-    "module", ["layoutproof.lowering.schedule.schedule", "layoutproof.lowering.schedule.registry", "layoutproof.verify.checker"]
+    "module",
+    ["layoutproof.lowering.schedule.schedule", "layoutproof.lowering.schedule.registry", "layoutproof.verify.checker"],
 )
 def test_solvers_are_loaded_late(module: str) -> None:
     """Loading everything that proves loads no solver: only a question that needs one does."""
@@ -133,9 +138,14 @@ def test_solvers_are_loaded_late(module: str) -> None:
 
 
 def test_what_is_known_already(tmp_path: Path) -> None:
-    """Nor does a check of schedules that the proof cache knows: programs are read, keys are looked up, and nothing is proved."""
+    """Nor does a check of schedules that the proof cache knows: programs are read, keys are looked up, and nothing is
+    proved.
+    """
     (tmp_path / "row_sum.py").write_text(small_text("row_sum"))
-    traces = ([["split", {"block": "A_red", "loop": "ax0", "factors": [None, 4]}]], [["parallel", {"block": "A_red", "loop": "k1"}]])
+    traces = (
+        [["split", {"block": "A_red", "loop": "ax0", "factors": [None, 4]}]],
+        [["parallel", {"block": "A_red", "loop": "k1"}]],
+    )
     (tmp_path / "row_sum.jsonl").write_text("".join(f"{json.dumps(trace)}\n" for trace in traces))
     arguments = ["check", str(tmp_path), "--workers", "1", "--cache", str(tmp_path / "proofs.sqlite")]
     proved = subprocess.run([sys.executable, "-m", "layoutproof", *arguments], capture_output=True, text=True)
@@ -146,7 +156,14 @@ def test_what_is_known_already(tmp_path: Path) -> None:
 def test_a_comparison_that_is_known_already(tmp_path: Path) -> None:
     """Nor does a comparison of two programs that was made before."""
     (tmp_path / "row_sum.py").write_text(small_text("row_sum"))
-    arguments = ["compare", *[str(tmp_path / "row_sum.py")] * 2, "--format", "json", "--cache", str(tmp_path / "proofs.sqlite")]
+    arguments = [
+        "compare",
+        *[str(tmp_path / "row_sum.py")] * 2,
+        "--format",
+        "json",
+        "--cache",
+        str(tmp_path / "proofs.sqlite"),
+    ]
     proved = subprocess.run([sys.executable, "-m", "layoutproof", *arguments], capture_output=True, text=True)
     assert proved.returncode == 0 and '"cached": false' in proved.stdout
     assert '"cached": true' in start(arguments)

@@ -44,7 +44,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_nothing_is_overwritten(words: str, folder: Path, call: Caller) -> None:
-    """An output that is an input, or that is written twice, is refused before anything is done; every file stays as it was."""
+    """An output that is an input, or that is written twice, is refused before anything is done; every file stays as it
+    was.
+    """
     before = files_below(folder)
     done = call("check", *words.split(), "--no-cache")
     assert (done.code, done.out) == (2, "") and done.err.startswith("error[LP502]: --"), done.err
@@ -56,7 +58,9 @@ def test_a_baseline_may_be_written_anew(folder: Path, call: Caller) -> None:
     (folder / "report.json").write_text("old")
     words = ["--baseline", "known.json", "--write-baseline", "known.json", "--format", "json", "-o", "report.json"]
     assert call("check", ".", "--no-cache", *words).code == 0
-    assert (folder / "report.json").read_text().startswith("{") and '"entries": []' in (folder / "known.json").read_text()
+    assert (folder / "report.json").read_text().startswith("{") and '"entries": []' in (
+        folder / "known.json"
+    ).read_text()
 
 
 def test_a_pipe_is_written_into(folder: Path, call: Caller) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.tree import ROOT
 
 from layoutproof.cli.trial.kernel_trial import compare_kernel
-from layoutproof.cli.trial.random_inputs import logical_shapes, made_up_arrays
+from layoutproof.cli.trial.random_inputs import logical_shapes, random_arrays
 from layoutproof.ir.buffer import Buffer
 from layoutproof.ir.expr import IntImm
 from layoutproof.ir.intrinsics import Undef, undef
@@ -93,21 +93,27 @@ class Variant:
 
 
 def variants(func: PrimFunc) -> Iterator[Variant]:
-    """Every parameter in two layouts: blocked, its padding at the end holding a value, and with padding that holds none.
+    """Every parameter in two layouts: blocked, its padding at the end holding a value, and with padding that holds
+    none.
 
-    The second is a shift, with padding in front; of a symbolic extent, which may be the largest integer, it is another blocking.
+    The second is a shift, with padding in front; of a symbolic extent, which may be the largest integer, it is another
+    blocking.
     """
     for buffer in func.buffers:
         names = [f"i{axis}" for axis in range(len(buffer.shape))]
         last, rest = names[-1], names[:-1]
-        tile = next(t for t in (4, 5, 7) if not (isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value % t == 0))
+        tile = next(
+            t for t in (4, 5, 7) if not (isinstance(buffer.shape[-1], IntImm) and buffer.shape[-1].value % t == 0)
+        )
         arguments = ", ".join(names)
         blocked = [f"{last}//{tile}", *rest, f"{last}%{tile}"]
         yield Variant(buffer.name, f"lambda {arguments}: [{', '.join(blocked)}]", 7 if buffer.dtype.is_integer else 0.5)
         concrete = all(isinstance(extent, IntImm) for extent in buffer.shape)
         shifted = [f"{last} + 3", *rest] if concrete else [f"{last}%3", *rest, f"{last}//3"]
         is_output = buffer is func.buffers[-1]
-        yield Variant(buffer.name, f"lambda {arguments}: [{', '.join(shifted)}]", None if is_output else undef(buffer.dtype))
+        yield Variant(
+            buffer.name, f"lambda {arguments}: [{', '.join(shifted)}]", None if is_output else undef(buffer.dtype)
+        )
 
 
 def block_of(func: PrimFunc, buffer: Buffer) -> str:
@@ -141,14 +147,18 @@ def assert_equals_interpreter(schedule: Schedule, kernel: Kernel, sizes: Mapping
 
 
 def assert_equals_numpy(func: PrimFunc, kernel: Kernel, reference: Reference, sizes: Mapping[str, int]) -> None:
-    """The kernel, called as a person calls it, agrees with numpy in double precision within float32's rounding; integers exactly."""
-    arrays = made_up_arrays(func, logical_shapes(func, {}, sizes), seed=3)
+    """The kernel, called as a person calls it, agrees with numpy in double precision within float32's rounding;
+    integers exactly.
+    """
+    arrays = random_arrays(func, logical_shapes(func, {}, sizes), seed=3)
     *inputs, _ = (arrays[buffer.name] for buffer in func.buffers)
     found = kernel(*inputs)
     assert isinstance(found, np.ndarray)
     expected = reference(*(a.astype(np.float64) if a.dtype.kind == "f" else a for a in inputs))
     assert found.shape == expected.shape
     if found.dtype.kind == "f":
-        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-4 * max(1.0, float(np.abs(expected).max(initial=0)) / 100))
+        np.testing.assert_allclose(
+            found, expected, rtol=2e-5, atol=1e-4 * max(1.0, float(np.abs(expected).max(initial=0)) / 100)
+        )
     else:
         np.testing.assert_array_equal(found, expected)

@@ -14,7 +14,15 @@ SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 def make(build: Path, *settings: str) -> "subprocess.CompletedProcess[str]":
     """`make run` with what it makes in a folder of its own."""
-    command = ["make", "-C", str(FOLDER), f"BUILD={build}", f"LAYOUTPROOF={sys.executable} -m layoutproof", *settings, "run"]
+    command = [
+        "make",
+        "-C",
+        str(FOLDER),
+        f"BUILD={build}",
+        f"LAYOUTPROOF={sys.executable} -m layoutproof",
+        *settings,
+        "run",
+    ]
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "CFLAGS", "CC")}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, env=environment)
 
@@ -62,9 +70,22 @@ def test_a_wrong_sum_is_noticed(built: Path, tmp_path: Path) -> None:
     """The program compares: with a kernel that leaves out the last row it ends with 1."""
     text = (built / "row_sum.c").read_text(encoding="utf-8").replace("i_0 < 4", "i_0 < 3")
     (tmp_path / "row_sum.c").write_text(text, encoding="utf-8")
-    command = ["cc", "-std=c11", f"-I{built}", "-o", str(tmp_path / "caller"), str(FOLDER / "main.c"), str(tmp_path / "row_sum.c"), "-lm"]
+    command = [
+        "cc",
+        "-std=c11",
+        f"-I{built}",
+        "-o",
+        str(tmp_path / "caller"),
+        str(FOLDER / "main.c"),
+        str(tmp_path / "row_sum.c"),
+        "-lm",
+    ]
     assert subprocess.run(command, check=False, capture_output=True).returncode == 0
     done = subprocess.run(
-        [str(tmp_path / "caller")], capture_output=True, text=True, check=False, env={**os.environ, "MALLOC_PERTURB_": "9"}
+        [str(tmp_path / "caller")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "MALLOC_PERTURB_": "9"},
     )
     assert done.returncode == 1 and "row 12 should be" in done.stderr

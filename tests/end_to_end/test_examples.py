@@ -60,7 +60,13 @@ def output_of(name: str, folder: Path) -> str:
     """What an example prints when it is run from an empty folder, which it leaves empty."""
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert list(folder.iterdir()) == []

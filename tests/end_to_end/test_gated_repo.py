@@ -1,4 +1,6 @@
-"""The sample repository's CI script passes as it stands, and fails as its page says for each of the changes under `broken`."""
+"""The sample repository's CI script passes as it stands, and fails as its page says for each of the changes under
+`broken`.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ BROKEN: Mapping[str, Failure] = {
         lowering.NOT_INJECTIVE,
         "gates.py",
         'schedule.transform_layout("conv", "A", nchwc(4))',
-        ("`lambda n, h, w, c: [n, c//4, h, w]` is not injective on A", "[0, 0, 0, 0] and [0, 0, 0, 1] both go to [0, 0, 0, 0]"),
+        (
+            "`lambda n, h, w, c: [n, c//4, h, w]` is not injective on A",
+            "[0, 0, 0, 0] and [0, 0, 0, 1] both go to [0, 0, 0, 0]",
+        ),
     ),
     "wrong_pad_value": Failure(
         1,
@@ -63,25 +68,43 @@ BROKEN: Mapping[str, Failure] = {
         verify.OTHER_END,
         "gates.py",
         "def generated_scale() -> object:",
-        ("scale_nchw4c does not do what scale does", "no such store", "programs/scale.py:10:13: before, the cell was stored here"),
+        (
+            "scale_nchw4c does not do what scale does",
+            "no such store",
+            "programs/scale.py:10:13: before, the cell was stored here",
+        ),
     ),
-    "unknown": Failure(3, verify.UNDECIDED, "gates.py", "def wavefront_scores() -> object:", ("is not decided: a product of two",)),
+    "unknown": Failure(
+        3, verify.UNDECIDED, "gates.py", "def wavefront_scores() -> object:", ("is not decided: a product of two",)
+    ),
     "vacuous_assumption": Failure(
-        3, verify.VACUOUS, "gates.py", "def blocked_image(lanes: int) -> object:", ("no values of the symbols satisfy the side condition",)
+        3,
+        verify.VACUOUS,
+        "gates.py",
+        "def blocked_image(lanes: int) -> object:",
+        ("no values of the symbols satisfy the side condition",),
     ),
     "syntax_error_in_gates": Failure(
-        2, cli.GATE_FILE, "gates.py", 'schedule.transform_layout("conv", "C", nchwc(4)', ("not Python: '(' was never closed",)
+        2,
+        cli.GATE_FILE,
+        "gates.py",
+        'schedule.transform_layout("conv", "C", nchwc(4)',
+        ("not Python: '(' was never closed",),
     ),
     "syntax_error_in_program": Failure(2, script.SYNTAX, "programs/matmul.py", "T.grid(30, 50, 24)", ("expected ':'",)),
 }
 
-_ANNOTATION = re.compile(r"^::error file=(?P<file>[^,]+),line=(?P<line>\d+),.*?title=(?P<code>LP\d+)[^:]*::(?P<message>.*)$", re.MULTILINE)
+_ANNOTATION = re.compile(
+    r"^::error file=(?P<file>[^,]+),line=(?P<line>\d+),.*?title=(?P<code>LP\d+)[^:]*::(?P<message>.*)$", re.MULTILINE
+)
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A copy of the sample repository, to be broken."""
-    return shutil.copytree(SAMPLE, tmp_path / "repository", ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache"))
+    return shutil.copytree(
+        SAMPLE, tmp_path / "repository", ignore=shutil.ignore_patterns("__pycache__", ".pytest_cache")
+    )
 
 
 def ci(folder: Path, *arguments: str, github: bool = False) -> subprocess.CompletedProcess[str]:
@@ -92,7 +115,9 @@ def ci(folder: Path, *arguments: str, github: bool = False) -> subprocess.Comple
         environment |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder.parent / "summary.md")}
     command = [str(folder / "ci.sh"), "--workers", "1", *arguments]
     # Called from elsewhere: the script finds its own folder.
-    return subprocess.run(command, cwd=folder.parent, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(
+        command, cwd=folder.parent, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
 
 
 def test_the_repository_passes(repository: Path) -> None:
@@ -101,7 +126,8 @@ def test_the_repository_passes(repository: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].startswith("8 items: 1 unknown, 7 proved (findings: 1 in the baseline)")
     assert done.stderr == ""
-    # As its page shows, where `...` stands for what is too long for a page; what came from the cache depends on earlier runs.
+    # As its page shows, where `...` stands for what is too long for a page; what came from the cache depends on earlier
+    # runs.
     shown = PAGE.partition("$ ./ci.sh\n")[2].partition("```")[0]
     pattern = re.escape(shown.rstrip("\n")).replace(re.escape("..."), ".*") + "(; [0-9]+ from the cache)?\n"
     assert re.fullmatch(pattern, done.stdout), done.stdout
@@ -133,7 +159,10 @@ def test_a_broken_repository_fails(name: str, repository: Path) -> None:
     assert found, done.stdout
     for match in found:
         assert match["file"] == expected.file
-        assert expected.line in (repository / match["file"]).read_text(encoding="utf-8").splitlines()[int(match["line"]) - 1]
+        assert (
+            expected.line
+            in (repository / match["file"]).read_text(encoding="utf-8").splitlines()[int(match["line"]) - 1]
+        )
         message = match["message"].replace("%0A", "\n").replace("%25", "%")
         assert [text for text in expected.said if text not in message] == []
     # People without GitHub read the same.

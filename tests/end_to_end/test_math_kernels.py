@@ -1,4 +1,6 @@
-"""Normalisations, softmax and attention: kernels have the interpreter's bits, and fast ones lie within the enclosure of the program."""
+"""Normalisations, softmax and attention: kernels have the interpreter's bits, and fast ones lie within the enclosure of
+the program.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ def test_without_liberties_an_enclosure_is_the_result() -> None:
 
 
 @pytest.mark.parametrize("inexact", [FAST_C, BARE_DEVICE], ids=["fast", "device"])
-@pytest.mark.parametrize("name", ["exp", "exp2", "tanh", "sigmoid", "erf", "sinh", "cosh", "atan", "sin", "cos", "rsqrt", "log"])
+@pytest.mark.parametrize(
+    "name", ["exp", "exp2", "tanh", "sigmoid", "erf", "sinh", "cosh", "atan", "sin", "cos", "rsqrt", "log"]
+)
 def test_an_enclosure_is_as_wide_as_the_bound(name: str, inexact: Inexact) -> None:
     """A result that is as far off as its bound allows is inside, one that is ten times as far is not."""
     func = pointwise(lambda a: Call(name, (Call("abs", (a,)),)))
@@ -118,15 +122,23 @@ def test_an_enclosure_is_as_wide_as_the_bound(name: str, inexact: Inexact) -> No
 
 
 def test_what_follows_a_call_is_carried_out_on_both_ends() -> None:
-    """After a cancellation the enclosure is as wide as the error that was magnified, which no number of units at the end is."""
+    """After a cancellation the enclosure is as wide as the error that was magnified, which no number of units at the
+    end is.
+    """
     func = pointwise(lambda a: Call("exp", (a * const(2.0**-10, FLOAT32),)) - const(1.0, FLOAT32))
     found = enclose(func, numbers(), Inexact({"exp": Bound(3.0)}), limit=10_000)["B"]
     width = found.high - found.low
-    assert width.min() >= 3 * 2.0**-23 and width.max() <= 12 * 2.0**-23 and (width > 500 * np.spacing(np.abs(found.high))).mean() > 0.9
+    assert (
+        width.min() >= 3 * 2.0**-23
+        and width.max() <= 12 * 2.0**-23
+        and (width > 500 * np.spacing(np.abs(found.high))).mean() > 0.9
+    )
 
 
 def test_a_choice_that_is_not_certain_is_enclosed_by_both() -> None:
-    """Where a comparison may come out either way, both values are inside; a loop or an address that hangs on it has no enclosure."""
+    """Where a comparison may come out either way, both values are inside; a loop or an address that hangs on it has no
+    enclosure.
+    """
     step = pointwise(lambda a: Select(Call("exp", (a,)) > Call("exp", (a,)), const(1.0, FLOAT32), const(0.0, FLOAT32)))
     found = enclose(step, numbers(), Inexact({"exp": Bound(3.0)}), limit=10_000)["B"]
     assert (found.low == 0).all() and (found.high == 1).all()
@@ -140,8 +152,13 @@ def test_a_choice_that_is_not_certain_is_enclosed_by_both() -> None:
     [
         pytest.param(lambda x: Call("tan", (x,)), id="a function of an unknown argument"),
         pytest.param(lambda x: (x - x) / (x - x), id="a quotient of zeros"),
-        pytest.param(lambda x: Binary(BinaryOp.MAX, Call("tan", (x,)), const(1.0, FLOAT32)), id="the larger of anything and 1"),
-        pytest.param(lambda x: Select(Call("tan", (x,)) < const(1.0, FLOAT32), const(2.0, FLOAT32), const(1.0, FLOAT32)), id="a choice"),
+        pytest.param(
+            lambda x: Binary(BinaryOp.MAX, Call("tan", (x,)), const(1.0, FLOAT32)), id="the larger of anything and 1"
+        ),
+        pytest.param(
+            lambda x: Select(Call("tan", (x,)) < const(1.0, FLOAT32), const(2.0, FLOAT32), const(1.0, FLOAT32)),
+            id="a choice",
+        ),
     ],
 )
 def test_what_may_be_anything_may_be_nan(value: Callable[[Expr], Expr]) -> None:
@@ -154,12 +171,16 @@ def test_what_may_be_anything_may_be_nan(value: Callable[[Expr], Expr]) -> None:
 
 
 def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
-    """Past two million instances chosen cells of a re-laid output are compared, with the enclosure of what they depend on."""
+    """Past two million instances chosen cells of a re-laid output are compared, with the enclosure of what they depend
+    on.
+    """
     text = (DATA / "softmax.py").read_text(encoding="utf-8").replace("16", "24000")
     schedule = Schedule(loads(text))
     schedule.transform_layout("norm", "O", "lambda i, j: [j // 4, i, j % 4]")
     kernel = schedule.build("c", fast=True)
-    assert re.fullmatch(r"equal to the interpreter in \d+ chosen cells, within the enclosure of the program", kernel.report.self_check)
+    assert re.fullmatch(
+        r"equal to the interpreter in \d+ chosen cells, within the enclosure of the program", kernel.report.self_check
+    )
     trial = compare_kernel(schedule.original, schedule.func, kernel, {})
     assert trial.sliced and trial.enclosed and trial.equal and trial.outputs[0].differing > 100
 
@@ -167,7 +188,9 @@ def test_chosen_cells_of_a_large_program_are_enclosed() -> None:
 @one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by OpenCL's bounds."""
+    """Text for a device that has no doubles asks for none, and its own functions' results lie within the enclosure by
+    OpenCL's bounds.
+    """
     monkeypatch.setattr(helpers, "OWN_HELPERS", {**helpers.OWN_HELPERS, "LP_EXACT": Helper("#define LP_EXACT 0")})
     bare = of_device(doubles=False, fast=False, division=0.0, regroups=False, flushes=False)
     monkeypatch.setattr(load, "of_device", lambda **liberties: bare)
@@ -176,14 +199,22 @@ def test_devices_without_doubles_are_enclosed(name: str, monkeypatch: pytest.Mon
     assert kernel.report.self_check.startswith("equal to the interpreter, ")
     trial = compare_kernel(schedule.original, schedule.func, kernel, {})
     assert trial.equal and isinstance(kernel, OpenCLKernel) and kernel.source.extensions == ()
-    bounds = {"softmax": "exp 3", "attention": "exp 3", "gelu": "erf 16", "log_sum_exp": "exp 3, log 3", "rms_norm": None}.get(
-        name, "rsqrt 4"
-    )
+    bounds = {
+        "softmax": "exp 3",
+        "attention": "exp 3",
+        "gelu": "erf 16",
+        "log_sum_exp": "exp 3, log 3",
+        "rms_norm": None,
+    }.get(name, "rsqrt 4")
     assert bounds is None or any(f"in units in the last place: {bounds};" in note for note in kernel.report.notes)
 
 
 @pytest.mark.parametrize(
-    "line", ['N[i] = T.Cast("int32", T.exp(T.Cast("float32", N[i])))', "if T.exp(T.Cast('float32', N[i])) > T.float32(1): N[i] = 0"]
+    "line",
+    [
+        'N[i] = T.Cast("int32", T.exp(T.Cast("float32", N[i])))',
+        "if T.exp(T.Cast('float32', N[i])) > T.float32(1): N[i] = 0",
+    ],
 )
 def test_an_integer_of_an_inexact_function(line: str) -> None:
     """What a function of integers alone decides is as uncertain as what one of floats does."""
@@ -225,15 +256,25 @@ def test_the_reciprocal_root_of_a_zero_that_is_known(zero: str, wanted: float) -
     ],
 )
 def test_infinities_and_zeros_that_may_meet(value: str) -> None:
-    """A kernel whose functions are a little off may have a NaN where infinities of two signs, or a zero and an infinity, may meet."""
-    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n')
+    """A kernel whose functions are a little off may have a NaN where infinities of two signs, or a zero and an
+    infinity, may meet.
+    """
+    func = loads(
+        f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n'
+    )
     found = enclose(func, {"A": np.array([1000.0], np.float32)}, FAST_C, limit=1000)["A"]
     assert not outside(np.array([np.nan], np.float32), found).any()
 
 
-@pytest.mark.parametrize("value", ["T.cosh(A[i]) + T.exp(A[i])", "T.cosh(A[i]) * T.exp(A[i])", "T.exp(T.float32(1)) / T.cosh(A[i])"])
+@pytest.mark.parametrize(
+    "value", ["T.cosh(A[i]) + T.exp(A[i])", "T.cosh(A[i]) * T.exp(A[i])", "T.exp(T.float32(1)) / T.cosh(A[i])"]
+)
 def test_infinities_that_cannot_cancel(value: str) -> None:
     """Where no two operands make a NaN, and sums are not regrouped, a NaN lies outside."""
-    func = loads(f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n')
-    found = enclose(func, {"A": np.array([1000.0], np.float32)}, Inexact({"exp": Bound(4.0), "cosh": Bound(4.0)}), limit=1000)["A"]
+    func = loads(
+        f'@T.prim_func\ndef f(A: T.Buffer((1,), "float32")):\n    for i in range(1):\n        A[i] = {value}\n'
+    )
+    found = enclose(
+        func, {"A": np.array([1000.0], np.float32)}, Inexact({"exp": Bound(4.0), "cosh": Bound(4.0)}), limit=1000
+    )["A"]
     assert outside(np.array([np.nan], np.float32), found).all()

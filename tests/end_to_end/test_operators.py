@@ -24,16 +24,23 @@ from layoutproof.ir.script.reader import loads
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.verify.verdict.verdict import Status
 
-SIZES = {"sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)], "sym_row_sum": [{"n": n, "m": m} for n in (0, 1, 6) for m in (1, 2, 9)]}
+SIZES = {
+    "sym_relu": [{"n": n} for n in (0, 1, 3, 4, 13)],
+    "sym_row_sum": [{"n": n, "m": m} for n in (0, 1, 6) for m in (1, 2, 9)],
+}
 # Millions of cells, or a hundred million instances: one layout for each parameter is enough.
 LARGE = {"relu_nhwc", "conv2d_nhwc"}
-LAID_OUT = [(name, variant) for name in NAMES for variant in list(variants(operator(name)))[:: 2 if name in LARGE else 1]]
+LAID_OUT = [
+    (name, variant) for name in NAMES for variant in list(variants(operator(name)))[:: 2 if name in LARGE else 1]
+]
 
 
 def test_every_operator_has_a_reference() -> None:
     """No file of the operators is left out, and each parameter of each is re-laid, twice where it is small."""
     assert set(NAMES) == set(REFERENCES) == {path.stem for path in (DATA / "operators").iterdir()}
-    assert {(name, variant.buffer) for name, variant in LAID_OUT} == {(n, b.name) for n in NAMES for b in operator(n).buffers}
+    assert {(name, variant.buffer) for name, variant in LAID_OUT} == {
+        (n, b.name) for n in NAMES for b in operator(n).buffers
+    }
     assert len(LAID_OUT) == sum((1 if name in LARGE else 2) * len(operator(name).buffers) for name in NAMES)
 
 
@@ -66,9 +73,13 @@ TURNS = [ways[number % len(ways)] for number, ways in enumerate(WAYS.values())]
 
 
 @one_in(5)
-@pytest.mark.parametrize("way", chosen(LAID_OUT, lambda number: LAID_OUT[number] in TURNS, lambda way: f"{way[0]}-{way[1]}"))
+@pytest.mark.parametrize(
+    "way", chosen(LAID_OUT, lambda number: LAID_OUT[number] in TURNS, lambda way: f"{way[0]}-{way[1]}")
+)
 def test_kernel_of_another_layout(way: tuple[str, Variant]) -> None:
-    """With a parameter re-laid and padded the kernel still equals interpreter and numpy, and its padding is as the contract says."""
+    """With a parameter re-laid and padded the kernel still equals interpreter and numpy, and its padding is as the
+    contract says.
+    """
     name, variant = way
     func = operator(name)
     schedule = scheduled(func, variant)
@@ -96,7 +107,9 @@ def prod_of(shape: tuple[int | str, ...]) -> int:
 @one_in(4)
 @pytest.mark.parametrize("name", chosen(NAMES, lambda number: NAMES[number] not in LARGE))
 def test_all_parameters_at_once(name: str, tmp_path: Path) -> None:
-    """With every parameter re-laid at once the kernel is still right, and the saved trace replays to the identical program."""
+    """With every parameter re-laid at once the kernel is still right, and the saved trace replays to the identical
+    program.
+    """
     func = operator(name)
     schedule = Schedule(func)
     for variant in list(variants(func))[::2]:
@@ -115,7 +128,9 @@ def test_all_parameters_at_once(name: str, tmp_path: Path) -> None:
 
 
 def test_a_shift_of_any_extent_rests_on_the_size_of_the_call() -> None:
-    """An index that leaves 32 bits for the largest extents is proved from an assumption that the kernel lists, and checks."""
+    """An index that leaves 32 bits for the largest extents is proved from an assumption that the kernel lists, and
+    checks.
+    """
     schedule = Schedule(operator("sym_relu"))
     step = schedule.transform_layout("compute", "A", "lambda i: [i + 3]", None)
     reasons = [v.reason for v in step.verdicts if v.reason is not None]
@@ -124,7 +139,9 @@ def test_a_shift_of_any_extent_rests_on_the_size_of_the_call() -> None:
 
 
 def test_a_refused_step_leaves_the_schedule_as_it_was() -> None:
-    """A map that is not injective for any extent above 1 is refuted with two indices that meet, and nothing was applied."""
+    """A map that is not injective for any extent above 1 is refuted with two indices that meet, and nothing was
+    applied.
+    """
     func = operator("sym_relu")
     schedule = Schedule(func)
     with pytest.raises(IllegalTransform) as caught:

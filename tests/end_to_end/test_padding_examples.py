@@ -27,10 +27,18 @@ def test_there_are_seven_ways() -> None:
 @pytest.mark.pages
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_prints_its_story(name: str, tmp_path: Path, golden: Golden) -> None:
-    """Run from anywhere, without a warning: the program after every step, every refusal, and the proof at the end; nothing is written."""
+    """Run from anywhere, without a warning: the program after every step, every refusal, and the proof at the end;
+    nothing is written.
+    """
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     golden(f"padding/{name.removesuffix('.py')}.txt", done.stdout)

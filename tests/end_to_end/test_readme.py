@@ -1,4 +1,6 @@
-"""The README is true: its commands run and end as they should, and print what it shows; its Python runs; its links lead somewhere."""
+"""The README is true: its commands run and end as they should, and print what it shows; its Python runs; its links lead
+somewhere.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ REFUTED = "layoutproof check proofs/refuted/order_interchanged.py"
 # Continuous integration runs these, after the tests.
 LONG = ("layoutproof recheck proofs/",)
 COMMANDS = re.findall(r"^ {4}(layoutproof .*?)(?: {2,}.*)?$", README, re.MULTILINE)
-SESSIONS = {session.command: session for block in blocks(README) if block.language == "console" for session in sessions(block)}
+SESSIONS = {
+    session.command: session for block in blocks(README) if block.language == "console" for session in sessions(block)
+}
 PYTHON = [block.text for block in blocks(README) if block.language == "python"]
 
 
@@ -59,7 +63,9 @@ def test_commands_run(call: Caller, checkout: Path, request: pytest.FixtureReque
         printed = run_command(command, 1 if command == REFUTED else 0, call)
         if command in SESSIONS and not agrees(SESSIONS[command].shown, printed):
             assert update, f"$ {command}\nprints\n{printed}"
-            PAGE.write_text(with_printed(PAGE.read_text(encoding="utf-8"), SESSIONS[command], printed), encoding="utf-8")
+            PAGE.write_text(
+                with_printed(PAGE.read_text(encoding="utf-8"), SESSIONS[command], printed), encoding="utf-8"
+            )
     for command in told(README):
         run_command(command, 0, call)
 

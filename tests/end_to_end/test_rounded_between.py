@@ -1,4 +1,6 @@
-"""Kernels in which a float64 is rounded to a narrower type and used as a float64 again, and shifts of values that fit fewer bits."""
+"""Kernels in which a float64 is rounded to a narrower type and used as a float64 again, and shifts of values that fit
+fewer bits.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ FORMS = {
     "a choice": '    for i in range(4):\n        B[i] = T.max(T.Cast("float64", T.Cast("float32", A[i % 2 + 8])), A[i] - T.float64(100))\n',
     "a name": '    for i in range(4):\n        x: T.let[T.float32] = T.Cast("float32", A[i])\n        B[i] = T.Cast("float64", x) + A[i]\n',
     "half precision": "".join(f'    B[{k}] = T.Cast("float64", T.Cast("float16", A[{k}]))\n' for k in range(4)),
-    "functions": "".join(f'    B[{k}] = T.Cast("float64", T.exp(T.tanh(T.Cast("float32", A[{k}]))))\n' for k in range(4)),
+    "functions": "".join(
+        f'    B[{k}] = T.Cast("float64", T.exp(T.tanh(T.Cast("float32", A[{k}]))))\n' for k in range(4)
+    ),
 }
 
 
@@ -35,7 +39,9 @@ def test_a_rounding_between_two_wide_values_is_kept(name: str) -> None:
 
 
 @one_in(5)
-@pytest.mark.parametrize("value", ["T.int16(A[i])", "T.int8(A[i])", "T.uint8(A[i])", "(A[i] & T.int64(1))", "T.int64(0)"])
+@pytest.mark.parametrize(
+    "value", ["T.int16(A[i])", "T.int8(A[i])", "T.uint8(A[i])", "(A[i] & T.int64(1))", "T.int64(0)"]
+)
 @pytest.mark.parametrize("operator", [">>", "<<"])
 @pytest.mark.parametrize("by", ["T.int64(37)", "(B[i] & T.int64(63))", "T.int64(63)", "T.int64(31)"])
 def test_shifts_by_more_than_the_values_need(value: str, operator: str, by: str) -> None:

@@ -16,7 +16,9 @@ from layoutproof.ir.script.reader import load_module, loads, loads_module, read_
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
 
-MODULES = {name: load_module(DATA / "seeds" / f"{name}.py") for name in ("buffer_access", "relax_layouts", "row_summation")}
+MODULES = {
+    name: load_module(DATA / "seeds" / f"{name}.py") for name in ("buffer_access", "relax_layouts", "row_summation")
+}
 FUNCTIONS = {(name, f.name): f for name, module in MODULES.items() for f in module.functions}
 
 
@@ -56,9 +58,13 @@ def test_reads_back_equal(name: tuple[str, str]) -> None:
 
 
 @one_in(3)
-@pytest.mark.parametrize("name", [name for name, reference in REFERENCES.items() if reference is not no_reference], ids=".".join)
+@pytest.mark.parametrize(
+    "name", [name for name, reference in REFERENCES.items() if reference is not no_reference], ids=".".join
+)
 def test_kernel(name: tuple[str, str]) -> None:
-    """Each function that computes something gives what the interpreter gives, bit for bit, and what numpy gives within tolerance."""
+    """Each function that computes something gives what the interpreter gives, bit for bit, and what numpy gives within
+    tolerance.
+    """
     func = function(name)
     schedule = Schedule(func)
     kernel = schedule.build("c")
@@ -85,7 +91,9 @@ def test_memory_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", LOADING_ONLY, ids=".".join)
 def test_functions_without_a_store_are_vacuous(name: tuple[str, str]) -> None:
-    """The examples that only state the types of accesses are read and lowered, and what is said of them is vacuous: they store nothing."""
+    """The examples that only state the types of accesses are read and lowered, and what is said of them is vacuous:
+    they store nothing.
+    """
     schedule = Schedule(FUNCTIONS[name])
     schedule.lower()
     assert {step.status for step in schedule.lowering_steps} == {Status.VACUOUS}
@@ -93,7 +101,9 @@ def test_functions_without_a_store_are_vacuous(name: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("pad_value", [0.0, None], ids=["zero", "none"])
 def test_row_summation_in_rows_of_four(pad_value: float | None) -> None:
-    """The seed's own transform, a row of 14 as 4 rows of 4, on a program with blocks, gives the sums that the original gives."""
+    """The seed's own transform, a row of 14 as 4 rows of 4, on a program with blocks, gives the sums that the original
+    gives.
+    """
     text = print_func(FUNCTIONS["row_summation", "row_summation"])
     assert "for j in range(14)" in text or "T.serial(14)" in text
     with_blocks = """

@@ -1,7 +1,9 @@
-"""What layout operators do, on labels instead of numbers: a second opinion on folds that knows where each cell came from.
+"""What layout operators do, on labels instead of numbers: a second opinion on folds that knows where each cell came
+from.
 
-A cell of an input is known by its place, one of a constant or of a pad by its number, and one of undefined padding by the pad and its
-place. So one run says whether a graph does only what another may do, for every input and whatever undefined padding holds.
+A cell of an input is known by its place, one of a constant or of a pad by its number, and one of undefined padding by
+the pad and its place. So one run says whether a graph does only what another may do, for every input and whatever
+undefined padding holds.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ def _number(value: Any) -> Label:
 
 
 def cells_of(graph: Graph, which: str) -> tuple[dict[str, Labels], dict[Label, Label]]:
-    """The labels of every value of a graph without calls, and what crops claim of labels; `which` tells undefined padding of graphs apart.
+    """The labels of every value of a graph without calls, and what crops claim of labels; `which` tells undefined
+    padding of graphs apart.
 
     Raises ValueError where claims contradict one another, so that there is no run.
     """
@@ -33,7 +36,9 @@ def cells_of(graph: Graph, which: str) -> tuple[dict[str, Labels], dict[Label, L
     for value in graph.inputs:
         found[value.name] = _filled(value.shape, lambda index, name=value.name: ("input", name, index))
     for constant in graph.constants:
-        found[constant.value.name] = _filled(constant.value.shape, lambda index, data=constant.data: _number(data[index]))
+        found[constant.value.name] = _filled(
+            constant.value.shape, lambda index, data=constant.data: _number(data[index])
+        )
     claimed: dict[Label, Label] = {}
     for step in graph.steps:
         assert not isinstance(step, Call)
@@ -45,7 +50,9 @@ def cells_of(graph: Graph, which: str) -> tuple[dict[str, Labels], dict[Label, L
             case Pad():
                 number = number_of(step.value)
                 of = ("undefined", which, step.result.name)
-                made = _filled(step.result.shape, lambda index, n=number, of=of: (*of, index) if n is None else _number(n))
+                made = _filled(
+                    step.result.shape, lambda index, n=number, of=of: (*of, index) if n is None else _number(n)
+                )
                 made[tuple(slice(w, w + n) for (w, _), n in zip(step.widths, source.shape, strict=True))] = source
             case Crop():
                 box = tuple(slice(start, start + size) for start, size in zip(step.starts, step.sizes, strict=True))
@@ -75,7 +82,9 @@ def _claim(step: Crop, source: Labels, box: tuple[slice, ...], claimed: dict[Lab
 
 
 def difference(old: Graph, new: Graph) -> str | None:
-    """Where the new graph does what the old one cannot have done; None where it never does. Raises ValueError where claims leave no run."""
+    """Where the new graph does what the old one cannot have done; None where it never does. Raises ValueError where
+    claims leave no run.
+    """
     (before, claimed), (after, _) = cells_of(old, "old"), cells_of(new, "new")
     chosen: dict[Label, Label] = {}
     for ours, theirs in zip(new.outputs, old.outputs, strict=True):

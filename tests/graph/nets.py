@@ -1,4 +1,6 @@
-"""Small graphs that several tests use: the running example of the seed, a diamond, two results, and arrays to run them on."""
+"""Small graphs that several tests use: the running example of the seed, a diamond, two results, and arrays to run them
+on.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ BACK = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"
 
 
 def random_graph(seed: int, *, rewrites: bool = True, channels: int = 8) -> Graph:
-    """A graph of a few operators on images of some channels; where there are eight, some go through layout transforms and back."""
+    """A graph of a few operators on images of some channels; where there are eight, some go through layout transforms
+    and back.
+    """
     chance = Random(seed)
     g = GraphBuilder("random")
     values = [g.input("x", (1, channels, 4, 4)), g.input("z", (1, channels, 4, 4))]
@@ -24,11 +26,15 @@ def random_graph(seed: int, *, rewrites: bool = True, channels: int = 8) -> Grap
 
 def _step(g: GraphBuilder, chance: Random, values: list[Value], rewrites: bool, channels: int) -> Value:
     first, second = chance.choice(values[-3:]), chance.choice(values)
-    match chance.choice(("conv", "conv", "depthwise", "add", "bias", "unary", "pool", "norm", "response", "halves", "there", "turned")):
+    match chance.choice(
+        ("conv", "conv", "depthwise", "add", "bias", "unary", "pool", "norm", "response", "halves", "there", "turned")
+    ):
         case "conv":
             return g.conv2d(first, g.constant(filled(channels, channels, 1, 1, seed=chance.randint(0, 9)), "w"))
         case "depthwise":
-            return g.depthwise_conv2d(first, g.constant(filled(channels, 1, 3, 3, seed=chance.randint(0, 9)), "w"), halo=(1, 1, 1, 1))
+            return g.depthwise_conv2d(
+                first, g.constant(filled(channels, 1, 3, 3, seed=chance.randint(0, 9)), "w"), halo=(1, 1, 1, 1)
+            )
         case "add":
             return g.add(first, second)
         case "bias":

@@ -17,7 +17,9 @@ def test_a_graph_of_words() -> None:
     found = g.gather(g.constant(table, "table"), words)
     normal = g.layer_norm(found, g.constant(scale, "scale"), g.constant(bias, "bias"))
     alike = g.einsum("bik,bjk->bij", normal, normal)
-    graph = g.build(g.log_softmax(alike), g.expand(g.reduce("l2", normal, (2,), keep=True), (2, 3, 2)), g.matmul(alike, normal))
+    graph = g.build(
+        g.log_softmax(alike), g.expand(g.reduce("l2", normal, (2,), keep=True), (2, 3, 2)), g.matmul(alike, normal)
+    )
     places = np.array([[0, 6, -1], [3, 3, 2]])
     shares, norms, mixed = run_graph(graph, {"words": places})
     looked = table[places]
@@ -26,5 +28,7 @@ def test_a_graph_of_words() -> None:
     products = wanted @ wanted.transpose(0, 2, 1)
     logarithms = products - np.log(np.exp(products).sum(axis=-1, keepdims=True))
     np.testing.assert_allclose(shares, logarithms, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(norms, np.broadcast_to(np.linalg.norm(wanted, axis=-1, keepdims=True), (2, 3, 2)), rtol=1e-5)
+    np.testing.assert_allclose(
+        norms, np.broadcast_to(np.linalg.norm(wanted, axis=-1, keepdims=True), (2, 3, 2)), rtol=1e-5
+    )
     np.testing.assert_allclose(mixed, products @ wanted, rtol=1e-4, atol=1e-5)

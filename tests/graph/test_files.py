@@ -120,7 +120,9 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
-    """Killed at any time, a process that saves leaves no text without its arrays under a name that was not there before."""
+    """Killed at any time, a process that saves leaves no text without its arrays under a name that was not there
+    before.
+    """
     script = (
         "import sys\nfrom pathlib import Path\nfrom tests.graph.test_files import network, save_graph\n"
         "graph = network(1.0, 300)\nprint('ready', flush=True)\nnumber = 0\n"

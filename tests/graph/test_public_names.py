@@ -16,7 +16,9 @@ from layoutproof import graph
 
 @pytest.mark.parametrize("name", graph.__all__)
 def test_names_are_there_and_documented(name: str) -> None:
-    """Each public name leads to an object, also after its module was loaded by itself, and stands on the page of the Python API."""
+    """Each public name leads to an object, also after its module was loaded by itself, and stands on the page of the
+    Python API.
+    """
     module, attribute = graph._HOME[name]
     home = import_module(f"layoutproof.graph.{module}")
     assert getattr(graph, name) is getattr(home, attribute)
@@ -28,7 +30,9 @@ def test_other_names_are_none() -> None:
     """A name that is not public is no attribute, and none is called as a module beside it."""
     with pytest.raises(AttributeError, match="nothing"):
         operator.attrgetter("nothing")(graph)
-    modules = {path.stem for path in (ROOT / "graph").glob("*.py")} | {path.name for path in (ROOT / "graph").iterdir() if path.is_dir()}
+    modules = {path.stem for path in (ROOT / "graph").glob("*.py")} | {
+        path.name for path in (ROOT / "graph").iterdir() if path.is_dir()
+    }
     assert modules.isdisjoint(graph.__all__)
     assert set(graph.__all__) == set(graph._HOME) <= set(dir(graph))
 

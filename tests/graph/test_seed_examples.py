@@ -1,4 +1,6 @@
-"""The functions that the seed on graphs shows, as it writes them: layouts that flow through them, and rewrites lifted out of them."""
+"""The functions that the seed on graphs shows, as it writes them: layouts that flow through them, and rewrites lifted
+out of them.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ BLOCKS = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
     ids=["relu", "add", "sum", "relu, forward", "sum, forward"],
 )
 def test_the_seeds_flows(func: PrimFunc, given: dict[str, str], wanted: dict[str, str]) -> None:
-    """The maps that the seed names follow, and each function in them is proved at the seed's sizes; three channels leave padding."""
+    """The maps that the seed names follow, and each function in them is proved at the seed's sizes; three channels
+    leave padding.
+    """
     found = flow(func, {buffer: parse_index_map(text) for buffer, text in given.items()})
     assert {buffer: index_map_text(index_map) for buffer, index_map in found.items()} == {**given, **wanted}
     assert all(step.status is Status.PROVED for step in relaid(func, found).steps)
@@ -95,7 +99,11 @@ def test_the_seeds_hoisting() -> None:
     """The marked block becomes a function of its own, proved; what is left takes the array that it made, and is frozen."""
     parts = hoist_layout_rewrites(MATMUL)
     assert parts.status is Status.PROVED and is_frozen(parts.rest)
-    assert [(buffer.name, shape_of(buffer)) for buffer in parts.rest.buffers] == [("A", (16, 16)), ("B_", (16, 4, 4)), ("C", (16, 16))]
+    assert [(buffer.name, shape_of(buffer)) for buffer in parts.rest.buffers] == [
+        ("A", (16, 16)),
+        ("B_", (16, 4, 4)),
+        ("C", (16, 16)),
+    ]
     (lifted,) = parts.lifted
     (step,) = operators_of(lifted.function).operators
     assert isinstance(step, LayoutTransform)
@@ -115,7 +123,9 @@ def test_the_hoisted_rewrite_goes_into_the_constant() -> None:
 
 
 def test_a_sum_follows_a_convolution_to_nhwc() -> None:
-    """The seed's first example: a convolution in NHWC by HWIO, then a sum over the rows, whose result follows without an axis' number."""
+    """The seed's first example: a convolution in NHWC by HWIO, then a sum over the rows, whose result follows without
+    an axis' number.
+    """
     g = GraphBuilder("relay")
     x = g.input("x", (2, 4, 6, 6))
     made = g.conv2d(x, g.constant(filled(4, 4, 3, 3), "weight"), halo=(1, 1, 1, 1))

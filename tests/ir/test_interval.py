@@ -102,7 +102,9 @@ def test_every_integer_operator_has_an_interval() -> None:
 
 @pytest.mark.parametrize("op", list(EXACT), ids=lambda op: op.name)
 def test_all_small_intervals_are_sound(op: BinaryOp) -> None:
-    """Every result of values of two intervals within -5 .. 5 lies in the one computed, and where claimed nothing else does."""
+    """Every result of values of two intervals within -5 .. 5 lies in the one computed, and where claimed nothing else
+    does.
+    """
     for a, b in itertools.product(SMALL, repeat=2):
         found, values = OPERATIONS[op](a, b), results(op, a, b)
         assert all(v in found for v in values), f"{a} {op} {b} gives {found}, which lacks some of {sorted(set(values))}"
@@ -136,7 +138,9 @@ def test_smaller_operands_give_smaller_results(op: BinaryOp, a: Interval, b: Int
 
 @pytest.mark.parametrize("op", REMAINDERS, ids=lambda op: op.name)
 def test_remainders_by_one_number_are_tight_within_a_period(op: BinaryOp) -> None:
-    """Where the quotient is one number, the remainder's interval has no value too many; elsewhere it stays below the divisor."""
+    """Where the quotient is one number, the remainder's interval has no value too many; elsewhere it stays below the
+    divisor.
+    """
     for a, divisor in itertools.product(SMALL, (-4, -3, -1, 1, 2, 3, 7)):
         found, values = OPERATIONS[op](a, point(divisor)), results(op, a, point(divisor))
         quotient = BinaryOp.FLOORDIV if op is BinaryOp.FLOORMOD else BinaryOp.TRUNCDIV

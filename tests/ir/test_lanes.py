@@ -58,13 +58,18 @@ def test_an_access_has_the_lanes_of_element_and_index(access: str) -> None:
     """M lanes by an index of N lanes are N*M, whatever the steps of the index; stored values have that type too."""
     func = loads(body(f"x: T.let[T.{TABLE[access]}] = {access}", f"{access} = x"), "lanes.py")
     require_wellformed(func)
-    assert str(next(n for n in walk(func.body) if isinstance(n, BufferLoad) and n.buffer.name == access[0]).dtype) == TABLE[access]
+    assert (
+        str(next(n for n in walk(func.body) if isinstance(n, BufferLoad) and n.buffer.name == access[0]).dtype)
+        == TABLE[access]
+    )
     assert loads(print_func(func)) == func
 
 
 def test_a_region_built_with_lanes_is_not_well_formed(golden: Golden) -> None:
     """A region is a box; one of lanes, which no text can state, is refused when it is built by hand."""
-    func = loads(block("v = T.axis.spatial(4, i)", "T.reads(B[v])", "T.writes(V[v])", "V[v] = T.Broadcast(B[v], 4)"), "lanes.py")
+    func = loads(
+        block("v = T.axis.spatial(4, i)", "T.reads(B[v])", "T.writes(V[v])", "V[v] = T.Broadcast(B[v], 4)"), "lanes.py"
+    )
 
     def visit(node: Node) -> Node:
         if isinstance(node, Block) and node.reads is not None:

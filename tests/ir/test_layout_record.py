@@ -11,7 +11,15 @@ from tests.running import fault, program, result
 
 from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.interp import FaultKind, run_fillings
-from layoutproof.ir.layout_record import Cell, LayoutRecord, LayoutStep, cells_of, layout_records, padding_cells, with_record
+from layoutproof.ir.layout_record import (
+    Cell,
+    LayoutRecord,
+    LayoutStep,
+    cells_of,
+    layout_records,
+    padding_cells,
+    with_record,
+)
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
@@ -87,7 +95,9 @@ def recorded(extent: int, **contracts: str | None) -> PrimFunc:
     func = program(COPY.replace("{extent}", str(extent)))
     for name, contract in contracts.items():
         buffer = next(b for b in func.buffers if b.name == name)
-        func = PrimFunc(func.name, func.params, func.buffer_map, func.body, with_record(func, buffer.data.name, record(contract)))
+        func = PrimFunc(
+            func.name, func.params, func.buffer_map, func.body, with_record(func, buffer.data.name, record(contract))
+        )
     return func
 
 
@@ -122,10 +132,20 @@ def test_undefined_padding_is_filled_and_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [3, {"A_data": 3}, {"A_data": {"logical_shape": [1.5], "steps": []}}, {"A_data": {"logical_shape": [4], "steps": [{}]}}]
+    "value",
+    [
+        3,
+        {"A_data": 3},
+        {"A_data": {"logical_shape": [1.5], "steps": []}},
+        {"A_data": {"logical_shape": [4], "steps": [{}]}},
+    ],
 )
 def test_malformed_attributes_are_refused(value: Any) -> None:
     """Anything else under the attribute's name is an error."""
     func = program(COPY.replace("{extent}", "14"))
     with pytest.raises(LayoutproofError, match="LP185"):
-        layout_records(PrimFunc(func.name, func.params, func.buffer_map, func.body, func.attrs.with_value("layoutproof.layout", value)))
+        layout_records(
+            PrimFunc(
+                func.name, func.params, func.buffer_map, func.body, func.attrs.with_value("layoutproof.layout", value)
+            )
+        )

@@ -1,4 +1,6 @@
-"""Every node type passes one harness: frozen, compared by structure, hashed once, rebuilt by a visit that changes nothing."""
+"""Every node type passes one harness: frozen, compared by structure, hashed once, rebuilt by a visit that changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,12 @@ def node_types() -> Iterator[type]:
     for name in ("buffer", "expr", "index_map", "intrinsics", "primfunc", "stmt"):
         module = importlib.import_module(f"layoutproof.ir.{name}")
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Node) and value not in BASES and value.__module__ == module.__name__:
+            if (
+                isinstance(value, type)
+                and issubclass(value, Node)
+                and value not in BASES
+                and value.__module__ == module.__name__
+            ):
                 yield value
 
 
@@ -136,10 +143,10 @@ def test_every_node_type_has_a_sample() -> None:
 def test_equal_by_structure_and_hashed_once(node: Node) -> None:
     """A copy is equal with the same hash, whatever span it has; it differs from every other sample."""
     span = Span(Source("f.py", "x"), 1, 0, 1, 1)
-    twin = rebuilt(node)
-    object.__setattr__(twin, "span", span)
-    assert twin == node
-    assert hash(twin) == hash(node)
+    variant = rebuilt(node)
+    object.__setattr__(variant, "span", span)
+    assert variant == node
+    assert hash(variant) == hash(node)
     assert [other for other in SAMPLES if other == node] == [node]
 
 

@@ -55,9 +55,21 @@ X, J, K = Var("i"), Var("j"), Var("k", INT64)
         (Compare(CompareOp.EQ, X < J, J < X), "(i < j) == (j < i)", "(i < j) == (j < i)"),
         (Not(Not(X < J)), "not not i < j", "not not i < j"),
         (Compare(CompareOp.EQ, Not(X < J), const(True)), "(not i < j) == T.bool(True)", "(not i < j) == True"),
-        (Logical(LogicalOp.AND, X < 1, Logical(LogicalOp.OR, J < 1, X < J)), "i < 1 and (j < 1 or i < j)", "i < 1 and (j < 1 or i < j)"),
-        (Logical(LogicalOp.OR, X < 1, Logical(LogicalOp.AND, J < 1, X < J)), "i < 1 or j < 1 and i < j", "i < 1 or j < 1 and i < j"),
-        (Logical(LogicalOp.AND, X < 1, Logical(LogicalOp.AND, J < 1, X < J)), "i < 1 and (j < 1 and i < j)", "i < 1 and (j < 1 and i < j)"),
+        (
+            Logical(LogicalOp.AND, X < 1, Logical(LogicalOp.OR, J < 1, X < J)),
+            "i < 1 and (j < 1 or i < j)",
+            "i < 1 and (j < 1 or i < j)",
+        ),
+        (
+            Logical(LogicalOp.OR, X < 1, Logical(LogicalOp.AND, J < 1, X < J)),
+            "i < 1 or j < 1 and i < j",
+            "i < 1 or j < 1 and i < j",
+        ),
+        (
+            Logical(LogicalOp.AND, X < 1, Logical(LogicalOp.AND, J < 1, X < J)),
+            "i < 1 and (j < 1 and i < j)",
+            "i < 1 and (j < 1 and i < j)",
+        ),
         (const(-1.5, FLOAT32), "T.float32(-1.5)", "-1.5"),
         (const(float("inf"), FLOAT32), 'T.float32("inf")', "inf"),
         (Ramp(X, IntImm(1), 4), "T.Ramp(i, 1, 4)", "ramp(i, 1, 4)"),
@@ -111,7 +123,8 @@ def test_plain_text_means_the_same_in_python(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "plain", "it's", 'say "x"', "both ' and \"", "a\\b", "new\nline", "\0", "é☃", "\U0001f600", "\x7f", "'\""]
+    "text",
+    ["", "plain", "it's", 'say "x"', "both ' and \"", "a\\b", "new\nline", "\0", "é☃", "\U0001f600", "\x7f", "'\""],
 )
 def test_strings_read_back_equal(text: str) -> None:
     """A string literal is what Python reads as the same string, in double quotes where it can be."""

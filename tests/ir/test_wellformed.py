@@ -62,7 +62,8 @@ def store(*indices: Expr, value: Expr = ONE) -> BufferStore:
 def block(body: Stmt, init: Stmt | None = None, *kinds: IterKind, names: tuple[str, ...] = ("vi", "vk")) -> Stmt:
     """A block over i and j."""
     iters = tuple(
-        IterVar(Var(n), k, Range(IntImm(0), IntImm(4)), loop_var) for n, k, loop_var in zip(names, kinds, (ROW, COL), strict=False)
+        IterVar(Var(n), k, Range(IntImm(0), IntImm(4)), loop_var)
+        for n, k, loop_var in zip(names, kinds, (ROW, COL), strict=False)
     )
     return loop(ROW, loop(COL, Block("block", iters, body, init=init)))
 
@@ -150,7 +151,10 @@ RIGHT: list[PrimFunc] = [
     attributed("buffer_axis_separators", {"B_data": [0]}),
     function(
         loop(ROW, store(ROW)),
-        {"buffer_layout_transformations": {"A_data": ["lambda i: [i//2, i%2]"]}, "buffer_axis_separators": {"A_data": [0]}},
+        {
+            "buffer_layout_transformations": {"A_data": ["lambda i: [i//2, i%2]"]},
+            "buffer_axis_separators": {"A_data": [0]},
+        },
     ),
     attributed("layoutproof.layout", {"A_data": RECORD}),
 ]

@@ -76,8 +76,12 @@ def inputs_of(func: PrimFunc, seed: int = 0, symbols: Mapping[str, int] | None =
     return arrays
 
 
-def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence[Any]], symbols: Mapping[str, int] | None = None) -> Arrays:
-    """The arrays that a re-laid function takes: `pads` gives, by buffer, the fill of each transform's padding (0 where it gives none)."""
+def physical_inputs(
+    func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence[Any]], symbols: Mapping[str, int] | None = None
+) -> Arrays:
+    """The arrays that a re-laid function takes: `pads` gives, by buffer, the fill of each transform's padding (0 where
+    it gives none).
+    """
     known = symbols if symbols is not None else {}
     arrays: Arrays = {}
     records = layout_records(func)
@@ -89,7 +93,9 @@ def physical_inputs(func: PrimFunc, logical: Arrays, pads: Mapping[str, Sequence
             shape = extents_for(step.shape, known)
             fill = fills[number] if number < len(fills) else 0
             # Where there is no element, there is nothing to map, and all is padding.
-            mapped = step.index_map.map_array(array, shape, fill=fill) if array.size else np.full(shape, fill, array.dtype)
+            mapped = (
+                step.index_map.map_array(array, shape, fill=fill) if array.size else np.full(shape, fill, array.dtype)
+            )
             array = mapped
         arrays[buffer.name] = array
     return arrays
@@ -115,10 +121,13 @@ def logical_outputs(
 
 
 def assert_same_results(
-    old: PrimFunc, new: PrimFunc, pads: Mapping[str, Sequence[Any]] | None = None, symbols: Mapping[str, int] | None = None
+    old: PrimFunc,
+    new: PrimFunc,
+    pads: Mapping[str, Sequence[Any]] | None = None,
+    symbols: Mapping[str, int] | None = None,
 ) -> Arrays:
-    """Run both in the interpreter on the same logical arrays, which meet what the old one assumes of them, and compare every parameter
-    bit for bit; what the new one left, physical.
+    """Run both in the interpreter on the same logical arrays, which meet what the old one assumes of them, and compare
+    every parameter bit for bit; what the new one left, physical.
     """
     given = inputs_of(old, symbols=symbols)
     repairs = repair_program(old)

@@ -34,7 +34,11 @@ def test_a_plain_gate() -> None:
         return lp.check_map("lambda i: [i//4, i%4]", (16,))
 
     assert isinstance(blocked, Gate)
-    assert (blocked.name, blocked.__doc__, [case.name for case in blocked.cases]) == ("blocked", "Stored in fours.", [None])
+    assert (blocked.name, blocked.__doc__, [case.name for case in blocked.cases]) == (
+        "blocked",
+        "Stored in fours.",
+        [None],
+    )
     with open(__file__, encoding="utf-8") as file:
         assert "def blocked" in file.read().splitlines()[blocked.line - 1]
     assert blocked().injective.status is lp.Status.PROVED

@@ -34,9 +34,13 @@ def body(text: str) -> PrimFunc:
 
 
 @pytest.mark.parametrize("buffer", ["A", "B"])
-@pytest.mark.parametrize("value", ["{0}[i, j - 1]", "{0}[i, j] + T.float32(1)", "{0}[3, 3]", "{0}[i, T.min(j + 1, 3)]", "{0}[4, 0]"])
+@pytest.mark.parametrize(
+    "value", ["{0}[i, j - 1]", "{0}[i, j] + T.float32(1)", "{0}[3, 3]", "{0}[i, T.min(j + 1, 3)]", "{0}[4, 0]"]
+)
 def test_padding_may_not_refer_to_padding(buffer: str, value: str) -> None:
-    """What a pad value loads is an element: padding would depend on the order of filling, or on what the caller left there."""
+    """What a pad value loads is an element: padding would depend on the order of filling, or on what the caller left
+    there.
+    """
     schedule = Schedule(copy_of(13))
     with pytest.raises(IllegalTransform, match="LP325"):
         schedule.transform_layout("b", buffer, SPLIT, f"lambda i, j: {value.format(buffer)}")

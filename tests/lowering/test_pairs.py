@@ -77,7 +77,9 @@ def test_every_pair_is_accepted_and_proved(pair: Pair) -> None:
 
 
 @one_in(3)
-@pytest.mark.parametrize("pair", [p for p in PAIR_LIST if p.peer == "accepted" and p.id not in TOO_LARGE], ids=lambda p: p.id)
+@pytest.mark.parametrize(
+    "pair", [p for p in PAIR_LIST if p.peer == "accepted" and p.id not in TOO_LARGE], ids=lambda p: p.id
+)
 def test_both_compute_the_same(pair: Pair) -> None:
     """Upstream's program and ours leave every parameter, padding with a value included, in the same state."""
     ours, theirs = pair.transformed(), load(PAIRS / f"{pair.id}.after.py")

@@ -30,13 +30,19 @@ BORDER = "lambda r, c, d: B[r, T.min(c, {last}), 1]"
 def rows(columns: str, sizes: str = "") -> str:
     """A copy of rows, of a number that is known or a symbol."""
     count = "n" if sizes else columns.replace("14", "6")
-    return ROWS.format(extents=f"{count}, {columns}", rows=count, columns=columns, sizes=f"{sizes}\n    " if sizes else "")
+    return ROWS.format(
+        extents=f"{count}, {columns}", rows=count, columns=columns, sizes=f"{sizes}\n    " if sizes else ""
+    )
 
 
-@pytest.mark.parametrize("text", [rows("14"), rows("T.int64(14)"), rows("14", "n = T.int32()"), rows("T.int64(14)", "n = T.int64()")])
+@pytest.mark.parametrize(
+    "text", [rows("14"), rows("T.int64(14)"), rows("14", "n = T.int32()"), rows("T.int64(14)", "n = T.int64()")]
+)
 @pytest.mark.parametrize("pad", [None, "T.undef()", 0.0, -0.0, BORDER, 'T.float32("-inf")'])
 def test_records_read_back_equal(text: str, pad: PadText) -> None:
-    """A function with the records that transforms left, of symbols, wide extents and each kind of contract, is what its text is read as."""
+    """A function with the records that transforms left, of symbols, wide extents and each kind of contract, is what its
+    text is read as.
+    """
     wide = "int64" in text
     index_map = "lambda i, j: [i, j//4, j%4]" if "n =" not in text else "lambda i, j: [n - 1 - i, j//4, j%4]"
     given = pad.format(last="T.int64(2)" if wide else "2") if isinstance(pad, str) else pad
@@ -48,7 +54,9 @@ def test_records_read_back_equal(text: str, pad: PadText) -> None:
     assert again == func and layout_records(again) == layout_records(func)
     assert print_func(again) == print_func(func)
     (step,) = layout_records(again)["B_data"].steps
-    assert step.padding is (Cell.PAD_FORBIDDEN if pad is None else Cell.PAD_UNDEF if pad == "T.undef()" else Cell.PAD_VALUE)
+    assert step.padding is (
+        Cell.PAD_FORBIDDEN if pad is None else Cell.PAD_UNDEF if pad == "T.undef()" else Cell.PAD_VALUE
+    )
 
 
 INDEX, WIDE = Var("i"), Var("i", INT64)
@@ -88,7 +96,9 @@ P, N = Var("p"), Var("n")
 )
 def test_contracts_that_differ(first: Contract, second: Contract) -> None:
     """The sign of a zero, a symbol of an index's name, undefined values and wide arithmetic tell contracts apart."""
-    assert first != second and LayoutStep(IndexMap.identity(1), (N,), first) != LayoutStep(IndexMap.identity(1), (N,), second)
+    assert first != second and LayoutStep(IndexMap.identity(1), (N,), first) != LayoutStep(
+        IndexMap.identity(1), (N,), second
+    )
 
 
 def test_a_symbol_with_the_name_of_an_index_is_refused() -> None:

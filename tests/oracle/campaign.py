@@ -2,8 +2,8 @@
 
     python -m tests.oracle --programs 100000 --schedules 20000 --seed 7 --workers 4
 
-Each kind of difference is shown by the smallest program that was found, made smaller as long as it still differs. The exit code is 1
-if there is any difference.
+Each kind of difference is shown by the smallest program that was found, made smaller as long as it still differs. The
+exit code is 1 if there is any difference.
 """
 
 from __future__ import annotations
@@ -90,7 +90,11 @@ def report(tally: Tally) -> str:
     lines = [f"{count:>8}  {state}" for state, count in tally.counts.most_common()]
     lines.append(f"{sum(tally.kinds.values()):>8}  differences")
     for difference in smallest(tally):
-        lines += [f"\n{tally.kinds[difference.kind]} times: {difference.kind}", difference.what, difference.program.text]
+        lines += [
+            f"\n{tally.kinds[difference.kind]} times: {difference.kind}",
+            difference.what,
+            difference.program.text,
+        ]
     return "\n".join(lines)
 
 
@@ -100,14 +104,20 @@ def _pieces(count: int, seed: int, size: int) -> list[range]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign; 1 where there is a difference."""
-    parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=__doc__.split("\n")[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.oracle", description=__doc__.split("\n")[0] if __doc__ else None
+    )
     parser.add_argument("--programs", type=int, default=100_000)
     parser.add_argument("--schedules", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each program takes one")
     parser.add_argument("--fresh", action="store_true", help="another first seed every time")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     known = ", ".join(FEATURES)
-    parser.add_argument("--without", default=",".join(sorted(DOCUMENTED)), help=f"features to leave out, of {known}; default: %(default)s")
+    parser.add_argument(
+        "--without",
+        default=",".join(sorted(DOCUMENTED)),
+        help=f"features to leave out, of {known}; default: %(default)s",
+    )
     options = parser.parse_args(arguments)
     without = frozenset(options.without.split(",")) - {""}
     seed = time.time_ns() % (1 << 40) if options.fresh else options.seed
@@ -119,7 +129,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for part in (w.result() for w in work):
             tally.add(part)
             done = sum(tally.counts.values())
-            print(f"{time.perf_counter() - start:.0f} s: {done} done, {sum(tally.kinds.values())} differences", file=sys.stderr, flush=True)
+            print(
+                f"{time.perf_counter() - start:.0f} s: {done} done, {sum(tally.kinds.values())} differences",
+                file=sys.stderr,
+                flush=True,
+            )
     print(report(tally))
     return 1 if tally.kinds else 0
 

@@ -1,4 +1,5 @@
-"""The process that runs machine code: TVM's functions and compiled libraries. A trap in it ends this process, not its parent.
+"""The process that runs machine code: TVM's functions and compiled libraries. A trap in it ends this process, not its
+parent.
 
 Requests and replies go over two pipes whose numbers are its arguments.
 """

@@ -30,8 +30,9 @@ BY_CHOICE = ("TVM takes 32 bits of a number", "float16 and bfloat16 meet", "bflo
 
 
 SIMPLIFIED = "compared with TVM without its simplifier, which changes the result"
-"""What TVM means by a text is what it runs before it replaces expressions by what it deduces to be the same: where only that makes a
-difference, there is none."""
+"""What TVM means by a text is what it runs before it replaces expressions by what it deduces to be the same: where only
+that makes a difference, there is none.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Comparer:
         ours = {key: interpret(p.text, p.runs, plain=p.seed % 8 == 0) for key, p in keyed.items()}
         jobs = [Job(key, p.text, valid_runs(p, ours[key])) for key, p in keyed.items()]
         theirs = self.tvm.run([job for job in jobs if job.runs or ours[job.key].func is None])
-        compiled = self.run_c({k: i for k, i in ours.items() if any(o is not None for o in i.outputs)}, keyed) if c else {}
+        compiled = (
+            self.run_c({k: i for k, i in ours.items() if any(o is not None for o in i.outputs)}, keyed) if c else {}
+        )
         found = {key: judged(p, ours[key], theirs.get(key), compiled.get(key)) for key, p in keyed.items()}
         again = [job for job in jobs if any(d.kind.startswith("TVM") for d in found[job.key][1])]
         plain = self.tvm.run([replace(job, function=without_wraps(job.function)) for job in again], plain=True)
@@ -77,7 +80,9 @@ class Comparer:
             differences = judged(keyed[key], ours[key], plain[key], compiled.get(key))[1]
             if not any(d.kind.startswith("TVM") for d in differences):
                 found[key] = SIMPLIFIED, differences
-        return Compared(Counter(state for state, _ in found.values()), tuple(d for _, each in found.values() for d in each))
+        return Compared(
+            Counter(state for state, _ in found.values()), tuple(d for _, each in found.values() for d in each)
+        )
 
     def run_c(self, ours: Mapping[str, Interpreted], keyed: Mapping[str, Program]) -> dict[str, Outcome]:
         """The outcomes of the generated C."""
@@ -118,7 +123,9 @@ class _HiddenWraps(ast.NodeTransformer):
 
 
 def without_wraps(text: str) -> str:
-    """A program of which TVM deduces nothing about converted integers: it takes the bounds of what was converted, as if nothing wrapped."""
+    """A program of which TVM deduces nothing about converted integers: it takes the bounds of what was converted, as if
+    nothing wrapped.
+    """
     return ast.unparse(_HiddenWraps().visit(ast.parse(text)))
 
 
@@ -129,7 +136,9 @@ def valid_runs(program: Program, ours: Interpreted) -> list[tuple[Array, ...]]:
     return [run for run, output in zip(program.runs, ours.outputs, strict=True) if output is not None]
 
 
-def judged(program: Program, ours: Interpreted, theirs: Outcome | None, compiled: Outcome | None) -> tuple[str, list[Difference]]:
+def judged(
+    program: Program, ours: Interpreted, theirs: Outcome | None, compiled: Outcome | None
+) -> tuple[str, list[Difference]]:
     """The state of one program (compared, faulty, refused by whom), and its differences."""
     found: list[Difference] = []
     if ours.func is None:
@@ -155,7 +164,13 @@ def judged(program: Program, ours: Interpreted, theirs: Outcome | None, compiled
 
 def _against(who: str, program: Program, expected: Sequence[Sequence[Array]], outcome: Outcome) -> list[Difference]:
     if outcome.outputs is None:
-        return [Difference(f"{who} {'died' if outcome.died else 'refuses'}: {failure_kind(outcome.reason)}", outcome.reason, program)]
+        return [
+            Difference(
+                f"{who} {'died' if outcome.died else 'refuses'}: {failure_kind(outcome.reason)}",
+                outcome.reason,
+                program,
+            )
+        ]
     for number, (arrays, others) in enumerate(zip(expected, outcome.outputs, strict=True)):
         for cell, array, other in zip(program.parameters, arrays, others, strict=True):
             wrong = ~same_values(array, other)
@@ -166,7 +181,9 @@ def _against(who: str, program: Program, expected: Sequence[Sequence[Array]], ou
     return []
 
 
-def _outside(program: Program, between: Sequence[Sequence[Enclosed]], outputs: Sequence[Sequence[Array]]) -> list[Difference]:
+def _outside(
+    program: Program, between: Sequence[Sequence[Enclosed]], outputs: Sequence[Sequence[Array]]
+) -> list[Difference]:
     """The first cell that TVM puts outside of its enclosure."""
     for number, (intervals, others) in enumerate(zip(between, outputs, strict=True)):
         for cell, interval, other in zip(program.parameters, intervals, others, strict=True):

@@ -1,7 +1,8 @@
 """Index maps by brute force: what is true of a map on a small domain, found by evaluating it at every point.
 
-It shares no code with the evaluator or the verifier: the map's text is run by Python itself, on numpy arrays of all logical
-indices at once. Predicates and inverses are run the same way, or cell by cell with plain integers where the box is small.
+It shares no code with the evaluator or the verifier: the map's text is run by Python itself, on numpy arrays of all
+logical indices at once. Predicates and inverses are run the same way, or cell by cell with plain integers where the box
+is small.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class _Elementwise(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         sides = [self.visit(side) for side in (node.left, *node.comparators)]
-        links: list[ast.expr] = [ast.Compare(a, [op], [b]) for (a, b), op in zip(pairwise(sides), node.ops, strict=True)]
+        links: list[ast.expr] = [
+            ast.Compare(a, [op], [b]) for (a, b), op in zip(pairwise(sides), node.ops, strict=True)
+        ]
         return _fold("_and", links)
 
 
@@ -74,7 +77,9 @@ def _fold(name: str, terms: list[ast.expr]) -> ast.expr:
 
 
 def _compiled(names: Sequence[str], body: ast.expr, scope: Mapping[str, Any]) -> Callable[..., Any]:
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[])
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
     tree = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, body)))
     function: Callable[..., Any] = eval(compile(tree, "<map>", "eval"), dict(scope))
     return function
@@ -131,7 +136,9 @@ def digit(output: ast.expr, names: Sequence[str], symbols: Symbols) -> int | Non
     """The extent of an axis that is written as a digit, `e % k` or `e & (2**m - 1)`; else None."""
     if not isinstance(output, ast.BinOp):
         return None
-    if isinstance(output.op, ast.Mod) and not {n.id for n in ast.walk(output.right) if isinstance(n, ast.Name)} & set(names):
+    if isinstance(output.op, ast.Mod) and not {n.id for n in ast.walk(output.right) if isinstance(n, ast.Name)} & set(
+        names
+    ):
         extent = int(on_integers((), output.right, symbols)())
         return extent if extent > 0 else None
     if isinstance(output.op, ast.BitAnd):
@@ -146,8 +153,8 @@ def digit(output: ast.expr, names: Sequence[str], symbols: Symbols) -> int | Non
 class Truth:
     """What is true of one map on one concrete box.
 
-    `image` has one row per logical index in row-major order; `shape` is the physical shape by the digit rule, None where the
-    image goes below zero at the logical index `negative`.
+    `image` has one row per logical index in row-major order; `shape` is the physical shape by the digit rule, None
+    where the image goes below zero at the logical index `negative`.
     """
 
     text: str

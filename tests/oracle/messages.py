@@ -32,7 +32,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What became of a job: `refused` with a message, `running` a run by number, `done` with all outputs; `end` after the last."""
+    """What became of a job: `refused` with a message, `running` a run by number, `done` with all outputs; `end` after
+    the last.
+    """
 
     state: str
     key: str = ""

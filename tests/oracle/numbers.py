@@ -51,7 +51,20 @@ def edge_integer(dtype: str, rng: Random) -> int:
 def edge_float(dtype: str, rng: Random) -> float:
     """A float of a type: a special value, a subnormal, a tie, or a plain number."""
     largest, normal, least = _EDGES[dtype]
-    special = [0.0, -0.0, float("inf"), float("-inf"), float("nan"), largest, -largest, normal, -normal, least, -least, 3 * least]
+    special = [
+        0.0,
+        -0.0,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        largest,
+        -largest,
+        normal,
+        -normal,
+        least,
+        -least,
+        3 * least,
+    ]
     plain = [1.0, -1.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 3.0, -7.0, 100.25, normal * 1.5, 2.0 ** rng.randint(-20, 20)]
     return rng.choice(special if rng.random() < 0.4 else plain) if rng.random() < 0.7 else rng.gauss(0, 4)
 
@@ -87,6 +100,9 @@ def random_array(dtype: str, shape: tuple[int, ...], rng: Random, edges: float) 
     if dtype in INTEGERS:
         whole = [edge_integer(dtype, rng) if rng.random() < edges else small_integer(dtype, rng) for _ in range(count)]
         return np.array(whole, dtype=kind).reshape(shape)
-    plain = [edge_float(dtype, rng) if rng.random() < edges else rng.choice([rng.gauss(0, 3), rng.randint(-4, 4)]) for _ in range(count)]
+    plain = [
+        edge_float(dtype, rng) if rng.random() < edges else rng.choice([rng.gauss(0, 3), rng.randint(-4, 4)])
+        for _ in range(count)
+    ]
     with np.errstate(over="ignore", invalid="ignore"):
         return np.array(plain, dtype=np.float64).astype(kind).reshape(shape)

@@ -64,13 +64,18 @@ def build_library(sources: Mapping[str, CSource], folder: Path) -> Path:
     compiler = find_compiler()
     openmp = any(source.uses_openmp for source in sources.values())
     path, library = folder / "batch.c", folder / "batch.so"
-    path.write_text("".join(_unit(key, source, number == 0) for number, (key, source) in enumerate(sources.items())), encoding="utf-8")
+    path.write_text(
+        "".join(_unit(key, source, number == 0) for number, (key, source) in enumerate(sources.items())),
+        encoding="utf-8",
+    )
     compile_library(compiler, path, library, compiler.flags(openmp=openmp))
     return library
 
 
 def _unit(key: str, source: CSource, first: bool) -> str:
-    """The text of a function for a file that it shares with others: its own helpers have its name in theirs, its entry is the key."""
+    """The text of a function for a file that it shares with others: its own helpers have its name in theirs, its entry
+    is the key.
+    """
     text = source.text if first else _ENUM.sub("", source.text)
     text = _OWN.sub(rf"{key}_\1", text)
     return re.sub(rf"\b{re.escape(source.entry)}\(", f"{key}(", text)

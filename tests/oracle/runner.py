@@ -1,4 +1,6 @@
-"""Running batches of functions in a child process: what each returned, that it was refused, or how the process ended in it."""
+"""Running batches of functions in a child process: what each returned, that it was refused, or how the process ended in
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: its `outputs`, one list of arrays a run, or None with the reason; `died`: the process ended in it."""
+    """What became of a job: its `outputs`, one list of arrays a run, or None with the reason; `died`: the process ended
+    in it.
+    """
 
     outputs: Sequence[Arguments] | None
     reason: str = ""
@@ -38,7 +42,9 @@ class Runner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
         self.errors.close()
 
@@ -55,7 +61,8 @@ class Runner:
         """The outcome of each job, by its key. Where the child dies in one it goes on with the others.
         `plain` has TVM compile without its simplifier.
 
-        Where it dies before it runs any, the batch is halved until the job that kills it stands alone: that one is refused.
+        Where it dies before it runs any, the batch is halved until the job that kills it stands alone: that one is
+        refused.
         """
         found: dict[str, Outcome] = {}
         batches = [list(jobs)] if jobs else []

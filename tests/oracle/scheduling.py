@@ -1,4 +1,6 @@
-"""Random schedules: what is printed after the accepted steps, compiled by TVM, gives what the first text gives, compiled by TVM."""
+"""Random schedules: what is printed after the accepted steps, compiled by TVM, gives what the first text gives,
+compiled by TVM.
+"""
 
 from __future__ import annotations
 
@@ -44,16 +46,42 @@ ATTEMPTS = 6
 _MOST_CELLS = 1 << 20
 COMPARED = "schedules compared"
 _BIT_FOR_BIT: Licences = frozenset()
-_LOOPS = ("split", "split", "reorder", "fuse", "parallel", "vectorize", "unroll", "partition", "merge_adjacent_loops", "stream")
-_BLOCKS = ("reduce_loop_extents", "transform_block_layout", "sequential_buffer_access", "remove_branching_through_overcompute")
-_CACHES = ("cache_read", "cache_write", "reindex", "compact_buffer", "sink_allocation", "inject_double_buffer", "decompose_padding")
+_LOOPS = (
+    "split",
+    "split",
+    "reorder",
+    "fuse",
+    "parallel",
+    "vectorize",
+    "unroll",
+    "partition",
+    "merge_adjacent_loops",
+    "stream",
+)
+_BLOCKS = (
+    "reduce_loop_extents",
+    "transform_block_layout",
+    "sequential_buffer_access",
+    "remove_branching_through_overcompute",
+)
+_CACHES = (
+    "cache_read",
+    "cache_write",
+    "reindex",
+    "compact_buffer",
+    "sink_allocation",
+    "inject_double_buffer",
+    "decompose_padding",
+)
 _OTHERS = ("transform_layout",) * 4 + ("simplify", "remove_no_op", "hoist_expression", "pad_einsum", "lower_blocks")
 KINDS = (*_LOOPS, *_BLOCKS, *_CACHES, *_OTHERS)
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A program, the steps that were accepted, and the program that they lead to, its arrays packed as its parameters are laid out."""
+    """A program, the steps that were accepted, and the program that they lead to, its arrays packed as its parameters
+    are laid out.
+    """
 
     program: Program
     steps: tuple[str, ...]
@@ -80,7 +108,9 @@ def compare_schedules(seeds: range) -> tuple[Counter[str], list[Difference]]:
         verdicts = {key: judged(s, found[f"{key}_old"], found[f"{key}_new"]) for key, s in made.items()}
         # Of two texts that mean the same TVM's simplifier may make two things.
         doubted = {key for key, (_, difference) in verdicts.items() if difference is not None}
-        jobs = [replace(job, function=without_wraps(job.function)) for job in jobs if job.key.rpartition("_")[0] in doubted]
+        jobs = [
+            replace(job, function=without_wraps(job.function)) for job in jobs if job.key.rpartition("_")[0] in doubted
+        ]
         plain = runner.run(jobs, plain=True)
     finally:
         runner.close()
@@ -106,8 +136,14 @@ def judged(scheduled: Scheduled, old: Outcome, new: Outcome) -> tuple[str, Diffe
         for cell, wanted, packed in zip(scheduled.program.parameters, before, after, strict=True):
             array = unpacked(scheduled.func, cell.name, packed)
             if array.shape != wanted.shape or not same_values(wanted, array).all():
-                where = "" if array.shape != wanted.shape else f"{list(map(int, np.argwhere(~same_values(wanted, array))[0]))}"
-                return COMPARED, Difference("a schedule changes the result", f"{cell.name}{where} {about}", scheduled.program)
+                where = (
+                    ""
+                    if array.shape != wanted.shape
+                    else f"{list(map(int, np.argwhere(~same_values(wanted, array))[0]))}"
+                )
+                return COMPARED, Difference(
+                    "a schedule changes the result", f"{cell.name}{where} {about}", scheduled.program
+                )
     return COMPARED, None
 
 
@@ -129,7 +165,9 @@ def try_schedule(seed: int) -> Scheduled | None:
     func = schedule.func
     if any(prod(int(evaluate(extent, {})) for extent in buffer.shape) > _MOST_CELLS for buffer in func.buffers):
         return None  # a layout that pads axes of its own padding: nobody runs that
-    packed = tuple(tuple(_packed(func, c.name, a) for c, a in zip(program.parameters, run, strict=True)) for run in runs)
+    packed = tuple(
+        tuple(_packed(func, c.name, a) for c, a in zip(program.parameters, run, strict=True)) for run in runs
+    )
     program = Program(seed, program.text, program.parameters, runs, program.features)
     return Scheduled(program, steps, func, schedule.script(), packed)
 
@@ -208,7 +246,9 @@ def _random_pass(func: PrimFunc, rng: Random) -> Pass | None:
     if kind == "transform_layout":
         buffer = rng.choice(func.buffers)
         pad = rng.choice([None, 0, 0, 1, "T.undef()"])
-        return PASSES[kind].from_arguments({"block": "root", "buffer": buffer.name, "index_map": _map(rng, buffer.rank), "pad_value": pad})
+        return PASSES[kind].from_arguments(
+            {"block": "root", "buffer": buffer.name, "index_map": _map(rng, buffer.rank), "pad_value": pad}
+        )
     names = {f.name for f in PASSES[kind].options()}
     if names and not places:
         return None

@@ -1,4 +1,6 @@
-"""Making a program that shows something smaller, as long as it still shows it: statements go, expressions become their parts."""
+"""Making a program that shows something smaller, as long as it still shows it: statements go, expressions become their
+parts.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,12 @@ def _change(node: ast.AST, variant: int) -> bool:
                 return True
             variant -= len(parts)
         elif isinstance(node, ast.Call | ast.Tuple) and isinstance(value, list):
-            ways = [[*value[:k], part, *value[k + 1 :]] for k, v in enumerate(value) if isinstance(v, ast.expr) for part in _parts(v)]
+            ways = [
+                [*value[:k], part, *value[k + 1 :]]
+                for k, v in enumerate(value)
+                if isinstance(v, ast.expr)
+                for part in _parts(v)
+            ]
             if variant < len(ways):
                 setattr(node, name, ways[variant])
                 return True
@@ -100,6 +107,13 @@ def _parts(node: ast.expr) -> list[ast.expr]:
             found = [left, *others]
         case ast.IfExp(test, body, orelse):
             found = [body, orelse, test]
-        case ast.Call(ast.Attribute(_, name), arguments) if name not in ("grid", "Buffer", "remap", "spatial", "reduce", "Ramp"):
+        case ast.Call(ast.Attribute(_, name), arguments) if name not in (
+            "grid",
+            "Buffer",
+            "remap",
+            "spatial",
+            "reduce",
+            "Ramp",
+        ):
             found = [a for a in arguments if not (isinstance(a, ast.Constant) and isinstance(a.value, str))]
     return found

@@ -26,7 +26,9 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("text", "shape", "physical", "padding"), KNOWN)
-def test_worked_cases(text: str, shape: tuple[int, ...], physical: tuple[int, ...], padding: list[tuple[int, ...]] | None) -> None:
+def test_worked_cases(
+    text: str, shape: tuple[int, ...], physical: tuple[int, ...], padding: list[tuple[int, ...]] | None
+) -> None:
     """Shape and padding of injective maps that were worked out by hand."""
     true = oracle.truth(text, shape)
     assert (true.injective, true.shape) == (True, physical)

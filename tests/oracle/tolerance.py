@@ -1,4 +1,5 @@
-"""How far TVM's math functions may be off, and what that leaves of a program's results: an interval for every float cell.
+"""How far TVM's math functions may be off, and what that leaves of a program's results: an interval for every float
+cell.
 
 Ours round correctly; TVM calls the C library, or writes a function out in terms of others, in the type of the operand.
 """
@@ -32,12 +33,16 @@ class TvmMath(Inexact):
     """What TVM 0.27 makes of math functions, type by type."""
 
     def bound(self, call: Call) -> Bound | None:
-        """`tanh` and `sigmoid` are quotients with `exp` in them: what is off in the tails is off by a part of 1, or of the range."""
+        """`tanh` and `sigmoid` are quotients with `exp` in them: what is off in the tails is off by a part of 1, or of
+        the range.
+        """
         if call.function in _EXACT or not call.dtype.is_float:
             return None
         precision, least, _ = float_format(call.dtype.element)
         # Narrow types are counted in units of float32, in which all but the composed functions of float16 are computed.
-        ulps = MATH_BOUND * 2.0 ** (24 - precision) if call.dtype.bits == 16 and call.function in _COMPOSED else MATH_BOUND
+        ulps = (
+            MATH_BOUND * 2.0 ** (24 - precision) if call.dtype.bits == 16 and call.function in _COMPOSED else MATH_BOUND
+        )
         if call.function == "tanh":
             return Bound(ulps, absolute=MATH_BOUND * 2.0 ** (1 - precision))
         return Bound(ulps, absolute=2.0 ** (least + 2)) if call.function == "sigmoid" else Bound(ulps)
@@ -49,7 +54,10 @@ def enclosures(func: PrimFunc, runs: Sequence[Sequence[Array]]) -> list[tuple[En
     None where a math function decides on a branch, an index or an integer: then nothing is known of the rest.
     """
     try:
-        found = [enclose(func, dict(zip((b.name for b in func.buffers), run, strict=True)), TvmMath(), limit=_LIMIT) for run in runs]
+        found = [
+            enclose(func, dict(zip((b.name for b in func.buffers), run, strict=True)), TvmMath(), limit=_LIMIT)
+            for run in runs
+        ]
     except NoEnclosureError:
         return None
     return [tuple(each[b.name] for b in func.buffers) for each in found]

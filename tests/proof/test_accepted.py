@@ -23,4 +23,6 @@ def test_a_right_rewrite_is_proved(path: Path) -> None:
     verdicts = prove_rewrite(case.rewrite, allowed=allowed(case)).verdicts
     assert [(v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED] == []
     licences = frozenset(word for v in verdicts for word in v.strictness)
-    assert judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, licences=licences).difference is None
+    assert (
+        judge(case.rewrite, Random(path.stem), trials=24, where=case.header.where, licences=licences).difference is None
+    )

@@ -42,7 +42,9 @@ def test_what_is_vacuous_has_no_run_that_tells_anything(path: Path) -> None:
 
 @pytest.mark.parametrize("path", REFUTED, ids=name_of)
 def test_a_litmus_file_reads_back_equal(path: Path) -> None:
-    """Header, witness and both programs survive printing; the programs are well-formed and the header says what the case is about."""
+    """Header, witness and both programs survive printing; the programs are well-formed and the header says what the
+    case is about.
+    """
     case = litmus(path)
     assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
     assert [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)] == []
@@ -52,8 +54,16 @@ def test_a_litmus_file_reads_back_equal(path: Path) -> None:
 
 # What tells these apart is an infinity or a NaN that the old program never looks at: licences do not rule it out.
 LEFT_ALONE = {
-    "licence_scope_branch_not_taken": {"A": np.full(8, np.inf, "float32"), "D": np.zeros(8, "int32"), "B": np.ones(8, "float32")},
-    "licence_scope_kept_value": {"A": np.ones(8, "float32"), "D": np.zeros(8, "int32"), "B": np.full(8, np.nan, "float32")},
+    "licence_scope_branch_not_taken": {
+        "A": np.full(8, np.inf, "float32"),
+        "D": np.zeros(8, "int32"),
+        "B": np.ones(8, "float32"),
+    },
+    "licence_scope_kept_value": {
+        "A": np.ones(8, "float32"),
+        "D": np.zeros(8, "int32"),
+        "B": np.full(8, np.nan, "float32"),
+    },
 }
 
 
@@ -64,11 +74,19 @@ def test_what_is_left_alone_tells_programs_apart(name: str) -> None:
     assert judge(case.rewrite, Random(name), trials=1, given=LEFT_ALONE[name]).difference is not None
 
 
-@pytest.mark.parametrize("path", [p for p in REFUTED if p.stem not in BY_DEFINITION | set(LEFT_ALONE) and p not in OF_NOTHING], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [p for p in REFUTED if p.stem not in BY_DEFINITION | set(LEFT_ALONE) and p not in OF_NOTHING], ids=name_of
+)
 def test_a_litmus_file_is_really_wrong(path: Path) -> None:
     """The interpreter tells its two programs apart, under the licences that the case allows."""
     case = litmus(path)
-    found = judge(case.rewrite, Random(path.stem), trials=200, where=case.header.where, licences=frozenset(map(str, allowed(case))))
+    found = judge(
+        case.rewrite,
+        Random(path.stem),
+        trials=200,
+        where=case.header.where,
+        licences=frozenset(map(str, allowed(case))),
+    )
     assert found.difference is not None, f"{found.valid} runs agree"
 
 

@@ -38,7 +38,9 @@ GIVEN: Mapping[str, Mapping[str, NDArray[Any]]] = {"convolution_weight_beyond": 
 NOT_NEEDED = {"softmax_pad_infinity"}
 # Cases that are refused bit for bit and proved under the licences of their header.
 NEED_LICENCES = [
-    path for path in ROWS if path.stem not in NOT_NEEDED and litmus(path).header.expect == "proved" and litmus(path).header.strictness
+    path
+    for path in ROWS
+    if path.stem not in NOT_NEEDED and litmus(path).header.expect == "proved" and litmus(path).header.strictness
 ]
 
 
@@ -50,7 +52,9 @@ def strictness(verdicts: tuple[Verdict, ...]) -> set[str]:
 @pytest.mark.parametrize("trials", some((25, 100), 1))
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
-    """The programs are well-formed and read back equal; runs tell them apart where the verdict is to be `refuted`, only there."""
+    """The programs are well-formed and read back equal; runs tell them apart where the verdict is to be `refuted`, only
+    there.
+    """
     case = litmus(path)
     assert [*check_wellformed(case.rewrite.old), *check_wellformed(case.rewrite.new)] == []
     assert parse_litmus(rewrite_text(case.rewrite, case.header)) == case
@@ -61,7 +65,9 @@ def test_a_case_is_what_its_header_says(path: Path, trials: int) -> None:
 
 @pytest.mark.parametrize("path", ROWS, ids=name_of)
 def test_the_verdict(path: Path) -> None:
-    """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives one."""
+    """Proved under the licences that the header names and no others, or refuted; with the reason where the table gives
+    one.
+    """
     header = litmus(path).header
     verdicts = check_rewrite(litmus(path).rewrite)
     assert worst(v.status for v in verdicts).value == header.expect, [

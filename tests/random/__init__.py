@@ -11,5 +11,6 @@
 | `nests`, `vector_loops`, `textures` | reductions split and guarded; loops that become lanes; programs over textures |
 | `claims` | claims that two values are the same |
 
-Random rewrites are in `tests/attack`, random passes in `tests/lowering/traces`, graphs and operators beside their tests.
+Random rewrites are in `tests/attack`, random passes in `tests/lowering/traces`, graphs and operators beside their
+tests.
 """

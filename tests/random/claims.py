@@ -124,12 +124,16 @@ def claim(rng: Random) -> tuple[Question, Licences]:
     computed = [x for x in NAMES if rng.random() < 0.5]
     conditions = []
     if rng.random() < 0.2:
-        conditions.append(Compare(rng.choice(list(CompareOp)), rng.choice(NAMES), rng.choice((*NAMES, FloatImm(0.0, F)))))
+        conditions.append(
+            Compare(rng.choice(list(CompareOp)), rng.choice(NAMES), rng.choice((*NAMES, FloatImm(0.0, F))))
+        )
     loose = [x for x in NAMES if rng.random() < 0.15]
     question = make_question(new, old, given, conditions, computed, rng.random() < 0.6, loose)
     allowed = frozenset(rng.sample(list(Licence), rng.randint(0, 4)))
     if rng.random() < 0.2:
-        goal = rng.choice((NotNan(), NotNegativeZero(), NotInfinite(), AtLeast(FloatImm(0.0, F)), AtMost(FloatImm(0.0, F))))
-        question = replace(question, old=question.new, twins=(), goal=goal)
+        goal = rng.choice(
+            (NotNan(), NotNegativeZero(), NotInfinite(), AtLeast(FloatImm(0.0, F)), AtMost(FloatImm(0.0, F)))
+        )
+        question = replace(question, old=question.new, variants=(), goal=goal)
         allowed -= {Licence.REASSOC, Licence.NSZ}
     return question, allowed

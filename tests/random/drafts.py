@@ -1,4 +1,6 @@
-"""What the writers of random texts share: lines at a depth, fresh names, index arithmetic and comparisons over what is in scope."""
+"""What the writers of random texts share: lines at a depth, fresh names, index arithmetic and comparisons over what is
+in scope.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from random import Random
 
 @dataclass
 class Draft:
-    """A text that grows line by line, with the loops around the present line: each a variable and the extent that it stays below."""
+    """A text that grows line by line, with the loops around the present line: each a variable and the extent that it
+    stays below.
+    """
 
     rng: Random
     lines: list[str] = field(default_factory=list)
@@ -31,9 +35,16 @@ class Draft:
         return f"{prefix}{self.count}"
 
     def arithmetic(
-        self, names: Sequence[str], alone: str, lengths: Sequence[int], forms: Callable[[str, str], Sequence[str]], share: float
+        self,
+        names: Sequence[str],
+        alone: str,
+        lengths: Sequence[int],
+        forms: Callable[[str, str], Sequence[str]],
+        share: float,
     ) -> str:
-        """A name, or `alone`, in some of the forms: each a text of the term so far and another one, a name in `share` of the cases."""
+        """A name, or `alone`, in some of the forms: each a text of the term so far and another one, a name in `share`
+        of the cases.
+        """
         term = self.rng.choice(names) if names else alone
         for _ in range(self.rng.choice(lengths)):
             other = self.rng.choice(names) if names and self.rng.random() < share else str(self.rng.randint(0, 4))

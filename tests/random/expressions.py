@@ -29,7 +29,16 @@ from layoutproof.ir.visit import loads_in
 from tests.lowering.codegen.programs import FLOATS, INTEGERS, edges
 
 _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD)
-_WHOLE = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR)
+_WHOLE = (
+    BinaryOp.ADD,
+    BinaryOp.SUB,
+    BinaryOp.MUL,
+    BinaryOp.MIN,
+    BinaryOp.MAX,
+    BinaryOp.BITAND,
+    BinaryOp.BITOR,
+    BinaryOp.BITXOR,
+)
 _FLOAT = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX)
 _EXACT = {1: ("sqrt", "abs", "floor", "ceil", "round", "trunc"), 2: ("fmax", "fmin", "maximum", "minimum"), 3: ("fma",)}
 
@@ -72,7 +81,9 @@ class Expressions:
         return IntImm(self.random.choice(edges(dtype)), dtype)
 
     def loaded(self, dtype: DType, depth: int) -> Expr:
-        """An expression with a load in it: a comparison of constants alone would be of index arithmetic, which may not overflow."""
+        """An expression with a load in it: a comparison of constants alone would be of index arithmetic, which may not
+        overflow.
+        """
         found = self.of(dtype, depth)
         return found if any(True for _ in loads_in(found)) else BufferLoad(self.buffers[dtype], (self.position(),))
 
@@ -97,7 +108,9 @@ class Expressions:
             case 3:
                 return Select(a < b, a - b, b + 1)
             case 4:
-                return Binary(self.random.choice([BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD]), a, const(self.random.choice([-3, 2, 5])))
+                return Binary(
+                    self.random.choice([BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD]), a, const(self.random.choice([-3, 2, 5]))
+                )
             case _:
                 return self.random.choice([a + b, a - b, Binary(BinaryOp.MIN, a, b), Binary(BinaryOp.MAX, a, b)])
 

@@ -60,11 +60,15 @@ def _layouts(rng: Random, shapes: dict[str, tuple[str, ...]]) -> str:
         logical, tile = rng.randint(1, 9), rng.choice((2, 3, 4))
         rows = -(-logical // tile)
         contracts = ("None", "None", '"undef"', '"T.float32(0)"')
-        steps = [f'{{"index_map": "lambda i: [i//{tile}, i%{tile}]", "shape": [{rows}, {tile}], "contract": {rng.choice(contracts)}}}']
+        steps = [
+            f'{{"index_map": "lambda i: [i//{tile}, i%{tile}]", "shape": [{rows}, {tile}], "contract": {rng.choice(contracts)}}}'
+        ]
         shape = (rows, tile)
         if rng.random() < 0.4:
             shape = (tile, rows + rng.randint(0, 1))
-            steps.append(f'{{"index_map": "lambda i, j: [j, i]", "shape": {list(shape)}, "contract": {rng.choice(contracts)}}}')
+            steps.append(
+                f'{{"index_map": "lambda i, j: [j, i]", "shape": {list(shape)}, "contract": {rng.choice(contracts)}}}'
+            )
         records.append(f'"{data}": {{"logical_shape": [{logical}], "steps": [{", ".join(steps)}]}}')
         shapes[name] = tuple(map(str, shape)) if rng.random() < 0.6 else (str(prod(shape)),)
     return f', "layoutproof.layout": {{{", ".join(records)}}}' if records else ""
@@ -101,7 +105,9 @@ def _nest(draft: _Draft, depth: int) -> None:
 
 
 def _block(draft: _Draft, depth: int, loops: list[tuple[str, str]]) -> None:
-    """A block over the innermost loops: spatial and reduction variables in any order, mostly with an init, sometimes with a guard."""
+    """A block over the innermost loops: spatial and reduction variables in any order, mostly with an init, sometimes
+    with a guard.
+    """
     rng = draft.rng
     draft.count += 1
     if rng.random() < 0.2:
@@ -182,7 +188,11 @@ def _coordinate(draft: _Draft, extent: str) -> str:
     if rng.random() < draft.care - 0.3:
         return f"({_index(draft)}) % {extent}"
     if rng.random() < 0.15:
-        return _loaded(draft) if rng.random() < 0.5 else f"T.min(T.max({_loaded(draft)}, 0), {rng.choice((extent, f'{extent} - 1'))})"
+        return (
+            _loaded(draft)
+            if rng.random() < 0.5
+            else f"T.min(T.max({_loaded(draft)}, 0), {rng.choice((extent, f'{extent} - 1'))})"
+        )
     return _index(draft)
 
 

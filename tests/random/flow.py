@@ -1,5 +1,6 @@
-"""Random programs without faults whose flow of values is intricate: reductions with inits, guards and shared results, conditions on
-data, scatters and gathers, lets that load, temporaries inside loops, vectors, views, lazy choices, symbolic extents.
+"""Random programs without faults whose flow of values is intricate: reductions with inits, guards and shared results,
+conditions on data, scatters and gathers, lets that load, temporaries inside loops, vectors, views, lazy choices,
+symbolic extents.
 
 Values are made so that mixing up two sources shows in a result. A seed names a program.
 """
@@ -54,7 +55,9 @@ def _fill(draft: _Draft, depth: int, name: str, shape: tuple[str, ...]) -> None:
         draft.emit(depth, f"for {var} in range({extent}):")
         draft.loops.append((var, extent))
         depth += 1
-    draft.emit(depth, f"{name}[{', '.join(v for v, _ in draft.loops[len(outer) :])}] = T.float32({draft.rng.randint(2, 9)}.25)")
+    draft.emit(
+        depth, f"{name}[{', '.join(v for v, _ in draft.loops[len(outer) :])}] = T.float32({draft.rng.randint(2, 9)}.25)"
+    )
     draft.loops = outer
 
 
@@ -77,7 +80,9 @@ def _loop(draft: _Draft, depth: int, deepest: int) -> None:
 
 
 def _reduction(draft: _Draft, depth: int, deepest: int) -> None:
-    """A block with an init over two or three loops in any order, some of the reduction, results now and then shared between loops."""
+    """A block with an init over two or three loops in any order, some of the reduction, results now and then shared
+    between loops.
+    """
     rng = draft.rng
     loops = [(draft.name("r"), rng.choice((*draft.sizes, "2", "3"))) for _ in range(rng.randint(1, 3))]
     kinds = {var: rng.choice("SSRRN") for var, _ in loops}
@@ -219,7 +224,13 @@ def _index(draft: _Draft) -> str:
 
     def forms(term: str, other: str) -> tuple[str, ...]:
         number = rng.randint(2, 3)
-        return f"({term} + {other})", f"({term} - {other})", f"({term} * {number})", f"({term} // {number})", f"({term} % {number})"
+        return (
+            f"({term} + {other})",
+            f"({term} - {other})",
+            f"({term} * {number})",
+            f"({term} // {number})",
+            f"({term} % {number})",
+        )
 
     return draft.arithmetic(names, "1", (0, 0, 1, 2), forms, 0.5)
 
@@ -234,7 +245,11 @@ def _condition(draft: _Draft) -> str:
     if roll < 0.45:
         return _index_condition(draft)
     data = f"{_load(draft)} < T.float32(0.5)" if rng.random() < 0.5 else f"{_loaded(draft)} < {rng.randint(0, 3)}"
-    return data if roll < 0.7 else rng.choice((" and ", " or ")).join(rng.sample((f"({data})", f"({_index_condition(draft)})"), 2))
+    return (
+        data
+        if roll < 0.7
+        else rng.choice((" and ", " or ")).join(rng.sample((f"({data})", f"({_index_condition(draft)})"), 2))
+    )
 
 
 def _load(draft: _Draft) -> str:

@@ -1,7 +1,8 @@
-"""Random index maps, as text with a shape: the layouts people write, the same with mistakes in them, and arbitrary arithmetic.
+"""Random index maps, as text with a shape: the layouts people write, the same with mistakes in them, and arbitrary
+arithmetic.
 
-Each category draws from a `Random`, so that a seed names a map (`draw_map`) and hypothesis can shrink one (`index_maps`).
-About half of the maps are injective. Those with a symbolic extent are in `tests.random.symbolic_maps`.
+Each category draws from a `Random`, so that a seed names a map (`draw_map`) and hypothesis can shrink one
+(`index_maps`). About half of the maps are injective. Those with a symbolic extent are in `tests.random.symbolic_maps`.
 """
 
 from __future__ import annotations
@@ -75,12 +76,16 @@ def split(rng: Random) -> Draft:
         radices = [factor(rng) for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3]))]
         outputs += digits(rng, shifted(rng, name), radices)
         whole = math.prod(radices)
-        shape.append(rng.randint(1, max(2, rng.choice([1, 2, 3]) * whole)) if rng.random() < 0.7 else whole * rng.randint(1, 3))
+        shape.append(
+            rng.randint(1, max(2, rng.choice([1, 2, 3]) * whole)) if rng.random() < 0.7 else whole * rng.randint(1, 3)
+        )
     if rng.random() < 0.25 and len(outputs) > 1:
         outputs.pop(rng.randrange(len(outputs)))
     if rng.random() < 0.2:
         place = rng.randrange(len(outputs))
-        outputs[place] = outputs[place].replace("// 4", "// 2").replace("% 4", f"% {factor(rng)}").replace("// 8", "// 4")
+        outputs[place] = (
+            outputs[place].replace("// 4", "// 2").replace("% 4", f"% {factor(rng)}").replace("// 8", "// 4")
+        )
     if rng.random() < 0.5:
         rng.shuffle(outputs)
     return Draft(outputs, shape)
@@ -90,7 +95,9 @@ def rotation(rng: Random) -> Draft:
     """`(i + c*j) % k` beside what it was rotated by, k often the extent."""
     n, m = rng.randint(1, 12), rng.randint(1, 12)
     k = rng.choice([n, n, n, n + rng.randint(1, 4), max(1, n - 1), factor(rng)])
-    by = rng.choice(["j", "j", "2*j", "3*j", f"(j // {factor(rng)})", f"(j % {factor(rng)})", "j - 1", "-j", str(rng.randint(0, 9))])
+    by = rng.choice(
+        ["j", "j", "2*j", "3*j", f"(j // {factor(rng)})", f"(j % {factor(rng)})", "j - 1", "-j", str(rng.randint(0, 9))]
+    )
     term = f"i - {by}" if rng.random() < 0.3 and not by.startswith("-") else f"i + {by}"
     outputs = [f"({term}) % {k}"] + (["j"] if rng.random() < 0.85 else [])
     rng.shuffle(outputs)
@@ -161,7 +168,9 @@ def linear(names: Sequence[str], coefficients: Sequence[int], offset: int) -> st
 
 
 def fusion(rng: Random) -> Draft:
-    """One row-major offset with strides near the right ones; sometimes re-split into tiles of another size, or permuted digits."""
+    """One row-major offset with strides near the right ones; sometimes re-split into tiles of another size, or permuted
+    digits.
+    """
     shape = [rng.randint(1, 7) for _ in range(rng.choice([1, 2, 2, 3]))]
     strides, stride = [0] * len(shape), rng.choice([1, 1, 1, 2])
     for axis in rng.sample(range(len(shape)), len(shape)):
@@ -182,7 +191,10 @@ def skew(rng: Random) -> Draft:
     n, m = rng.randint(1, 8), rng.randint(1, 8)
     a, b, c, d = (rng.choice([0, 1, 1, 1, 2, -1, -2, 3]) for _ in range(4))
     low = [sum(min(0, x * (extent - 1)) for x, extent in zip(row, (n, m), strict=True)) for row in ((a, b), (c, d))]
-    rows = [linear("ij", row, -bottom + rng.choice([0, 0, 0, 1, -1])) for row, bottom in zip(((a, b), (c, d)), low, strict=True)]
+    rows = [
+        linear("ij", row, -bottom + rng.choice([0, 0, 0, 1, -1]))
+        for row, bottom in zip(((a, b), (c, d)), low, strict=True)
+    ]
     return Draft(rows, [n, m])
 
 
@@ -197,7 +209,9 @@ def permutation(rng: Random) -> Draft:
     """Axes in another order, some reversed, with constants and duplicates put in."""
     shape = [rng.randint(1, 6) for _ in range(rng.randint(1, 4))]
     tops = [n - 1 + rng.choice([0, 0, 0, 1]) for n in shape]
-    outputs = [name if rng.random() < 0.7 else f"{top} - {name}" for name, top in zip(LETTERS[: len(shape)], tops, strict=True)]
+    outputs = [
+        name if rng.random() < 0.7 else f"{top} - {name}" for name, top in zip(LETTERS[: len(shape)], tops, strict=True)
+    ]
     rng.shuffle(outputs)
     for extra in ("0", str(rng.randint(0, 3)), rng.choice(outputs)):
         if rng.random() < 0.15:
@@ -211,7 +225,13 @@ def window(rng: Random) -> Draft:
     """Sliding windows `a*i + j`, overlapping or not, sometimes tiled."""
     n, m, a, k = rng.randint(1, 10), rng.randint(1, 6), rng.randint(1, 6), factor(rng)
     flat = linear("ij", [a, 1], rng.choice([0, 0, 2]))
-    forms = [[flat], [flat, "j"], ["i", flat], [f"({flat}) // {k}", f"({flat}) % {k}"], [f"({flat}) // {k}", f"({flat}) % {k}", f"j % {k}"]]
+    forms = [
+        [flat],
+        [flat, "j"],
+        ["i", flat],
+        [f"({flat}) // {k}", f"({flat}) % {k}"],
+        [f"({flat}) // {k}", f"({flat}) % {k}", f"j % {k}"],
+    ]
     return Draft(list(rng.choice(forms)), [n, m])
 
 
@@ -233,7 +253,10 @@ def nests(rng: Random) -> Draft:
     shape = [rng.randint(1, rng.choice([4, 8, 24 // rank + 2])) for _ in range(rank)]
     names = LETTERS[:rank]
     outputs = [nest(rng, names, rng.randint(1, 4)) for _ in range(rng.choice([1, 2, 2, 3]))]
-    outputs = [rng.choice([o, f"{o} % {factor(rng)}", f"{o} % {rng.randint(2, 12)}", f"{o} + {rng.randint(1, 40)}"]) for o in outputs]
+    outputs = [
+        rng.choice([o, f"{o} % {factor(rng)}", f"{o} % {rng.randint(2, 12)}", f"{o} + {rng.randint(1, 40)}"])
+        for o in outputs
+    ]
     if rng.random() < 0.5:
         outputs.append(rng.choice(names))
     return Draft(outputs, shape)
@@ -291,7 +314,9 @@ def joined(rng: Random) -> Draft:
     if len(free) < len(second.shape):
         return first
     renamed = dict(zip(second.names, free, strict=False))
-    outputs = first.outputs + [re.sub(r"\b[a-z]\b", lambda word: renamed[word.group()], output) for output in second.outputs]
+    outputs = first.outputs + [
+        re.sub(r"\b[a-z]\b", lambda word: renamed[word.group()], output) for output in second.outputs
+    ]
     rng.shuffle(outputs)
     return Draft(outputs, first.shape + second.shape)
 

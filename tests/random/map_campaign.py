@@ -1,7 +1,9 @@
-"""The long run of random index maps against brute force: `python -m tests.random.map_campaign`, part of `make campaign`.
+"""The long run of random index maps against brute force: `python -m tests.random.map_campaign`, part of `make
+campaign`.
 
-Each seed names one map. Seeds are examined in blocks by a pool of processes; finished blocks are kept in a file, so that a run
-that was cut off goes on where it was. Every failure prints the map, the claim and the truth. The exit code is 1 if there is any.
+Each seed names one map. Seeds are examined in blocks by a pool of processes; finished blocks are kept in a file, so
+that a run that was cut off goes on where it was. Every failure prints the map, the claim and the truth. The exit code
+is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -58,7 +60,11 @@ def examine_map(drawn: RandomMap) -> tuple[list[Complaint], str, float]:
     seconds = time.perf_counter() - start
     if true.negative is not None:
         return (
-            [Complaint("accepted below zero", f"a refusal: {true.negative} goes below zero", str(report["physical_shape"]))],
+            [
+                Complaint(
+                    "accepted below zero", f"a refusal: {true.negative} goes below zero", str(report["physical_shape"])
+                )
+            ],
             "none",
             seconds,
         )
@@ -73,7 +79,9 @@ def examine_map(drawn: RandomMap) -> tuple[list[Complaint], str, float]:
 
 
 def examine(seed: int) -> Outcome:
-    """What came of the map that `seed` names. An exception of any sort carries the map with it; the usual ones are complaints."""
+    """What came of the map that `seed` names. An exception of any sort carries the map with it; the usual ones are
+    complaints.
+    """
     drawn = draw_map(seed)
     try:
         complaints, engine, seconds = examine_map(drawn)
@@ -138,7 +146,9 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def run(blocks: list[int], workers: int, keep: Callable[[int, list[Outcome]], None], patience: float = 300.0) -> Iterator[int]:
+def run(
+    blocks: list[int], workers: int, keep: Callable[[int, list[Outcome]], None], patience: float = 300.0
+) -> Iterator[int]:
     """Examines the blocks in a pool and hands each to `keep`; yields the number of blocks done.
 
     Raises multiprocessing.TimeoutError when no block ends for `patience` seconds: something hangs.
@@ -157,7 +167,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="first seed, a multiple of the block size")
     parser.add_argument("--count", type=int, default=ALL, help="how many maps")
     parser.add_argument("--workers", type=int, default=max(1, multiprocessing.cpu_count() - 1))
-    parser.add_argument("--state", type=Path, default=Path("build/campaign_maps.jsonl"), help="where finished blocks are kept")
+    parser.add_argument(
+        "--state", type=Path, default=Path("build/campaign_maps.jsonl"), help="where finished blocks are kept"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier run finished")
     options = parser.parse_args()
     options.state.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +184,9 @@ def main() -> int:
 
         def keep(first: int, outcomes: list[Outcome]) -> None:
             done[first] = outcomes
-            state.write(json.dumps({"code": code, "first": first, "outcomes": [asdict(outcome) for outcome in outcomes]}) + "\n")
+            state.write(
+                json.dumps({"code": code, "first": first, "outcomes": [asdict(outcome) for outcome in outcomes]}) + "\n"
+            )
             state.flush()
             tell(outcomes)
 

@@ -26,11 +26,17 @@ def split_axis(rng: Random, name: str, extent: int) -> tuple[list[tuple[str, int
     factor = rng.choice([2, 3, 4])
     outer = -(-extent // factor)
     binding = f"{name}o * {factor} + {name}i"
-    return [(f"{name}o", outer), (f"{name}i", factor)], binding, f"{binding} < {extent}" if outer * factor > extent else None
+    return (
+        [(f"{name}o", outer), (f"{name}i", factor)],
+        binding,
+        f"{binding} < {extent}" if outer * factor > extent else None,
+    )
 
 
 def random_reduction(rng: Random) -> PrimFunc:
-    """A sum over two axes for each of two others: axes split at random, loops in any order, guards in the block or around it."""
+    """A sum over two axes for each of two others: axes split at random, loops in any order, guards in the block or
+    around it.
+    """
     extents = {"i": rng.choice([1, 3, 5]), "j": rng.choice([2, 4]), "k": rng.choice([1, 4, 5]), "l": rng.choice([1, 3])}
     parts = {name: split_axis(rng, name, extent) for name, extent in extents.items()}
     loops = [loop for part in parts.values() for loop in part[0]]

@@ -1,5 +1,6 @@
-"""Random small programs: loops of every kind, blocks with guards and reductions, lazy choices, vectors, lets, data-dependent
-indices, temporaries, aliases, undefined values. Many of them fault; that is meant."""
+"""Random small programs: loops of every kind, blocks with guards and reductions, lazy choices, vectors, lets,
+data-dependent indices, temporaries, aliases, undefined values. Many of them fault; that is meant.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ from layoutproof.ir.stmt import (
 class RandomProgram:
     """One random function, and arguments for it.
 
-    `shared` makes reductions whose results share cells or read each other's, also where there are no faults, that have neighbours,
-    visit a result from several loops, and initialise by what is at hand.
+    `shared` makes reductions whose results share cells or read each other's, also where there are no faults, that have
+    neighbours, visit a result from several loops, and initialise by what is at hand.
     """
 
     def __init__(self, seed: int, *, faults: bool = True, undef: bool = True, shared: bool = False) -> None:
@@ -125,7 +126,8 @@ class RandomProgram:
         target = self.random.choice([b for b in self.buffers if b.dtype == FLOAT32 and not b.strides])
         first = target.shape[0]
         assert isinstance(first, IntImm)
-        # Spatial instances of one reduction mostly write cells of their own, as a reduction does that deserves the name.
+        # Spatial instances of one reduction mostly write cells of their own, as a reduction does that deserves the
+        # name.
         apart = not (self.faults or self.shared) or self.random.random() < (0.3 if self.shared else 0.7)
         extents = [self.random.randint(1, min(4, first.value) if apart else 4), self.random.randint(0, 4)]
         loops = [Var(self.name("i")), Var(self.name("k"))]
@@ -134,7 +136,10 @@ class RandomProgram:
         bindings: list[Expr] = list(loops)
         if self.shared and self.random.random() < 0.3:
             bindings[0] = loops[0] // 2 if self.random.random() < 0.5 else (loops[0] * 3) % IntImm(extents[0])
-        iters = tuple(IterVar(n, k, Range(IntImm(0), IntImm(e)), b) for n, k, e, b in zip(names, kinds, extents, bindings, strict=True))
+        iters = tuple(
+            IterVar(n, k, Range(IntImm(0), IntImm(e)), b)
+            for n, k, e, b in zip(names, kinds, extents, bindings, strict=True)
+        )
         indices = (names[0] % target.shape[0], *[IntImm(0)] * (target.rank - 1))
         outer = dict(self.variables)
         self.variables = {names[0].name: (0, extents[0] - 1), names[1].name: (0, max(extents[1] - 1, 0))}
@@ -169,7 +174,9 @@ class RandomProgram:
         where = self.condition() if self.random.random() < 0.4 else TRUE
         body = self.body(0)
         self.variables = outer
-        block = Block(self.name("b"), (IterVar(var, IterKind.SPATIAL, Range(IntImm(0), IntImm(extent)), binding),), body, where)
+        block = Block(
+            self.name("b"), (IterVar(var, IterKind.SPATIAL, Range(IntImm(0), IntImm(extent)), binding),), body, where
+        )
         return For(loop, IntImm(0), IntImm(extent), ForKind.SERIAL, block)
 
     def branch(self, depth: int) -> Stmt:
@@ -180,7 +187,11 @@ class RandomProgram:
     def let(self, depth: int) -> Stmt:
         """A let of a number that loads or does not."""
         var = Var(self.name("x"))
-        value = self.index(2)[0] if self.random.random() < 0.6 else BufferLoad(self.params[2], (IntImm(self.random.randint(0, 6)),))
+        value = (
+            self.index(2)[0]
+            if self.random.random() < 0.6
+            else BufferLoad(self.params[2], (IntImm(self.random.randint(0, 6)),))
+        )
         self.variables[var.name] = (-3, 8)
         body = self.body(depth)
         del self.variables[var.name]
@@ -287,7 +298,13 @@ class RandomProgram:
         match self.random.randint(0, 7):
             case 0 | 1 | 2:
                 ops = [BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX]
-                ops += [BinaryOp.DIV] if dtype.is_float else [BinaryOp.BITXOR, BinaryOp.FLOORMOD] if self.faults else [BinaryOp.BITXOR]
+                ops += (
+                    [BinaryOp.DIV]
+                    if dtype.is_float
+                    else [BinaryOp.BITXOR, BinaryOp.FLOORMOD]
+                    if self.faults
+                    else [BinaryOp.BITXOR]
+                )
                 return Binary(self.random.choice(ops), a, self.value(dtype, depth - 1))
             case 3:
                 return IfThenElseExpr(self.condition(), a, self.value(dtype, depth - 1))

@@ -1,4 +1,6 @@
-"""Random index maps with symbolic extents, and the judging of their reports: every claim is instantiated and tried by brute force."""
+"""Random index maps with symbolic extents, and the judging of their reports: every claim is instantiated and tried by
+brute force.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def _tree(rng: Random, leaves: str, depth: int) -> str:
     left, kind = _tree(rng, leaves, depth - 1), rng.choice(["+", "+", "-", "*", "//", "//", "%", "%"])
     if kind in "+-":
         return f"({left} {kind} {_tree(rng, leaves, depth - 1)})"
-    right = rng.choice(["n", "n", "(n + 1)", "m"]) if rng.random() < 0.3 else rng.choice(["2", "3", "4", "5", "8", "-2"])
+    right = (
+        rng.choice(["n", "n", "(n + 1)", "m"]) if rng.random() < 0.3 else rng.choice(["2", "3", "4", "5", "8", "-2"])
+    )
     return f"({left} {kind} {right})"
 
 
@@ -114,7 +118,9 @@ def _nests(rng: Random) -> tuple[str, str]:
     names = "ijk"[: len(shape.split("; "))]
     leaves = names * 3 + ("nm" if rng.random() < 0.4 else "")
     outputs = [_tree(rng, leaves, rng.randint(1, 3)) for _ in range(rng.choice([1, 2, 2]))]
-    outputs = [rng.choice([o, f"{o} % {rng.choice([2, 3, 5, 8])}", f"{o} + {rng.randint(1, 20)}", f"{o} % n"]) for o in outputs]
+    outputs = [
+        rng.choice([o, f"{o} % {rng.choice([2, 3, 5, 8])}", f"{o} + {rng.randint(1, 20)}", f"{o} % n"]) for o in outputs
+    ]
     if rng.random() < 0.6:
         outputs += list(names)
     return "; ".join(outputs), shape
@@ -142,7 +148,9 @@ def symbolic(rng: Random) -> SymbolicMap:
     if rng.random() < 0.1 and not re.search(r"\bn\b", outputs):
         # An input named like an extent hides it, as in `lambda n, c: [...]` on (n, c).
         outputs, inputs[0] = re.sub(rf"\b{inputs[0]}\b", "n", outputs), "n"
-    return SymbolicMap(f"lambda {', '.join(inputs)}: [{', '.join(outputs.split('; '))}]", tuple(shape.split("; ")), where)
+    return SymbolicMap(
+        f"lambda {', '.join(inputs)}: [{', '.join(outputs.split('; '))}]", tuple(shape.split("; ")), where
+    )
 
 
 def speaks_of_m(text: str) -> bool:
@@ -161,7 +169,9 @@ def symbolic_maps() -> st.SearchStrategy[SymbolicMap]:
 
 
 def instances(asked: SymbolicMap, extents: Sequence[int] = EXTENTS) -> Iterator[dict[str, int]]:
-    """Values of the symbols that the condition admits and for which brute force is small: every extent, some of the pairs."""
+    """Values of the symbols that the condition admits and for which brute force is small: every extent, some of the
+    pairs.
+    """
     values = list(product(extents, repeat=len(asked.symbols)))
     if len(asked.symbols) > 1:
         values = sorted(Random(asked.text).sample(values, len(values)), key=lambda pair: max(pair) > 4)
@@ -211,7 +221,9 @@ def examine_symbolic(asked: SymbolicMap) -> tuple[list[Complaint], Mapping[str, 
     statuses = {name: report[name]["status"] for name in ("injective", "bijective")}
     for name in statuses:
         if statuses[name] == "refuted" and not replays(asked, report[name]["counterexample"], name == "bijective"):
-            complaints.append(Complaint(f"counterexample {name}", "one that can be replayed", str(report[name]["counterexample"])))
+            complaints.append(
+                Complaint(f"counterexample {name}", "one that can be replayed", str(report[name]["counterexample"]))
+            )
         if statuses[name] == "vacuous" and any(True for _ in instances(asked)):
             complaints.append(Complaint(f"vacuous {name}", str(next(instances(asked))), str(report[name]["reason"])))
     return complaints, statuses
@@ -222,9 +234,15 @@ def complaints_at(asked: SymbolicMap, report: Mapping[str, Any], known: Mapping[
     try:
         true = oracle.truth(asked.text, concrete(asked, known), known)
     except ArithmeticError:
-        return [Complaint("accepted trap", f"a refusal: division by zero at {dict(known)}", str(report["physical_shape"]))]
+        return [
+            Complaint("accepted trap", f"a refusal: division by zero at {dict(known)}", str(report["physical_shape"]))
+        ]
     if true.negative is not None:
-        return [Complaint("accepted below zero", f"a refusal: {true.negative} at {dict(known)}", str(report["physical_shape"]))]
+        return [
+            Complaint(
+                "accepted below zero", f"a refusal: {true.negative} at {dict(known)}", str(report["physical_shape"])
+            )
+        ]
     if report["injective"]["status"] == "vacuous":
         return []
     if true.box_cells > MOST_CELLS:
@@ -245,11 +263,16 @@ def replays(asked: SymbolicMap, example: Mapping[str, Any] | None, allow_unreach
 
 
 def judge_symbolic_refusal(asked: SymbolicMap, message: str) -> list[Complaint]:
-    """Whether a refusal is deserved: some instance goes below zero or traps, or there is none. LP201 says honestly: not proved."""
+    """Whether a refusal is deserved: some instance goes below zero or traps, or there is none. LP201 says honestly: not
+    proved.
+    """
     if "LP201" in message:
         return []
     named = {name: int(value) for name, value in re.findall(r"\b([nm]) = (\d+)", message)}
-    tried = [*instances(asked, range(41)), *([named] if set(named) == set(asked.symbols) and holds(asked.where, named) else [])]
+    tried = [
+        *instances(asked, range(41)),
+        *([named] if set(named) == set(asked.symbols) and holds(asked.where, named) else []),
+    ]
     for known in tried:
         try:
             if oracle.truth(asked.text, concrete(asked, known), known).negative is not None:

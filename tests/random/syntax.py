@@ -7,7 +7,21 @@ from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad, BufferRegion, Range
 from layoutproof.ir.dtype import BOOL, HANDLE, INT32, INT64, DType
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var, const
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    const,
+)
 from layoutproof.ir.intrinsics import (
     MATH_FUNCTIONS,
     OPAQUE_CALLS,
@@ -42,7 +56,8 @@ from layoutproof.ir.stmt import (
 )
 
 SCALARS = [
-    DType.parse(name) for name in ("int8", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "bfloat16")
+    DType.parse(name)
+    for name in ("int8", "int32", "int64", "uint8", "uint32", "uint64", "float16", "float32", "float64", "bfloat16")
 ]
 INTEGER_OPS = [op for op in BinaryOp if op is not BinaryOp.DIV]
 FLOAT_OPS = [BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX]
@@ -77,7 +92,10 @@ class RandomProgram:
             return const(self.rng.random() < 0.5, dtype)
         if dtype.is_float:
             return const(
-                self.rng.choice([0.0, -0.0, 1.5, -2.25, 1e-5, float("inf"), float("-inf"), float("nan"), self.rng.uniform(-9, 9)]), dtype
+                self.rng.choice(
+                    [0.0, -0.0, 1.5, -2.25, 1e-5, float("inf"), float("-inf"), float("nan"), self.rng.uniform(-9, 9)]
+                ),
+                dtype,
             )
         return const(self.rng.choice([0, 1, dtype.max_int, dtype.min_int, self.rng.randrange(0, 100)]), dtype)
 
@@ -97,7 +115,11 @@ class RandomProgram:
             return Logical(self.rng.choice(list(LogicalOp)), self.expr(dtype, depth), self.expr(dtype, depth))
         if kind == 2:
             return Not(self.expr(dtype, depth))
-        return Binary(self.rng.choice([BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR]), self.expr(dtype, depth), self.expr(dtype, depth))
+        return Binary(
+            self.rng.choice([BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR]),
+            self.expr(dtype, depth),
+            self.expr(dtype, depth),
+        )
 
     def choice(self, dtype: DType, depth: int) -> Expr:
         condition = self.expr(BOOL, depth)
@@ -120,7 +142,9 @@ class RandomProgram:
                 function = self.rng.choice(list(MATH_FUNCTIONS))
                 return Call(function, tuple(self.expr(dtype, depth) for _ in range(MATH_FUNCTIONS[function])))
             case "limit":
-                return Limit(self.rng.choice(list(LimitKind) if dtype.is_float else [LimitKind.MIN, LimitKind.MAX]), dtype)
+                return Limit(
+                    self.rng.choice(list(LimitKind) if dtype.is_float else [LimitKind.MIN, LimitKind.MAX]), dtype
+                )
             case "opaque":
                 return self.opaque(dtype, depth)
             case "undef":
@@ -136,7 +160,11 @@ class RandomProgram:
         function = self.rng.choice(list(OPAQUE_CALLS))
         arguments: list[Expr] = [self.expr(self.rng.choice(SCALARS), depth - 1)]
         if self.rng.random() < 0.4:
-            arguments.append(StringImm(self.rng.choice(["a", 'quo"te', "it's", "tab\tnew\nline", "é☃", "back\\slash", "both ' and \""])))
+            arguments.append(
+                StringImm(
+                    self.rng.choice(["a", 'quo"te', "it's", "tab\tnew\nline", "é☃", "back\\slash", "both ' and \""])
+                )
+            )
         if self.buffers and self.rng.random() < 0.4:
             data = self.rng.choice(self.buffers).data
             arguments.append(PointerCast(DType.parse("float32x4"), data) if self.rng.random() < 0.5 else data)
@@ -150,7 +178,9 @@ class RandomProgram:
     def buffer(self, stem: str) -> Buffer:
         name = self.name(stem)
         rank = self.rng.randrange(0, 4)
-        shape = tuple(self.rng.choice([const(4), const(16, INT64), Var("n"), Var("n") * 4, Var("m", INT64)]) for _ in range(rank))
+        shape = tuple(
+            self.rng.choice([const(4), const(16, INT64), Var("n"), Var("n") * 4, Var("m", INT64)]) for _ in range(rank)
+        )
         custom = self.rng.random() < 0.3
         return Buffer(
             name,
@@ -169,7 +199,13 @@ class RandomProgram:
         ranges: list[Range] = []
         for _ in buffer.shape:
             start = self.expr(INT32, 1)
-            kinds = [const(1), const(4), Var("n"), Binary(BinaryOp.ADD, start, const(2)), Binary(BinaryOp.SUB, Var("n"), start)]
+            kinds = [
+                const(1),
+                const(4),
+                Var("n"),
+                Binary(BinaryOp.ADD, start, const(2)),
+                Binary(BinaryOp.SUB, Var("n"), start),
+            ]
             ranges.append(Range(start, self.rng.choice(kinds)))
         return BufferRegion(buffer, tuple(ranges))
 
@@ -212,7 +248,11 @@ class RandomProgram:
             extent = const(7, dtype)
         var = Var(self.name("i"), dtype)
         thread = "threadIdx.x" if kind is ForKind.THREAD_BINDING else None
-        annotations = Attributes({"key": [1, 2.5, "x", None, True], "map": {"a": Var("n")}}) if self.rng.random() < 0.2 else Attributes()
+        annotations = (
+            Attributes({"key": [1, 2.5, "x", None, True], "map": {"a": Var("n")}})
+            if self.rng.random() < 0.2
+            else Attributes()
+        )
         shell = For(var, start, extent, kind, seq(), thread, annotations)
         self.vars.append(var)
         self.loops.append(shell)
@@ -252,7 +292,16 @@ class RandomProgram:
             return self.effect()
         source = self.rng.choice(self.buffers)
         made = self.buffer("V")
-        view = Buffer(made.name, made.dtype, made.shape, source.data, made.strides, made.elem_offset, made.scope, made.axis_separators)
+        view = Buffer(
+            made.name,
+            made.dtype,
+            made.shape,
+            source.data,
+            made.strides,
+            made.elem_offset,
+            made.scope,
+            made.axis_separators,
+        )
         self.buffers.append(view)
         body = self.statement(depth)
         self.buffers.remove(view)
@@ -260,7 +309,9 @@ class RandomProgram:
 
     def remark(self, depth: int) -> Stmt:
         target = self.rng.choice([const(0), StringImm("target"), *(b.data for b in self.buffers[:1])])
-        return AttrStmt(target, "pragma_key", self.rng.choice([const(1), StringImm("v"), const(2, INT64)]), self.statement(depth))
+        return AttrStmt(
+            target, "pragma_key", self.rng.choice([const(1), StringImm("v"), const(2, INT64)]), self.statement(depth)
+        )
 
     def block(self, depth: int) -> Stmt:
         iter_vars = self.iter_vars()
@@ -311,5 +362,13 @@ class RandomProgram:
         body = self.statement(depth)
         if self.rng.random() < 0.3:
             body = Block("root", (), body, alloc_buffers=(self.buffer("R"), self.buffer("R")))
-        attrs = {"tirx.noalias": True, "layout": {"A": ["lambda i: [i // 4]"]}, "x": const(3, INT64), "y": const(3), "f": -1.5}
-        return PrimFunc("main", tuple(params), tuple(mapped), body, Attributes(attrs if self.rng.random() < 0.5 else {}))
+        attrs = {
+            "tirx.noalias": True,
+            "layout": {"A": ["lambda i: [i // 4]"]},
+            "x": const(3, INT64),
+            "y": const(3),
+            "f": -1.5,
+        }
+        return PrimFunc(
+            "main", tuple(params), tuple(mapped), body, Attributes(attrs if self.rng.random() < 0.5 else {})
+        )

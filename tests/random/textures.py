@@ -1,4 +1,6 @@
-"""Random programs over textures and buffers: what they read is anywhere, what they store is whole texels, and nothing races."""
+"""Random programs over textures and buffers: what they read is anywhere, what they store is whole texels, and nothing
+races.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ ROWS = 6
 
 
 class TextureProgram:
-    """One program as text: `D` is computed from `A`, `B` and perhaps itself, each an image of four channels, of one, or a buffer."""
+    """One program as text: `D` is computed from `A`, `B` and perhaps itself, each an image of four channels, of one, or
+    a buffer.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -30,14 +34,23 @@ class TextureProgram:
         return f'{name}: T.Buffer(({ROWS}, {row}), "{self.dtype}", scope="global.texture", axis_separators=[1])'
 
     def _body(self) -> str:
-        parallel, kind = self.random.choice(("T.parallel", "T.serial")), self.random.choice(("vectorized", "serial", "unroll"))
-        lines = ['T.func_attr({"tir.noalias": True})', f"for y in {parallel}({ROWS}):", f"    for x in {parallel}({self.texels}):"]
+        parallel, kind = (
+            self.random.choice(("T.parallel", "T.serial")),
+            self.random.choice(("vectorized", "serial", "unroll")),
+        )
+        lines = [
+            'T.func_attr({"tir.noalias": True})',
+            f"for y in {parallel}({ROWS}):",
+            f"    for x in {parallel}({self.texels}):",
+        ]
         depth = self.random.randrange(3)
         match self.random.choice(("loop", "loop", "ramp", "several", "guard")):
             case "ramp":
                 lines.append(f"        D[y, T.ramp(x * 4, 1, 4)] = {self._vector(depth)}")
             case "several":
-                other = self._value(depth).replace("D[", "A[")  # a texel is gathered where nothing but its own value reads it
+                other = self._value(depth).replace(
+                    "D[", "A["
+                )  # a texel is gathered where nothing but its own value reads it
                 lines += [f"        for c in T.{kind}(4):", f"            E[y, x * 4 + c] = {other}"]
                 lines.append(f"            D[y, x * 4 + c] = {self._value(depth)} + E[y, x * 4 + c]")
             case "guard":
@@ -65,7 +78,9 @@ class TextureProgram:
                 return "D[y, x * 4 + c]"
             return self._load() if leaf < 0.8 else f"T.{self.dtype}({self.random.randrange(1, 4)})"
         a, b = self._value(depth - 1), self._value(depth - 1)
-        condition = self.random.choice(("x < 1", "y < 3", "c < 2", "x * 4 + c < 5", f"{self._load()} > T.{self.dtype}(1)"))
+        condition = self.random.choice(
+            ("x < 1", "y < 3", "c < 2", "x * 4 + c < 5", f"{self._load()} > T.{self.dtype}(1)")
+        )
         match self.random.choice(("arithmetic", "arithmetic", "max", "lazy", "select")):
             case "max":
                 return f"T.max({a}, {b})"

@@ -1,7 +1,9 @@
-"""Random expressions as texts, each of a type that is asked for: every operator, conversion and function that both sides know.
+"""Random expressions as texts, each of a type that is asked for: every operator, conversion and function that both
+sides know.
 
-What has no result is avoided by construction where that is cheap: divisors are not zero, shifts are below the width, a float is
-brought into an integer's range before it is converted. The rest is left to the interpreter, which tells of faults.
+What has no result is avoided by construction where that is cheap: divisors are not zero, shifts are below the width, a
+float is brought into an integer's range before it is converted. The rest is left to the interpreter, which tells of
+faults.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ MATH = (
 )  # fmt: skip
 
 FEATURES = ("bare", "mixed", "round", "math", "init", "lazy", "overflow", "bfloat16", "shifted", "folded")
-"""What a program may contain that is told apart: numbers without a type beside other types than their own, operands of two types,
-`T.round`, functions that round by more than one operation, reductions whose init may run late or not at all, a division on the right of
-`and`/`or` that can trap, integers of 32 and 64 bits whose operations may wrap, arithmetic in bfloat16, a remainder or a quotient of an
-index that is shifted or reversed, and floats that TVM folds as it folds integers."""
+"""What a program may contain that is told apart: numbers without a type beside other types than their own, operands of
+two types, `T.round`, functions that round by more than one operation, reductions whose init may run late or not at all,
+a division on the right of `and`/`or` that can trap, integers of 32 and 64 bits whose operations may wrap, arithmetic in
+bfloat16, a remainder or a quotient of an index that is shifted or reversed, and floats that TVM folds as it folds
+integers.
+"""
 
 WIDE = ("int32", "int64", "uint32", "uint64")
 _SHIFTS = re.compile(r" - |\+ \(*\d|\d\)* \+ ")
@@ -47,8 +51,9 @@ class Scope:
 
 
 class Expressions:
-    """Texts of expressions over a scope; `used` collects the features that they have, none of those in `without`. No value inside has a
-    type that is `barred`."""
+    """Texts of expressions over a scope; `used` collects the features that they have, none of those in `without`. No
+    value inside has a type that is `barred`.
+    """
 
     def __init__(self, rng: Random, without: frozenset[str] = frozenset()) -> None:
         self.rng = rng
@@ -160,7 +165,9 @@ class Expressions:
         return self.float_operation(dtype, depth - 1) if dtype in FLOATS else self.integer_operation(dtype, depth - 1)
 
     def leaf(self, dtype: str) -> str:
-        """A load, a let, a loop variable; seldom a number, since TVM folds what is made of numbers alone before it generates code."""
+        """A load, a let, a loop variable; seldom a number, since TVM folds what is made of numbers alone before it
+        generates code.
+        """
         if self.rng.random() < 0.2:
             limit = dtype != "bool" and self.rng.random() < 0.2 and (dtype != "bfloat16" or self.may("bfloat16", 1.0))
             return f'T.{self.rng.choice(["min_value", "max_value"])}("{dtype}")' if limit else literal(dtype, self.rng)
@@ -191,7 +198,9 @@ class Expressions:
         return f'T.Cast("{dtype}", {text})'
 
     def has_values(self, dtype: str) -> bool:
-        """Whether there is a value of a type that is no constant; TVM folds conversions of constants by rules of their own."""
+        """Whether there is a value of a type that is no constant; TVM folds conversions of constants by rules of their
+        own.
+        """
         return dtype != "bfloat16" or "bfloat16" not in self.without or any(c.dtype == dtype for c in self.scope.cells)
 
     def chosen(self, dtype: str, depth: int) -> str:
@@ -221,7 +230,11 @@ class Expressions:
             case 1:
                 return f'T.cast({text}, "{dtype}")'
             case _:
-                return f"T.{dtype}({text})" if not text.startswith(("T.", "-")) and text[0].isupper() else f'T.Cast("{dtype}", {text})'
+                return (
+                    f"T.{dtype}({text})"
+                    if not text.startswith(("T.", "-")) and text[0].isupper()
+                    else f'T.Cast("{dtype}", {text})'
+                )
 
     def clamped(self, text: str, source: str, target: str) -> str:
         """A float in the range of an integer type; a NaN becomes the upper end."""
@@ -242,7 +255,9 @@ class Expressions:
             self.guarded = outside
             found = rng.choice([f"({a} and {b})", f"({a} or {b})", f"T.And({a}, {b})", f"T.Or({a}, {b})", f"(not {a})"])
             # TVM turns a comparison around, also one that a name stands for.
-            turned = found.startswith("(not ") and "folded" in self.without and re.fullmatch(r"\w+\[[^][]*\]", a) is None
+            turned = (
+                found.startswith("(not ") and "folded" in self.without and re.fullmatch(r"\w+\[[^][]*\]", a) is None
+            )
             return f"({a} or {b})" if turned else found
         dtype = rng.choice([t for t in (*INTEGERS, *FLOATS) if t not in self.barred])
         a = self.solid(dtype, depth)
@@ -260,17 +275,29 @@ class Expressions:
         """A number as Python writes it, to stand beside a value."""
         rng = self.rng
         if dtype in INTEGERS or rng.random() < 0.3:
-            zero, large = ([] if dtype in FLOATS and "folded" in self.without else [0]), ([] if "overflow" in self.without else [2**31 - 1])
+            zero, large = (
+                ([] if dtype in FLOATS and "folded" in self.without else [0]),
+                ([] if "overflow" in self.without else [2**31 - 1]),
+            )
             return str(rng.choice([*zero, 1, 2, 3, 7, 100, 127, 128, 255, 300, 1000, 40000, *large]))
         return repr(rng.choice([0.5, 1.5, 2.3, 0.1, 3.0, 1e-3, 1000.7]))
 
     def integer_operation(self, dtype: str, depth: int) -> str:
         """An operator over integers of one type."""
-        kinds: list[Callable[[str, int], str]] = [self.arithmetic, self.arithmetic, self.bits, self.division, self.shift, self.unary]
+        kinds: list[Callable[[str, int], str]] = [
+            self.arithmetic,
+            self.arithmetic,
+            self.bits,
+            self.division,
+            self.shift,
+            self.unary,
+        ]
         return self.rng.choice(kinds)(dtype, depth)
 
     def calm(self, text: str, dtype: str) -> str:
-        """An operand that cannot make int32 or int64 overflow, where that is to be left out: TVM takes it not to happen."""
+        """An operand that cannot make int32 or int64 overflow, where that is to be left out: TVM takes it not to
+        happen.
+        """
         if "overflow" not in self.without or dtype not in WIDE:
             return text
         return f"T.truncmod({text}, T.{dtype}({self.rng.choice([97, 1000])}))"
@@ -278,7 +305,11 @@ class Expressions:
     def arithmetic(self, dtype: str, depth: int) -> str:
         """Sums, differences and products."""
         rng = self.rng
-        a, b, operator = self.calm(self.solid(dtype, depth), dtype), self.calm(self.value(dtype, depth), dtype), rng.choice("+-*")
+        a, b, operator = (
+            self.calm(self.solid(dtype, depth), dtype),
+            self.calm(self.value(dtype, depth), dtype),
+            rng.choice("+-*"),
+        )
         if dtype in WIDE and "overflow" not in self.without:
             self.used.add("overflow")
         elif dtype in ("uint32", "uint64") and operator == "-":
@@ -327,7 +358,11 @@ class Expressions:
         """Shifts by less than the width."""
         rng, bits = self.rng, bits_of(dtype)
         a = self.solid(dtype, depth)
-        by = f"T.{dtype}({rng.randrange(bits)})" if rng.random() < 0.5 else f"({self.solid(dtype, depth)} & T.{dtype}({bits - 1}))"
+        by = (
+            f"T.{dtype}({rng.randrange(bits)})"
+            if rng.random() < 0.5
+            else f"({self.solid(dtype, depth)} & T.{dtype}({bits - 1}))"
+        )
         if self.may("bare", 0.1):
             return f'T.Cast("{dtype}", {a} {rng.choice(["<<", ">>"])} {rng.randrange(min(bits, 8))})'
         if rng.random() < 0.3:
@@ -367,13 +402,16 @@ class Expressions:
         if "folded" in self.without:
             return f"({a} {operator} {self.apart_from(a, dtype)})"
         if operator == "/":  # TVM refuses a constant divisor that is zero
-            divisor = self.solid(dtype, depth) if rng.random() < 0.7 else f"T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})"
+            divisor = (
+                self.solid(dtype, depth) if rng.random() < 0.7 else f"T.{dtype}({rng.choice([0.5, 3.0, -7.0, 0.1])})"
+            )
             return f"({a} / {divisor})"
         return f"({a} {operator} {self.value(dtype, depth)})"
 
     def apart_from(self, text: str, dtype: str) -> str:
-        """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, folds products with zero, and takes
-        no float to be NaN."""
+        """A load that shares nothing with a text, or a number: TVM cancels equal terms of floats, folds products with
+        zero, and takes no float to be NaN.
+        """
         cells = [c for c in self.scope.cells if c.dtype == dtype and c.name not in text]
         number = f"T.{dtype}({self.rng.choice([0.5, 3.0, -7.0, 0.25, 1.5] if dtype in FLOATS else [1, 2, 3, 7, 100])})"
         return self.load(self.rng.choice(cells)) if cells and self.rng.random() < 0.8 else number

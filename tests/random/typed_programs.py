@@ -1,7 +1,7 @@
 """Random programs as texts that layoutproof and TVM both read, with arrays to run them on.
 
-Loops of every kind, blocks with all sorts of bindings, predicates and inits, branches, lets, temporaries and vectors, over
-expressions of every type (`expressions`). One seed gives one program.
+Loops of every kind, blocks with all sorts of bindings, predicates and inits, branches, lets, temporaries and vectors,
+over expressions of every type (`expressions`). One seed gives one program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from tests.oracle.numbers import FLOATS, INTEGERS, TYPES, Array, limits_of, lite
 from tests.random.typed_expressions import WIDE, Cell, Expressions
 
 DOCUMENTED = frozenset({"bfloat16", "overflow", "shifted", "folded", "lazy"})
-"""Features by which TVM and we differ by choice: `docs/reference/programs.md` lists them. Programs of the campaign have none of them."""
+"""Features by which TVM and we differ by choice: `docs/reference/programs.md` lists them. Programs of the campaign have
+none of them.
+"""
 
 HEAD = "@T.prim_func(s_tir=True)\n"
 
@@ -64,7 +66,9 @@ class _Writer:
         for _ in range(self.rng.choice([1, 1, 1, 2])):
             self.statement(self.rng.choice([1, 2, 3]))
         text = f"{HEAD}def main({arguments}):\n" + "".join(f"{line}\n" for line in self.lines)
-        runs = tuple(tuple(random_array(c.dtype, c.shape, self.rng, edges) for c in self.parameters) for edges in (0.0, 0.3, 0.8))
+        runs = tuple(
+            tuple(random_array(c.dtype, c.shape, self.rng, edges) for c in self.parameters) for edges in (0.0, 0.3, 0.8)
+        )
         return Program(self.seed, text, tuple(self.parameters), runs, frozenset(self.expressions.used))
 
     # ---- the page
@@ -196,7 +200,8 @@ class _Writer:
         self.expressions.barred = frozenset({"bfloat16"})
         value = self.expressions.value(dtype, 2)
         self.expressions.barred = frozenset()
-        # A scalar that is declared in a block counts as a region that the block reads, and TVM finds it undeclared there.
+        # A scalar that is declared in a block counts as a region that the block reads, and TVM finds it undeclared
+        # there.
         scalars = [f"{name}: T.{dtype} = {value}", f"{name} = {value}"] if not self.blocks else []
         form = self.rng.choice([*scalars, f"{name}: T.let[T.{dtype}] = {value}"])
         with self.deeper(self.loop_head(self.name("i"), 0, 1, ["serial"])):
@@ -249,7 +254,10 @@ class _Writer:
     def elementwise(self, depth: int) -> None:
         """A block of spatial axes over loops of its own."""
         rng = self.rng
-        extents = [rng.choice([0, 1, 2, 3, 4, 5]) if rng.random() < 0.3 else rng.randint(2, 5) for _ in range(rng.choice([1, 2]))]
+        extents = [
+            rng.choice([0, 1, 2, 3, 4, 5]) if rng.random() < 0.3 else rng.randint(2, 5)
+            for _ in range(rng.choice([1, 2]))
+        ]
         loops = [self.name("i") for _ in extents]
         with self.nest(loops, extents), self.deeper(f'with T.sblock("{self.name("b")}"):'):
             axes = [self.name("v") for _ in extents]
@@ -320,7 +328,10 @@ class _Writer:
         sizes = dict(zip(axes, extents, strict=True))
         if plain:
             sizes = {axis: max(extent, 1) for axis, extent in sizes.items()}
-        with self.nest([loops[a] for a in order], [sizes[a] for a in order]), self.deeper(f'with T.sblock("{self.name("b")}"):'):
+        with (
+            self.nest([loops[a] for a in order], [sizes[a] for a in order]),
+            self.deeper(f'with T.sblock("{self.name("b")}"):'),
+        ):
             domains = dict(sizes)
             if rng.random() < 0.5 or plain:
                 self.put(f'{_names(axes)} = T.axis.remap("{kinds}", [{", ".join(loops[a] for a in axes)}])')
@@ -349,10 +360,18 @@ class _Writer:
         value = self.expressions.value(target.dtype, 2)
         if target.dtype == "bool":
             self.put(f"{cell} = {cell} {rng.choice(['and', 'or'])} {value}")
-        elif (target.dtype in WIDE and "overflow" in self.without) or (target.dtype == "bfloat16" and "bfloat16" in self.without):
+        elif (target.dtype in WIDE and "overflow" in self.without) or (
+            target.dtype == "bfloat16" and "bfloat16" in self.without
+        ):
             self.put(f"{cell} = T.{rng.choice(['max', 'min'])}({cell}, {value})")
         else:
-            choices = [f"{cell} + {value}", f"{cell} * {value}", f"T.max({cell}, {value})", f"T.min({value}, {cell})", f"{value} - {cell}"]
+            choices = [
+                f"{cell} + {value}",
+                f"{cell} * {value}",
+                f"T.max({cell}, {value})",
+                f"T.min({value}, {cell})",
+                f"{value} - {cell}",
+            ]
             self.put(f"{cell} = {rng.choice(choices)}")
         self.scope.ranges = outside
 

@@ -1,4 +1,6 @@
-"""Random programs around vectorized loops: stores that no two lanes share, values of every kind, lets, branches, reductions outside."""
+"""Random programs around vectorized loops: stores that no two lanes share, values of every kind, lets, branches,
+reductions outside.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,14 @@ class RandomLoops:
     def function(self) -> PrimFunc:
         """The program as a function without blocks."""
         shape = f"({ROWS}, {self.width})"
-        lines = [f"def main(A: T.Buffer({shape}, 'float32'), B: T.Buffer({shape}, 'float32'), D: T.Buffer({shape}, 'int32')):"]
-        lines += ["    T.func_attr({'tirx.noalias': True})", f"    with T.decl_buffer({shape}, 'float32') as C:", *self.zeroed("C", 8)]
+        lines = [
+            f"def main(A: T.Buffer({shape}, 'float32'), B: T.Buffer({shape}, 'float32'), D: T.Buffer({shape}, 'int32')):"
+        ]
+        lines += [
+            "    T.func_attr({'tirx.noalias': True})",
+            f"    with T.decl_buffer({shape}, 'float32') as C:",
+            *self.zeroed("C", 8),
+        ]
         for _ in range(self.random.randint(1, 2)):
             lines.append(f"        for i in range({ROWS}):")
             lines += self.around(12)
@@ -42,7 +50,11 @@ class RandomLoops:
         """A vectorized loop, in a serial one or not."""
         pad = " " * indent
         start = self.random.choice([0, 0, self.lanes, 1])
-        head = f"for j in T.vectorized({start}, {start + self.lanes}):" if start else f"for j in T.vectorized({self.lanes}):"
+        head = (
+            f"for j in T.vectorized({start}, {start + self.lanes}):"
+            if start
+            else f"for j in T.vectorized({self.lanes}):"
+        )
         if self.random.random() < 0.3:
             self.loops.append("k")
             inner = [f"{pad}for k in range(2):", f"{pad}    {head}", *self.statements(indent + 8)]
@@ -104,4 +116,6 @@ class RandomLoops:
         if depth == 0 or self.random.random() < 0.25:
             return self.random.choice(["D[i, j]", "j", "i", "7", "2 - j", "j * i"])
         a, b = self.integers(depth - 1), self.integers(depth - 1)
-        return self.random.choice([f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"T.min({a}, {b})", f"({a} // 3)", f"(j - ({a}))"])
+        return self.random.choice(
+            [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"T.min({a}, {b})", f"({a} // 3)", f"(j - ({a}))"]
+        )

@@ -1,4 +1,5 @@
-"""A representative set of questions, asked in a process of its own with all messages as they are, or with a hash for every sentence.
+"""A representative set of questions, asked in a process of its own with all messages as they are, or with a hash for
+every sentence.
 
 `python -m tests.verify.rewording [hashed]` prints what came of them, free of words.
 """
@@ -60,7 +61,14 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
             B[0] = A[vi]
 """
 TOLD = ("init_of_two_axes", "padded_matmul")
-PAIRS = ("commuted_operands", "padding_of_one", "relu_of_any_length", "rotated_rows", "update_in_place_of_a_padded_buffer", "stored_twice")
+PAIRS = (
+    "commuted_operands",
+    "padding_of_one",
+    "relu_of_any_length",
+    "rotated_rows",
+    "update_in_place_of_a_padded_buffer",
+    "stored_twice",
+)
 """Pairs of programs, of which some are proved with contracts that are searched for."""
 
 
@@ -100,7 +108,9 @@ def called(*arguments: str) -> tuple[int, list[str]]:
 
 def checked() -> list[Any]:
     """What checks of files and gates say, without words."""
-    code, lines = called("check", *(str(ROOT / path) for path in CHECKED), "--workers", "1", "--no-cache", "--format", "json")
+    code, lines = called(
+        "check", *(str(ROOT / path) for path in CHECKED), "--workers", "1", "--no-cache", "--format", "json"
+    )
     return [code, [_outcome(json.loads(line)) for line in lines]]
 
 
@@ -110,9 +120,19 @@ def told() -> list[int]:
 
 
 def _outcome(found: dict[str, Any]) -> list[Any]:
-    steps = [[(o["status"], o["engine"], o["strictness"], bool(o["reason"])) for o in step["obligations"]] for step in found["steps"]]
+    steps = [
+        [(o["status"], o["engine"], o["strictness"], bool(o["reason"])) for o in step["obligations"]]
+        for step in found["steps"]
+    ]
     findings = [
-        (f["code"], f["status"], f["fate"], _line(f["place"]), [_line(place) for place in f["related"]], f["help"] is not None)
+        (
+            f["code"],
+            f["status"],
+            f["fate"],
+            _line(f["place"]),
+            [_line(place) for place in f["related"]],
+            f["help"] is not None,
+        )
         for f in found["findings"]
     ]
     return [found["name"], found["verdict"], steps, findings]
@@ -131,7 +151,9 @@ def compared() -> list[Any]:
         for given in (True, False):
             answer = pair.compared(given=given)
             layouts = [(layout.index_map, layout.pad_value) for layout in answer.layouts]
-            found.append([pair.name, given, answer.status, answer.strictness, [v.code for v in answer.verdicts], layouts])
+            found.append(
+                [pair.name, given, answer.status, answer.strictness, [v.code for v in answer.verdicts], layouts]
+            )
     return found
 
 
@@ -150,7 +172,11 @@ def scheduled() -> list[Any]:
     entries = [(key, json.loads(text)) for key, text in kept.values.items()]
     again = [(each.found, each.claims) for each in verify_entries(entries, {}).entries]
     report = CASES["convolution"].schedule(CASES["convolution"].sizes).pad_value_search("conv", "B")
-    outcomes = [(str(row.candidate), outcome.status, outcome.wrapped) for row in report.rows for outcome in row.outcomes.values()]
+    outcomes = [
+        (str(row.candidate), outcome.status, outcome.wrapped)
+        for row in report.rows
+        for outcome in row.outcomes.values()
+    ]
     return [again, outcomes, refused()]
 
 
@@ -163,7 +189,10 @@ def refused() -> list[Any]:
     try:
         Schedule(loads(RACE, "race.py")).parallel("last", "i")
     except IllegalTransform as problem:
-        return [(d.code, d.span and d.span.line, [span.line for span, _ in d.related], d.help is not None) for d in problem.diagnostics]
+        return [
+            (d.code, d.span and d.span.line, [span.line for span, _ in d.related], d.help is not None)
+            for d in problem.diagnostics
+        ]
     raise AssertionError("it is not refused")
 
 

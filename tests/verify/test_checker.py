@@ -1,4 +1,6 @@
-"""Rewrites are accepted when nothing faults and cells are right, and refused when a cell map, the interface or the new program is wrong."""
+"""Rewrites are accepted when nothing faults and cells are right, and refused when a cell map, the interface or the new
+program is wrong.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ SPLIT = IndexMap.from_func(lambda i: [i // 4, i % 4])
 def rewrite(new: str = NEW, cells: IndexMap = SPLIT, *, witness: Witness | None = None) -> Rewrite:
     """The rewrite of the temporary's layout, with something changed."""
     old, function = program(OLD), program(new)
-    return Rewrite(old, function, witness if witness is not None else Witness(_instances(function), (CellMap("C", "C", cells),)))
+    return Rewrite(
+        old, function, witness if witness is not None else Witness(_instances(function), (CellMap("C", "C", cells),))
+    )
 
 
 def _instances(function: PrimFunc) -> tuple[InstanceMap, ...]:
@@ -106,19 +110,30 @@ def test_undeclared_change_of_a_parameter(good: Rewrite) -> None:
     relaid = program(NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((15,)"))
     assert first(check_rewrite(replace(good, new=relaid)), Status.UNKNOWN, "parameters keep").reason is not None
     silent = replace(good.witness, changes_interface=("B",))
-    assert first(check_rewrite(replace(good, new=relaid, witness=silent)), Status.UNKNOWN, "layout records").reason is not None
+    assert (
+        first(check_rewrite(replace(good, new=relaid, witness=silent)), Status.UNKNOWN, "layout records").reason
+        is not None
+    )
     step = '{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": None}'
     record = f'"layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}'
-    said = NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((4, 4)").replace("B[i]", "B[i // 4, i % 4]").replace("True}", f"True, {record}}}")
+    said = (
+        NEW.replace("B: T.Buffer((14,)", "B: T.Buffer((4, 4)")
+        .replace("B[i]", "B[i // 4, i % 4]")
+        .replace("True}", f"True, {record}}}")
+    )
     declared = replace(silent, cells=(*good.witness.cells, CellMap("B_data", "B_data", SPLIT)))
     assert statuses(check_rewrite(replace(good, new=program(said), witness=declared))) == {Status.PROVED}
 
 
 @pytest.mark.parametrize("declared", [(), ("B",)], ids=["not declared", "declared"])
 def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tuple[str, ...]) -> None:
-    """A record that says of a parameter whose cells stay that they moved is not accepted: it is what others read a layout from."""
+    """A record that says of a parameter whose cells stay that they moved is not accepted: it is what others read a
+    layout from.
+    """
     step = '{"index_map": "lambda i: [13 - i]", "shape": [14], "contract": None}'
-    said = NEW.replace("True}", f'True, "layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}}}')
+    said = NEW.replace(
+        "True}", f'True, "layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}}}'
+    )
     witness = replace(good.witness, changes_interface=declared)
     invented = replace(good, new=program(said), witness=witness)
     (open_one,) = [verdict for verdict in check_rewrite(invented) if verdict.status is not Status.PROVED]
@@ -129,9 +144,13 @@ def test_a_layout_change_that_is_stated_and_not_made(good: Rewrite, declared: tu
 
 def test_input_that_comes_to_be_written(good: Rewrite) -> None:
     """A parameter that the old program only reads may not be written."""
-    text = NEW.replace("            C[i // 4, i % 4] = A[i]\n", "            C[i // 4, i % 4] = A[i]\n            A[i] = A[i]\n")
+    text = NEW.replace(
+        "            C[i // 4, i % 4] = A[i]\n", "            C[i // 4, i % 4] = A[i]\n            A[i] = A[i]\n"
+    )
     written = program(text)
-    instances = tuple(InstanceMap(k, None if k == 1 else min(k, 1), None if k == 1 else IndexMap.identity(1)) for k in range(3))
+    instances = tuple(
+        InstanceMap(k, None if k == 1 else min(k, 1), None if k == 1 else IndexMap.identity(1)) for k in range(3)
+    )
     verdicts = check_rewrite(replace(good, new=written, witness=replace(good.witness, instances=instances)))
     assert first(verdicts, Status.UNKNOWN, "is only read").reason is not None
 
@@ -140,7 +159,9 @@ def test_witness_must_name_every_store(good: Rewrite) -> None:
     """A store that the witness leaves out, or an old one that is not there, is not accepted."""
     short = replace(good.witness, instances=good.witness.instances[:1])
     assert Status.UNKNOWN in statuses(check_rewrite(replace(good, witness=short)))
-    wrong = replace(good.witness, instances=(good.witness.instances[0], replace(good.witness.instances[1], old_store=7)))
+    wrong = replace(
+        good.witness, instances=(good.witness.instances[0], replace(good.witness.instances[1], old_store=7))
+    )
     assert Status.UNKNOWN in statuses(check_rewrite(replace(good, witness=wrong)))
 
 

@@ -26,13 +26,16 @@ def test_factors_that_are_none(factor: float) -> None:
     """A factor that would mean nothing is refused, and the one in force stays."""
     with pytest.raises(ValueError, match="factor"):
         Settings(factor)
-    assert settings().effort == 1.0
+    assert settings().budget_scale == 1.0
 
 
 @pytest.mark.parametrize("factor", [0.00001, 0.0001, 0.001, 0.01])
 def test_next_to_no_budget_is_unknown(factor: float) -> None:
     """Wherever isl stops, the answer is unknown, and never an exception of a library."""
-    for text, where in (("lambda i, j: [i, j//4, j%4]", "m >= 1"), ("lambda i, j: [(i*j)//4 + i, j%4]", "m >= 1 and m < 70")):
+    for text, where in (
+        ("lambda i, j: [i, j//4, j%4]", "m >= 1"),
+        ("lambda i, j: [(i*j)//4 + i, j%4]", "m >= 1 and m < 70"),
+    ):
         with within(Settings(factor)):
             assert check_map(text, (16, "m"), where).injective.status in (Status.PROVED, Status.UNKNOWN, Status.REFUTED)
 

@@ -1,4 +1,6 @@
-"""Exact enumeration with arrays: decides every concrete domain of up to 2**20 points, and quickly refutes claims about others."""
+"""Exact enumeration with arrays: decides every concrete domain of up to 2**20 points, and quickly refutes claims about
+others.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.evaluate import Overflow, evaluate
-from layoutproof.ir.expr import FALSE, Binary, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, const, equal, logical_and, logical_or
+from layoutproof.ir.expr import (
+    FALSE,
+    Binary,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    const,
+    equal,
+    logical_and,
+    logical_or,
+)
 from layoutproof.ir.interval import Interval, interval_of
 from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, rewrite_bottom_up, walk
@@ -32,11 +47,14 @@ class TooLarge(Exception):
     """The domain has more points than are tried, or numbers past 64 bits."""
 
 
-# -- traps ------------------------------------------------------------------------------------------------------------------------
+# -- traps
+# ------------------------------------------------------------------------------------------------------------------------
 
 
 def trap_condition(expr: Expr) -> Expr:
-    """Where evaluating `expr` divides by zero or shifts by a bad amount; the constant false where it plainly never does."""
+    """Where evaluating `expr` divides by zero or shifts by a bad amount; the constant false where it plainly never
+    does.
+    """
     terms = _traps(expr)
     return logical_or(*terms) if terms else FALSE
 
@@ -63,7 +81,9 @@ def _harmless(op: BinaryOp, value: int) -> bool:
 
 
 def total(expr: Expr) -> Expr:
-    """`expr` with divisors and shift amounts that would trap replaced by 1: equal wherever `expr` does not trap, and never trapping."""
+    """`expr` with divisors and shift amounts that would trap replaced by 1: equal wherever `expr` does not trap, and
+    never trapping.
+    """
 
     def visit(node: Any) -> Any:
         if isinstance(node, Binary) and node.op in _DIVISIONS | _SHIFTS:
@@ -79,7 +99,8 @@ def total(expr: Expr) -> Expr:
     return result
 
 
-# -- values -----------------------------------------------------------------------------------------------------------------------
+# -- values
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 def fits_arrays(expr: Expr, extents: Mapping[str, int]) -> bool:
@@ -96,11 +117,15 @@ def fits_arrays(expr: Expr, extents: Mapping[str, int]) -> bool:
 def grid(extents: Sequence[int]) -> tuple[Ints, ...]:
     """One array per axis, shaped so that they broadcast over the box."""
     rank = len(extents)
-    return tuple(np.arange(e, dtype=np.int64).reshape([1] * k + [e] + [1] * (rank - k - 1)) for k, e in enumerate(extents))
+    return tuple(
+        np.arange(e, dtype=np.int64).reshape([1] * k + [e] + [1] * (rank - k - 1)) for k, e in enumerate(extents)
+    )
 
 
 def _exactly(expr: Expr, env: Mapping[str, Any], points: int) -> NDArray[Any]:
-    """The values by Python's integers, of any size on the way; as int64 where all of them fit. Raises TooLarge past a budget."""
+    """The values by Python's integers, of any size on the way; as int64 where all of them fit. Raises TooLarge past a
+    budget.
+    """
     steps = points * sum(1 for _ in walk(expr))
     if points > MAX_EXACT_POINTS or steps > MAX_EXACT_STEPS:
         raise TooLarge(f"values of more than 62 bits, at {points} points")
@@ -115,10 +140,14 @@ def _exactly(expr: Expr, env: Mapping[str, Any], points: int) -> NDArray[Any]:
         return values.astype(object)
 
 
-def over_box(expr: Expr, names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None) -> NDArray[Any]:
-    """The values of `expr` at every point of the box, flat and row-major: int64, or Python integers where that is too narrow.
+def over_box(
+    expr: Expr, names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
+) -> NDArray[Any]:
+    """The values of `expr` at every point of the box, flat and row-major: int64, or Python integers where that is too
+    narrow.
 
-    The expression must not trap. Raises TooLarge past 2**22 points, and past 2**16 where a value on the way may leave 62 bits.
+    The expression must not trap. Raises TooLarge past 2**22 points, and past 2**16 where a value on the way may leave
+    62 bits.
     """
     if prod(extents) > MAX_CELLS:
         raise TooLarge(f"{prod(extents)} points")
@@ -154,7 +183,9 @@ class Table:
         return tuple(int(column[position]) for column in self.columns)
 
     def flat(self, box: Sequence[int]) -> Ints:
-        """The row-major offset in `box` of every point's image; Python integers past 62 bits. Raises TooLarge for too many of those."""
+        """The row-major offset in `box` of every point's image; Python integers past 62 bits. Raises TooLarge for too
+        many of those.
+        """
         wide = prod(box) > _SAFE
         if wide and self.points > MAX_EXACT_POINTS:
             raise TooLarge(f"a box of more than 2**62 cells, reached from {self.points} points")
@@ -164,12 +195,16 @@ class Table:
         return offsets
 
 
-def tabulate(outputs: Sequence[Expr], names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None) -> Table:
+def tabulate(
+    outputs: Sequence[Expr], names: Sequence[str], extents: Sequence[int], symbols: Mapping[str, int] | None = None
+) -> Table:
     """All values. The outputs must not trap on the box. Raises TooLarge past 2**20 points or 64 bits."""
     if prod(extents) > MAX_POINTS:
         raise TooLarge(f"{prod(extents)} points; at most {MAX_POINTS} are tried one by one")
     try:
-        return Table(tuple(extents), [over_box(total(o), names, extents, symbols).astype(np.int64, copy=False) for o in outputs])
+        return Table(
+            tuple(extents), [over_box(total(o), names, extents, symbols).astype(np.int64, copy=False) for o in outputs]
+        )
     except OverflowError as reason:
         raise TooLarge("a value of more than 64 bits") from reason
 

@@ -180,7 +180,8 @@ _LIFTERS: dict[type[Expr], Callable[[Lifter, Any], Poly]] = {
 }
 
 
-# -- back to expressions ------------------------------------------------------------------------------------------------------
+# -- back to expressions
+# ------------------------------------------------------------------------------------------------------
 
 
 class Renderer:
@@ -212,7 +213,9 @@ class Renderer:
         return join(self.terms(add(numerator, divisor, poly[ONE])), self.widest) // self.expr(divisor)
 
     def terms(self, poly: Poly) -> list[tuple[int, Expr | None]]:
-        """The form as `factor * expression` terms, in printing order; the expression None is the constant and comes last."""
+        """The form as `factor * expression` terms, in printing order; the expression None is the constant and comes
+        last.
+        """
         found: list[tuple[int, int, Monomial, Expr | None]] = []
         rest = dict(poly)
         for monomial in sorted(poly, reverse=True):
@@ -279,7 +282,8 @@ class Renderer:
         return None
 
     def _nested_remainder(self, rest: Poly, monomial: Monomial) -> tuple[int, Monomial, Expr] | None:
-        """`times * (u % k)` where `u // k` is the division `monomial`, perhaps with another numerator: `(x//4) % 8` and `x//32`.
+        """`times * (u % k)` where `u // k` is the division `monomial`, perhaps with another numerator: `(x//4) % 8` and
+        `x//32`.
 
         The factor of `u` need not be `times` exactly, if what is left of it is smaller.
         """
@@ -300,7 +304,9 @@ class Renderer:
                 return self._take(rest, monomial, times, {other: 1}, {ONE: k})
         return None
 
-    def _take(self, rest: Poly, monomial: Monomial, times: int, numerator: Poly, divisor: Poly) -> tuple[int, Monomial, Expr]:
+    def _take(
+        self, rest: Poly, monomial: Monomial, times: int, numerator: Poly, divisor: Poly
+    ) -> tuple[int, Monomial, Expr]:
         del rest[monomial]
         left = add(rest, numerator, -times)
         rest.clear()
@@ -324,7 +330,8 @@ def number(value: int, dtype: DType = INT32) -> Expr:
 
 
 def join(terms: list[tuple[int, Expr | None]], widest: DType = INT32) -> Expr:
-    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or additions of negative numbers.
+    """The sum of `factor * expression` terms, positive ones first, without factors of 1 or additions of negative
+    numbers.
 
     A constant that stands alone is of 32 bits, or of type `widest` where it does not fit them. Raises NumberTooWide.
     """

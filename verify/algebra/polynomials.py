@@ -114,7 +114,8 @@ class AtomKind(Enum):
 
 @dataclass(slots=True)
 class Atom:
-    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms; `support` is a set of unknowns.
+    """`low` and `high` bound it by numbers, `least` and `greatest` by polynomials over earlier atoms; `support` is a
+    set of unknowns.
 
     A floor atom has its numerator in `parts[0]` and its divisor in `parts[1]`; an XOR atom has its operands in `parts`.
     """
@@ -156,7 +157,8 @@ class Bounded:
                 stack.extend(a for part in self.atoms[atom].parts for monomial in part for a in monomial)
         return found
 
-    # -- ranges -----------------------------------------------------------------------------------------------------------
+    # -- ranges
+    # -----------------------------------------------------------------------------------------------------------
 
     def _monomial_range(self, monomial: Monomial) -> Range:
         atom = self.atoms[monomial[0]]
@@ -165,7 +167,10 @@ class Bounded:
             other = self.atoms[number]
             if low is None or high is None or other.low is None or other.high is None:
                 nonnegative = low is not None and low >= 0 and other.low is not None and other.low >= 0
-                low, high = (low * other.low if nonnegative and low is not None and other.low is not None else None), None
+                low, high = (
+                    (low * other.low if nonnegative and low is not None and other.low is not None else None),
+                    None,
+                )
                 continue
             corners = (low * other.low, low * other.high, high * other.low, high * other.high)
             low, high = min(corners), max(corners)
@@ -191,14 +196,19 @@ class Bounded:
             high = None if high is None or b is None else high + b
         if divided and depth and len(poly) > 1:
             for monomial in divided:
-                for found in (self._range_as_remainder(poly, monomial, depth), self._range_as_digit(poly, monomial, divided, depth)):
+                for found in (
+                    self._range_as_remainder(poly, monomial, depth),
+                    self._range_as_digit(poly, monomial, divided, depth),
+                ):
                     if found is not None:
                         low = found[0] if low is None or (found[0] is not None and found[0] > low) else low
                         high = found[1] if high is None or (found[1] is not None and found[1] < high) else high
         return low, high
 
     def _range_as_remainder(self, poly: Poly, monomial: Monomial, depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`; None where it does not read so."""
+        """The range of `poly` read as `t * (N % k) + rest`, for the division in `monomial`; None where it does not read
+        so.
+        """
         numerator, divisor = self.atoms[monomial[0]].parts
         k = constant_of(divisor)
         times, odd = divmod(-poly[monomial], k) if k is not None else (0, 1)
@@ -215,7 +225,9 @@ class Bounded:
         return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
 
     def _range_as_digit(self, poly: Poly, monomial: Monomial, divided: list[Monomial], depth: int) -> Range | None:
-        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)` in `monomial`; None where it is not that."""
+        """The range of `poly` read as `t * (N//d % k) + rest`, for the division `N//(d*k)` in `monomial`; None where it
+        is not that.
+        """
         numerator, divisor = self.atoms[monomial[0]].parts
         large = constant_of(divisor)
         if large is None:
@@ -234,7 +246,8 @@ class Bounded:
             return (None if low is None else low + min(ends)), (None if high is None else high + max(ends))
         return None
 
-    # -- inequalities between polynomials -----------------------------------------------------------------------------------
+    # -- inequalities between polynomials
+    # -----------------------------------------------------------------------------------
 
     def is_nonnegative(self, poly: Poly) -> bool:
         """Whether `poly >= 0` is proved for all values of the atoms; false means not proved."""
@@ -285,7 +298,9 @@ class Bounded:
         if atom.kind is AtomKind.FLOOR:
             numerator, divisor = atom.parts
             end = numerator if sign < 0 else plus(add(numerator, divisor, -1), 1)
-            if self._eliminate(add(multiply(inner, end), multiply(divisor, rest)), multiply(scaled, divisor), depth - 1):
+            if self._eliminate(
+                add(multiply(inner, end), multiply(divisor, rest)), multiply(scaled, divisor), depth - 1
+            ):
                 return True
         polynomial, end_value = (atom.least, atom.low) if sign > 0 else (atom.greatest, atom.high)
         for value in (polynomial, None if end_value is None else constant(end_value)):

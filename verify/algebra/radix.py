@@ -1,12 +1,13 @@
-"""Index arithmetic as polynomials, and mixed-radix digits: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w` against N, H,
-W.
+"""Index arithmetic as polynomials, and mixed-radix digits: `(n*H + h)*W + w` against an extent `N*H*W` is `n`, `h`, `w`
+against N, H, W.
 
-If `index = q*f + r` with `0 <= r < f` and `0 <= q < F`, then `0 <= index < F*f`, and (q, r) is determined by the index. So a flat
-access whose extents are symbols, which integer sets cannot state, becomes one that they can. The digits are guesses: each split is an
-identity of polynomials by construction, and the caller proves that the digits are in range.
+If `index = q*f + r` with `0 <= r < f` and `0 <= q < F`, then `0 <= index < F*f`, and (q, r) is determined by the index.
+So a flat access whose extents are symbols, which integer sets cannot state, becomes one that they can. The digits are
+guesses: each split is an identity of polynomials by construction, and the caller proves that the digits are in range.
 
-Atoms are expressions here, compared by structure. The normal form of `ring.py` numbers its atoms, since it knows their ranges and
-what they are quotients of; nothing of that is wanted for guesses about accesses, which come from many scenes. Part of the trust base.
+Atoms are expressions here, compared by structure. The normal form of `ring.py` numbers its atoms, since it knows their
+ranges and what they are quotients of; nothing of that is wanted for guesses about accesses, which come from many
+iteration domains. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -150,8 +151,8 @@ def split_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr]:
 
 
 def stride_radices(indices: Iterable[Expr], extent: Expr, symbols: frozenset[Var]) -> list[Expr]:
-    """Radices that the strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in an extent C*K*9 are radices 3, 3, C, K. Empty
-    when nothing does.
+    """Radices that the strides of flat indices suggest: strides 3*C*K, C*K, K, 1 in an extent C*K*9 are radices 3, 3,
+    C, K. Empty when nothing does.
 
     The stride of a variable is its coefficient, a polynomial over `symbols`.
     """

@@ -1,8 +1,10 @@
-"""Index arithmetic in a normal form: integer polynomials over atoms, where an atom is a name, a floor division or an XOR.
+"""Index arithmetic in a normal form: integer polynomials over atoms, where an atom is a name, a floor division or an
+XOR.
 
-Equal forms are equal functions on the ranges of the atoms, so a proof by rewriting is one comparison of dictionaries. Divisions
-are simplified by ranges: `(8*a + b) // 8` is `a` where `0 <= b < 8`. Ranges are numbers where the shape is concrete; for symbols
-`is_nonnegative` proves inequalities between polynomials. Everything here is exact or gives up. Part of the trust base.
+Equal forms are equal functions on the ranges of the atoms, so a proof by rewriting is one comparison of dictionaries.
+Divisions are simplified by ranges: `(8*a + b) // 8` is `a` where `0 <= b < 8`. Ranges are numbers where the shape is
+concrete; for symbols `is_nonnegative` proves inequalities between polynomials. Everything here is exact or gives up.
+Part of the trust base.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Ring(Bounded):
         super().__init__()
         self._interned: dict[object, int] = {}
 
-    # -- atoms ------------------------------------------------------------------------------------------------------------
+    # -- atoms
+    # ------------------------------------------------------------------------------------------------------------
 
     def name(
         self,
@@ -65,7 +68,8 @@ class Ring(Bounded):
             self.atoms.append(Atom(kind, "", parts, low, high, support=support))
         return {(number,): 1}
 
-    # -- division ---------------------------------------------------------------------------------------------------------
+    # -- division
+    # ---------------------------------------------------------------------------------------------------------
 
     def floor(self, numerator: Poly, divisor: Poly) -> Poly:
         """`numerator // divisor`. Raises GiveUp for a divisor whose sign is not known."""
@@ -190,7 +194,9 @@ class Ring(Bounded):
         return result
 
     def _cancel(self, numerator: Poly, divisor: Poly) -> Poly | None:
-        """The quotient with a common symbol divided out: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`; None where none is."""
+        """The quotient with a common symbol divided out: `(s*H + L) // (s*D)` is `H // D` where `0 <= L < s`; None
+        where none is.
+        """
         if len(numerator) == 1 and constant_of(numerator) is None:
             ((monomial, c),) = numerator.items()
             if c == 1 and len(monomial) == 1 and self.atoms[monomial[0]].kind is AtomKind.FLOOR:
@@ -213,7 +219,8 @@ class Ring(Bounded):
                 return self.floor(high_part, {tuple_without(m, symbol): c for m, c in divisor.items()})
         return None
 
-    # -- bits -------------------------------------------------------------------------------------------------------------
+    # -- bits
+    # -------------------------------------------------------------------------------------------------------------
 
     def _xor_operands(self, poly: Poly) -> tuple[Poly, ...] | None:
         """The operands where the polynomial is one XOR and nothing else."""
@@ -264,7 +271,9 @@ class Ring(Bounded):
         common = min((c & -c).bit_length() - 1 for part in parts for c in part.values())
         if common > 0:
             low_bits = number & ((1 << common) - 1)
-            inner = self.xor([*({m: c >> common for m, c in part.items()} for part in parts), constant(number >> common)])
+            inner = self.xor(
+                [*({m: c >> common for m, c in part.items()} for part in parts), constant(number >> common)]
+            )
             return plus(scale(inner, 1 << common), low_bits)
         ranges = [self.range_of(part) for part in parts]
         low_bound: int | None = 0
@@ -278,7 +287,9 @@ class Ring(Bounded):
                 return add(constant(number), parts[0], -1)
         if number:
             parts = [*parts, constant(number)]
-        return self._intern(("xor", frozenset(key_of(p) for p in parts)), AtomKind.XOR, tuple(parts), low_bound, high_bound)
+        return self._intern(
+            ("xor", frozenset(key_of(p) for p in parts)), AtomKind.XOR, tuple(parts), low_bound, high_bound
+        )
 
     def _split_bits(self, part: Poly, s: int) -> tuple[Poly, Poly] | None:
         """`(high, low)` with `part = 2**s * high + low` and `0 <= low < 2**s`, where the terms fall apart that way."""
@@ -292,7 +303,8 @@ class Ring(Bounded):
             return None
         return high_part, low_part
 
-    # -- substitution -------------------------------------------------------------------------------------------------------
+    # -- substitution
+    # -------------------------------------------------------------------------------------------------------
 
     def substitute(self, poly: Poly, values: Mapping[int, Poly], done: dict[int, Poly] | None = None) -> Poly:
         """`poly` with named atoms replaced, divisions and XORs simplified again."""

@@ -1,7 +1,7 @@
 """The symbols of a shape: their normal forms, and what the side condition says of them.
 
-Bounds, multiples and equations of single symbols go into the forms, comparisons between symbols become facts of the ring. What is not
-understood here is left out, which only makes less provable; isl and z3 are given the whole condition.
+Bounds, multiples and equations of single symbols go into the forms, comparisons between symbols become facts of the
+ring. What is not understood here is left out, which only makes less provable; isl and z3 are given the whole condition.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def symbol_bounds(condition: Expr, names: Sequence[str]) -> dict[str, Bounds]:
         value = right.value
         if isinstance(left, Var):
             _note(found[left.name], op, value)
-        elif isinstance(left, Binary) and left.op is BinaryOp.FLOORMOD and isinstance(left.lhs, Var) and isinstance(left.rhs, IntImm):
+        elif (
+            isinstance(left, Binary)
+            and left.op is BinaryOp.FLOORMOD
+            and isinstance(left.lhs, Var)
+            and isinstance(left.rhs, IntImm)
+        ):
             if op is CompareOp.EQ and value == 0 and left.rhs.value > 1 and found[left.lhs.name].factor == 1:
                 found[left.lhs.name].factor = left.rhs.value
     return found
@@ -101,12 +106,19 @@ def _symbol_form(ring: Ring, name: str, bounds: Bounds, shown: dict[int, Expr]) 
 
 
 def _relations(condition: Expr, bounds: Mapping[str, Bounds]) -> tuple[dict[str, Expr], list[tuple[Expr, Expr, bool]]]:
-    """What the conjuncts say of several symbols: `n == 2*m` (n by m), and `small <= large` or, strictly, `small < large`."""
+    """What the conjuncts say of several symbols: `n == 2*m` (n by m), and `small <= large` or, strictly, `small <
+    large`.
+    """
     equal_to: dict[str, Expr] = {}
     facts: list[tuple[Expr, Expr, bool]] = []
     used: set[str] = set()
     for part in conjuncts(condition):
-        if not isinstance(part, Compare) or not part.lhs.dtype.is_integer or isinstance(part.lhs, IntImm) or isinstance(part.rhs, IntImm):
+        if (
+            not isinstance(part, Compare)
+            or not part.lhs.dtype.is_integer
+            or isinstance(part.lhs, IntImm)
+            or isinstance(part.rhs, IntImm)
+        ):
             continue
         left, op, right = part.lhs, part.op, part.rhs
         if op in (CompareOp.GT, CompareOp.GE):
@@ -127,7 +139,9 @@ def _relations(condition: Expr, bounds: Mapping[str, Bounds]) -> tuple[dict[str,
 
 
 def raise_lower_bounds(ring: Ring, extent: Poly) -> None:
-    """An empty domain has nothing to prove: where the extent is `c*s - d` or `c*s*t`, its being at least 1 bounds the symbols."""
+    """An empty domain has nothing to prove: where the extent is `c*s - d` or `c*s*t`, its being at least 1 bounds the
+    symbols.
+    """
     products = [m for m in extent if m != ONE]
     if len(products) != 1 or extent[products[0]] <= 0:
         return

@@ -44,8 +44,8 @@ from layoutproof.verify.values.fast_math import ALL, Licence, Licences
 from layoutproof.verify.verdict import codes
 from layoutproof.verify.verdict.verdict import Claim, Status, Verdict, worst
 
-# Engines that read the text: deriving the obligation again is asking them again. Every interval that is looked at leaves a question;
-# where there is none, nothing had to be looked at.
+# Engines that read the text: deriving the obligation again is asking them again. Every interval that is looked at
+# leaves a question; where there is none, nothing had to be looked at.
 _READING = frozenset(("structure", "intervals", "lockstep"))
 _CARRIED = "the sources and how the witness carries them are asked of solvers; that the cases asked are all there are, of integer sets only"
 THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every call"
@@ -53,7 +53,9 @@ THE_PROGRAM, THE_CALLER, EVERY_CALL = "the program", "whoever asked", "every cal
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One claim with its verdict; `queries` are the texts that confirm it, `unwritten` what could not be made one, with the reason."""
+    """One claim with its verdict; `queries` are the texts that confirm it, `unwritten` what could not be made one, with
+    the reason.
+    """
 
     claim: Claim
     status: Status
@@ -126,7 +128,9 @@ def text_of(rewrite: Rewrite, where: Expr | None) -> str:
 
 
 def derive(text: str, name: str, allowed: Licences = ALL) -> Derived:
-    """Run the checker on a rewrite's text, under licences that may be used. Raises LayoutproofError for a text that is none."""
+    """Run the checker on a rewrite's text, under licences that may be used. Raises LayoutproofError for a text that is
+    none.
+    """
     litmus = parse_litmus(text, name)
     where = litmus.header.where
     gathered = Gathered()
@@ -155,8 +159,19 @@ def _obligations(verdicts: Sequence[Verdict], rest: Sequence[Evidence]) -> Itera
         elif not missing and verdict.engine in asked:
             rests_on = (*rests_on, f"the questions of: {asked[verdict.engine]}")
         elif not missing and not _READING.issuperset(verdict.engine.split("+")):
-            missing.append((verdict.engine, "what it answered is not written down as a question; the checker asks it again"))
-        yield Obligation(verdict.claim, verdict.status, verdict.engine, verdict.strictness, verdict.reason, rests_on, every, tuple(missing))
+            missing.append(
+                (verdict.engine, "what it answered is not written down as a question; the checker asks it again")
+            )
+        yield Obligation(
+            verdict.claim,
+            verdict.status,
+            verdict.engine,
+            verdict.strictness,
+            verdict.reason,
+            rests_on,
+            every,
+            tuple(missing),
+        )
 
 
 def _assumptions(rewrite: Rewrite, where: Expr | None) -> Iterator[Assumption]:
@@ -182,7 +197,9 @@ _ENGINES = {"islpy": "islpy", "z3": "z3-solver", "bitwuzla": "bitwuzla"}
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A sealed document, checked when it was read: its form, its hashes, and that every step begins where the one before ended."""
+    """A sealed document, checked when it was read: its form, its hashes, and that every step begins where the one
+    before ended.
+    """
 
     document: Document
 
@@ -217,14 +234,22 @@ class Certificate:
         check_form(document, name, FORMAT, VERSION)
         try:
             _check_steps(document, name)
-            check_table(document["queries"], {q for s in document["steps"] for o in s["obligations"] for q in o["queries"]}, name)
+            check_table(
+                document["queries"],
+                {q for s in document["steps"] for o in s["obligations"] for q in o["queries"]},
+                name,
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise error(codes.CERTIFICATE_FORM, f"{name}: a part is missing or is of another kind: {problem}") from problem
+            raise error(
+                codes.CERTIFICATE_FORM, f"{name}: a part is missing or is of another kind: {problem}"
+            ) from problem
         return Certificate(document)
 
 
 def certify(steps: Sequence[StepRecord], function: str) -> Certificate:
-    """The certificate of a schedule of the function of that name: each step's text is checked anew, with its questions written down."""
+    """The certificate of a schedule of the function of that name: each step's text is checked anew, with its questions
+    written down.
+    """
     table: dict[str, SmtQuery] = {}
     written: list[Document] = []
     for record in steps:
@@ -273,7 +298,10 @@ def check_form(document: Document, name: str, form: str, version: int) -> None:
     if document.get("format") != form:
         raise error(codes.CERTIFICATE_FORM, f"{name} is of the form {document.get('format')!r}, {form!r} is expected")
     if document.get("version") != version:
-        raise error(codes.CERTIFICATE_FORM, f"{name} is of version {document.get('version')!r} of its form; this program reads {version}")
+        raise error(
+            codes.CERTIFICATE_FORM,
+            f"{name} is of version {document.get('version')!r} of its form; this program reads {version}",
+        )
 
 
 def _check_steps(document: Document, name: str) -> None:
@@ -292,7 +320,9 @@ def licences_of(step: Document) -> Licences:
 
 
 def check_table(table: Document, used: set[str], name: str) -> None:
-    """Raise LayoutproofError unless each query has the hash under which it stands, and exactly those that are used are there."""
+    """Raise LayoutproofError unless each query has the hash under which it stands, and exactly those that are used are
+    there.
+    """
     queries = queries_of_table(table)
     for key, query in queries.items():
         if query_id(query) != key:
@@ -301,7 +331,10 @@ def check_table(table: Document, used: set[str], name: str) -> None:
             raise error(codes.CERTIFICATE_FORM, f"{name}: the query {key[:12]} expects {query.expected!r}")
     if set(queries) != used:
         stray = sorted(set(queries) ^ used)[0]
-        raise error(codes.CERTIFICATE_CHANGED, f"{name}: the query {stray[:12]} is {'of no use' if stray in queries else 'missing'}")
+        raise error(
+            codes.CERTIFICATE_CHANGED,
+            f"{name}: the query {stray[:12]} is {'of no use' if stray in queries else 'missing'}",
+        )
 
 
 def queries_of_table(table: Document) -> dict[str, SmtQuery]:

@@ -1,9 +1,10 @@
-"""Makes `proofs/laws`: what the value provers take for granted, as lemmas with the questions that other solvers answer again.
+"""Makes `proofs/laws`: what the value provers take for granted, as lemmas with the questions that other solvers answer
+again.
 
     python -m layoutproof.verify.certificate.lawbook proofs/laws
 
-* `rules`: every law of `verify/values/laws.json` for every type of which it speaks; and, for each side condition, that it cannot be
-  left out.
+* `rules`: every law of `verify/values/laws.json` for every type of which it speaks; and, for each side condition, that
+  it cannot be left out.
 * `kinds`: the tables of kinds (`verify/values/class_tables.json`) in every float type.
 * `padding`: which pad value is neutral for which reduction, both ways, with the least licences.
 
@@ -90,7 +91,11 @@ def _needs(law: Law, dtype: DType, ask: Ask) -> Iterator[Lemma]:
         query = _decided(name, question, Status.REFUTED, ask)
         answer = search_licences(question, IEEE, _BUDGET)
         yield Lemma(
-            name, f"{law.pattern} is {law.result}{_where(weaker)}, in {dtype}", Status.REFUTED, (query,), counterexample=_model(answer)
+            name,
+            f"{law.pattern} is {law.result}{_where(weaker)}, in {dtype}",
+            Status.REFUTED,
+            (query,),
+            counterexample=_model(answer),
         )
 
 
@@ -101,7 +106,9 @@ def kind_lemmas(ask: Ask) -> Iterator[Lemma]:
             for script in kinds_script(operation, dtype, table):
                 query = SmtQuery(script.text, script.logic)
                 ask(script.name, query)
-                claim = f"the kinds of {script.words}, by those of the operands ({', '.join(KIND_NAMES[k] for k in KINDS)})"
+                claim = (
+                    f"the kinds of {script.words}, by those of the operands ({', '.join(KIND_NAMES[k] for k in KINDS)})"
+                )
                 yield Lemma(script.name, claim, Status.PROVED, (query,), source="verify/values/class_tables.json")
 
 
@@ -114,7 +121,12 @@ def padding_lemmas(ask: Ask) -> Iterator[Lemma]:
         query = _decided(row.name, row.question, row.expected, ask, row.allowed)
         claim = _claim(row.question)
         yield Lemma(
-            row.name, claim, row.expected, (query,), names_of(row.allowed), counterexample=_model(answer) if not answer.is_proved else None
+            row.name,
+            claim,
+            row.expected,
+            (query,),
+            names_of(row.allowed),
+            counterexample=_model(answer) if not answer.is_proved else None,
         )
 
 
@@ -125,7 +137,9 @@ def _claim(question: Question) -> str:
 def _decided(name: str, question: Question, expected: Status, ask: Ask, licences: Licences = IEEE) -> SmtQuery:
     """The query of a claim, once a solver said what it must. Raises Unexpected."""
     formula = Formula(question, licences)
-    query = SmtQuery(formula.text(describe(question, licences)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT)
+    query = SmtQuery(
+        formula.text(describe(question, licences)), formula.encoder.logic, UNSAT if expected is Status.PROVED else SAT
+    )
     ask(name, query)
     return query
 
@@ -140,13 +154,22 @@ def ask_z3(name: str, query: SmtQuery) -> None:
 def _model(answer: ValueAnswer) -> dict[str, object]:
     if answer.model is None:
         raise Unexpected("a refutation without values")
-    return {name: value.hex() if isinstance(value, float) and value == value else str(value) for name, value in answer.model.items()}
+    return {
+        name: value.hex() if isinstance(value, float) and value == value else str(value)
+        for name, value in answer.model.items()
+    }
 
 
 FILES = {
-    "rules.lplemmas.json": ("the laws by which values are compared without a solver, and that each needs its conditions", rule_lemmas),
+    "rules.lplemmas.json": (
+        "the laws by which values are compared without a solver, and that each needs its conditions",
+        rule_lemmas,
+    ),
     "kinds.lplemmas.json": ("which kinds of floats an operation yields, by the kinds of its operands", kind_lemmas),
-    "padding.lplemmas.json": ("which pad value is neutral for which reduction, bit for bit or under which licences", padding_lemmas),
+    "padding.lplemmas.json": (
+        "which pad value is neutral for which reduction, bit for bit or under which licences",
+        padding_lemmas,
+    ),
 }
 
 

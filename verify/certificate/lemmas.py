@@ -25,7 +25,14 @@ from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Attributes, BufferStore, ForKind
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, substitute
-from layoutproof.verify.certificate.certificate import check_form, check_table, queries_of_table, query_dict, query_id, versions
+from layoutproof.verify.certificate.certificate import (
+    check_form,
+    check_table,
+    queries_of_table,
+    query_dict,
+    query_id,
+    versions,
+)
 from layoutproof.verify.certificate.sealed_files import (
     Document,
     chained,
@@ -41,7 +48,7 @@ from layoutproof.verify.maps.check_map import read_question
 from layoutproof.verify.maps.map_facts import report_on
 from layoutproof.verify.maps.problem import make_problem
 from layoutproof.verify.program.evidence import Evidence, NoInstance, OneToOne, Setting
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import SmtQuery, at_least, below, differ, same
 from layoutproof.verify.smt.encode_values import NotValue, ValueEncoder, disjunction, model_name
 from layoutproof.verify.smt.encode_values import same as same_value
@@ -59,8 +66,8 @@ VERSION = 1
 class Lemma:
     """One claim: `proved` under the licences of `strictness`, or `refuted` with the counterexample's values.
 
-    `queries` are expected `unsat` for what holds, `sat` for what does not. `source` says where the claim is used or comes from;
-    `exceptions` name engines, or kinds of questions, that cannot be asked, with the reason.
+    `queries` are expected `unsat` for what holds, `sat` for what does not. `source` says where the claim is used or
+    comes from; `exceptions` name engines, or kinds of questions, that cannot be asked, with the reason.
     """
 
     name: str
@@ -123,12 +130,16 @@ class LemmaFile:
         check_form(document, name, FORMAT, VERSION)
         try:
             check_chain(document["lemmas"], f"{name}: lemmas")
-            check_table(document["queries"], {query for lemma in document["lemmas"] for query in lemma["queries"]}, name)
+            check_table(
+                document["queries"], {query for lemma in document["lemmas"] for query in lemma["queries"]}, name
+            )
             queries = queries_of_table(document["queries"])
             lemmas = tuple(_lemma(entry, queries) for entry in document["lemmas"])
             return LemmaFile(str(document["about"]), lemmas, dict(document["tools"]))
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise error(codes.CERTIFICATE_FORM, f"{name}: a part is missing or is of another kind: {problem}") from problem
+            raise error(
+                codes.CERTIFICATE_FORM, f"{name}: a part is missing or is of another kind: {problem}"
+            ) from problem
 
 
 def _lemma(entry: Document, queries: Mapping[str, SmtQuery]) -> Lemma:
@@ -166,19 +177,31 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
     where = (problem.where,)
     source = f"{index_map_text(given)} on [{layout.shape}]"
     if report.injective.status is not Status.PROVED or None in known:
-        return (Lemma(f"{layout.name}: one place to each index", report.injective.claim.text, report.injective.status, (), source=source),)
+        return (
+            Lemma(
+                f"{layout.name}: one place to each index",
+                report.injective.claim.text,
+                report.injective.status,
+                (),
+                source=source,
+            ),
+        )
     box = [extent for extent in known if extent is not None]
     symbols = dict.fromkeys(v for e in (*problem.shape, *box) for v in free_variables(e))
     setting = Setting(where, tuple((v.name, 0, None) for v in symbols))
     engine = report.injective.engine
-    inside = Scene(_dims(given.inputs, problem.shape))
+    inside = IterationDomain(_dims(given.inputs, problem.shape))
     found: list[tuple[str, str, Evidence]] = [
         (
             "one place to each index",
             report.injective.claim.text,
             OneToOne(given.inputs, problem.shape, given.outputs, problem.where, engine),
         ),
-        ("inside the box", f"every place lies within [{_listed(box)}]", NoInstance(setting, inside, _outside(given.outputs, box), engine)),
+        (
+            "inside the box",
+            f"every place lies within [{_listed(box)}]",
+            NoInstance(setting, inside, _outside(given.outputs, box), engine),
+        ),
     ]
     if report.inverse is not None and report.padding.predicate is not None:
         found += _about_inverse(setting, problem.shape, given, box, report.inverse, report.padding.predicate, engine)
@@ -186,16 +209,26 @@ def layout_lemmas(layout: Layout) -> tuple[Lemma, ...]:
 
 
 def _about_inverse(
-    setting: Setting, shape: Sequence[Expr], given: IndexMap, box: Sequence[Expr], inverse: IndexMap, padding: Expr, engine: str
+    setting: Setting,
+    shape: Sequence[Expr],
+    given: IndexMap,
+    box: Sequence[Expr],
+    inverse: IndexMap,
+    padding: Expr,
+    engine: str,
 ) -> Iterator[tuple[str, str, Evidence]]:
     text, where = index_map_text(inverse), expr_text(padding, "plain")
     back = inverse.map_indices(given.outputs)
-    inside = Scene(_dims(given.inputs, shape))
+    inside = IterationDomain(_dims(given.inputs, shape))
     each = tuple((differ(b, v),) for b, v in zip(back, given.inputs, strict=True))
     if each:
-        yield "the inverse leads back", f"{text} leads from each place to its index", NoInstance(setting, inside, each, engine)
+        yield (
+            "the inverse leads back",
+            f"{text} leads from each place to its index",
+            NoInstance(setting, inside, each, engine),
+        )
     cells = tuple(inverse.inputs)
-    places = Scene(_dims(cells, box))
+    places = IterationDomain(_dims(cells, box))
     index = list(inverse.outputs)
     there = given.map_indices(index)
     wrong = [*_outside(index, shape), *((differ(a, c),) for a, c in zip(there, cells, strict=True))]
@@ -206,17 +239,23 @@ def _about_inverse(
         NoInstance(setting, places, kept, engine),
     )
     if padding != FALSE:
-        both = Scene((*_dims(given.inputs, shape), *_dims(cells, box)))
+        both = IterationDomain((*_dims(given.inputs, shape), *_dims(cells, box)))
         reached = (padding, *(same(o, c) for o, c in zip(given.outputs, cells, strict=True)))
         yield "padding is no place", f"where {where} there is no index", NoInstance(setting, both, (reached,), engine)
 
 
 def _dims(variables: Sequence[Var], extents: Sequence[Expr]) -> tuple[Dim, ...]:
-    return tuple(Dim(v, const(0, v.dtype), extent, ForKind.SERIAL) for v, extent in zip(variables, extents, strict=True))
+    return tuple(
+        Dim(v, const(0, v.dtype), extent, ForKind.SERIAL) for v, extent in zip(variables, extents, strict=True)
+    )
 
 
 def _outside(index: Sequence[Expr], box: Sequence[Expr]) -> tuple[tuple[Expr, ...], ...]:
-    return tuple((condition,) for part, extent in zip(index, box, strict=True) for condition in (below(part, 0), at_least(part, extent)))
+    return tuple(
+        (condition,)
+        for part, extent in zip(index, box, strict=True)
+        for condition in (below(part, 0), at_least(part, extent))
+    )
 
 
 def _listed(exprs: Sequence[Expr]) -> str:
@@ -225,12 +264,15 @@ def _listed(exprs: Sequence[Expr]) -> str:
 
 def _layout_lemma(name: str, claim: str, evidence: Evidence, source: str) -> Lemma:
     queries, missing = queries_of([evidence])
-    return Lemma(name, claim, Status.PROVED, queries, source=source, exceptions=tuple((m.what, m.reason) for m in missing))
+    return Lemma(
+        name, claim, Status.PROVED, queries, source=source, exceptions=tuple((m.what, m.reason) for m in missing)
+    )
 
 
 RLIMIT = 20_000_000
 ENGINE = "z3"
-# With more quotients than this, none of them is decided better as a number with an equation than as what solvers call `div`.
+# With more quotients than this, none of them is decided better as a number with an equation than as what solvers call
+# `div`.
 _EASY_QUOTIENTS = 2
 _SEEDS = (1, 2, 3, 0)
 
@@ -280,7 +322,9 @@ def rule_queries(rule: Rule) -> tuple[SmtQuery, ...]:
 
 
 def _ask_index(rule: Rule, rlimit: int) -> Outcome:
-    """Asked shortly from some seeds, then from one as long as may be: whether a search through products goes astray is a matter of luck."""
+    """Asked shortly from some seeds, then from one as long as may be: whether a search through products goes astray is
+    a matter of luck.
+    """
 
     def asked(seed: int, units: int) -> Outcome:
         query = Query()
@@ -330,7 +374,11 @@ def _replayed(rule: Rule, model: Mapping[str, int], claim: Claim, watch: Stopwat
     differ = isinstance(lhs, str) or isinstance(rhs, str) or not _same(lhs, rhs)
     if holds is not True or not differ:
         return unknown(claim, ENGINE, "the counterexample that was found does not replay", watch)
-    text = f"at {values_text({n: v for n, v in values.items() if isinstance(v, int)})}" if rule.domain is Domain.INDEX else f"at {values}"
+    text = (
+        f"at {values_text({n: v for n, v in values.items() if isinstance(v, int)})}"
+        if rule.domain is Domain.INDEX
+        else f"at {values}"
+    )
     counterexample = {"values": {n: _json(v) for n, v in values.items()}, "lhs": _json(lhs), "rhs": _json(rhs)}
     return refuted(claim, ENGINE, counterexample, f"{lhs} is not {rhs} {text}", watch)
 
@@ -357,7 +405,9 @@ def _evaluated(expr: Expr, values: Mapping[str, Number], domain: Domain) -> Numb
 
 
 def value_of(expr: Expr, values: Mapping[str, Number]) -> Number:
-    """What the reference interpreter computes for a scalar expression whose variables are loaded. Raises Trap where it has no result."""
+    """What the reference interpreter computes for a scalar expression whose variables are loaded. Raises Trap where it
+    has no result.
+    """
     loads: dict[Var, Expr] = {}
     buffers: list[Buffer] = []
     arrays: list[NDArray[Any]] = []

@@ -1,5 +1,5 @@
-"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers are
-to be asked. Certificates, files of lemmas, and rewrites with the verdict that they expect, which are checked again.
+"""One file under `proofs/`, or anywhere, read and derived again: what it claims, what is wrong with it, what solvers
+are to be asked. Certificates, files of lemmas, and rewrites with the verdict that they expect, which are checked again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from layoutproof.ir.diagnostic import LayoutproofError, error
 from layoutproof.ir.notations.rewrite_text import parse_litmus
 from layoutproof.verify.certificate import certificate as certificates
 from layoutproof.verify.certificate import lemmas
-from layoutproof.verify.certificate.certificate import Certificate, Derived, derive, licences_of, query_id, text_of_lines, versions
+from layoutproof.verify.certificate.certificate import (
+    Certificate,
+    Derived,
+    derive,
+    licences_of,
+    query_id,
+    text_of_lines,
+    versions,
+)
 from layoutproof.verify.certificate.lemmas import LemmaFile
 from layoutproof.verify.certificate.sealed_files import Document, from_bytes, read_whole
 from layoutproof.verify.flow.simulate import ENGINE as DATAFLOW
@@ -28,7 +36,8 @@ from layoutproof.verify.verdict.verdict import Status, Verdict, worst
 
 
 def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
-    """What is not as the text says, with how bad that is; nothing where all is. Raises LayoutproofError for a text that is no rewrite.
+    """What is not as the text says, with how bad that is; nothing where all is. Raises LayoutproofError for a text that
+    is no rewrite.
 
     A wrong program that is proved is as bad as a right one that is refuted.
     """
@@ -49,7 +58,10 @@ def check_expectation(text: str, name: str) -> Iterator[tuple[Status, str]]:
         return
     needed = sorted({licence for verdict in verdicts for licence in verdict.strictness})
     if found is Status.PROVED and header.strictness is not None and needed != sorted(header.strictness):
-        yield Status.UNKNOWN, f"a proof under {_words(header.strictness)} is expected, the one found needs {_words(needed)}"
+        yield (
+            Status.UNKNOWN,
+            f"a proof under {_words(header.strictness)} is expected, the one found needs {_words(needed)}",
+        )
 
 
 def allowed_by(strictness: Sequence[str] | None) -> Licences:
@@ -109,12 +121,20 @@ class Reading:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files that are given, and those in folders that say by their ending or header that they are to be checked; each once."""
+    """The files that are given, and those in folders that say by their ending or header that they are to be checked;
+    each once.
+    """
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith((CERTIFICATE_ENDING, LEMMAS_ENDING, ".py")))
-            found.update(dict.fromkeys(p for p in inside if p.suffix != ".py" or _EXPECTATION.search(read_whole(p)) is not None))
+            inside = sorted(
+                p
+                for p in path.rglob("*")
+                if p.is_file() and p.name.endswith((CERTIFICATE_ENDING, LEMMAS_ENDING, ".py"))
+            )
+            found.update(
+                dict.fromkeys(p for p in inside if p.suffix != ".py" or _EXPECTATION.search(read_whole(p)) is not None)
+            )
         else:
             found[path] = None
     return list(found)
@@ -177,14 +197,24 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
         difference = _difference(claimed, [o.identity for o in derived.obligations])
         if difference is not None:
             raise _differs(path, f"step {number}, {step['primitive']}: {difference}")
-        for entry, obligation in zip(_by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True):
+        for entry, obligation in zip(
+            _by_claim(step["obligations"]), sorted(derived.obligations, key=lambda o: o.identity), strict=True
+        ):
             claim = f"step {number}: {obligation.claim}"
             derived_ids = [query_id(query) for query in obligation.queries]
-            # A dataflow's pieces are the same in every run of one build of isl; another build may find others, and then both are asked.
-            if entry["queries"] != derived_ids and same_tools and not (obligation.engine == DATAFLOW and entry["queries"]):
+            # A dataflow's pieces are the same in every run of one build of isl; another build may find others, and then
+            # both are asked.
+            if (
+                entry["queries"] != derived_ids
+                and same_tools
+                and not (obligation.engine == DATAFLOW and entry["queries"])
+            ):
                 raise _differs(path, f"{claim}: its questions are not those that the checker asks")
             reading.claims += 1
-            every = {**{q: queries[q] for q in entry["queries"]}, **dict(zip(derived_ids, obligation.queries, strict=True))}
+            every = {
+                **{q: queries[q] for q in entry["queries"]},
+                **dict(zip(derived_ids, obligation.queries, strict=True)),
+            }
             reading.questions += [(claim, query) for query in every.values()]
             reading.exceptions += [f"{claim}: {what}: {reason}" for what, reason in obligation.unwritten]
         if derived.status is Status.PROVED:
@@ -193,7 +223,9 @@ def read_certificate(path: str, certificate: Certificate, steps: list[Derived] |
 
 
 def made_here(document: Document) -> bool:
-    """Whether a document was made with the tools that are here, so that its questions have to be those that are derived."""
+    """Whether a document was made with the tools that are here, so that its questions have to be those that are
+    derived.
+    """
     there, here = ({k: v for k, v in tools.items() if k != "python"} for tools in (document["tools"], versions()))
     return there == here
 
@@ -214,7 +246,9 @@ def _by_claim(obligations: Sequence[Document]) -> list[Document]:
     return sorted(obligations, key=lambda o: (o["claim"], o["status"], tuple(o["strictness"])))
 
 
-def _difference(claimed: Sequence[tuple[str, str, tuple[str, ...]]], derived: Sequence[tuple[str, str, tuple[str, ...]]]) -> str | None:
+def _difference(
+    claimed: Sequence[tuple[str, str, tuple[str, ...]]], derived: Sequence[tuple[str, str, tuple[str, ...]]]
+) -> str | None:
     missing, extra = Counter(derived) - Counter(claimed), Counter(claimed) - Counter(derived)
     if missing:
         claim, status, _ = next(iter(missing))

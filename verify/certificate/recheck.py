@@ -137,15 +137,17 @@ def recheck(
     ask_one: Callable[[float, Task], Reply] = ask_engine,
     read: Callable[[Path], Reading] = read_file,
 ) -> Report:
-    """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of each: first
-    of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
+    """Check files again with some engines (names and versions). `watched` makes, of a number of stages, what hears of
+    each: first of the files, then of the answers. `read` reads one file and derives it again, in a process of its own.
     """
     with watched(len(paths)) as told:
         readings = all_in_workers(paths, read, _died, Limits(jobs), lambda reading: told(reading.path))
     asked = _ask_all(readings, engines, jobs, seconds, watched, ask_one)
     disagreements = tuple(
         f"{claim}: {asked[query.text].said()}, expected {query.expected}"
-        for claim, query in dict.fromkeys((f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions)
+        for claim, query in dict.fromkeys(
+            (f"{r.path}: {claim}", query) for r in readings for claim, query in r.questions
+        )
         if asked[query.text].agreement is Agreement.DISAGREEMENT
     )
     names = [_engine(name, version, asked.values()) for name, version in engines.items()]
@@ -164,16 +166,22 @@ def _ask_all(
     watched: Callable[[int], AbstractContextManager[Told]],
     ask_one: Callable[[float, Task], Reply],
 ) -> dict[str, Asked]:
-    """Every question by its text, with what the engines say; those that nobody excuses are given more time where that is needed."""
+    """Every question by its text, with what the engines say; those that nobody excuses are given more time where that
+    is needed.
+    """
     tasks = _tasks(readings, engines)
     with watched(len(tasks)) as told:
         replies = ask_engines(tasks, jobs, min(_QUICK, seconds), lambda: told("asking solvers"), ask_one)
     asked = _asked(tasks, replies)
-    again = [k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])]
+    again = [
+        k for k, task in enumerate(tasks) if replies[k].answer is Answer.UNKNOWN and _is_wanted(asked[task.query.text])
+    ]
     if not again or seconds <= _QUICK:
         return asked
     with watched(len(again)) as told:
-        slow = ask_engines([tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"), ask_one)
+        slow = ask_engines(
+            [tasks[k] for k in again], jobs, seconds, lambda: told("asking again, with more time"), ask_one
+        )
     later = dict(zip(again, slow, strict=True))
     return _asked(tasks, [later.get(k, reply) for k, reply in enumerate(replies)])
 
@@ -181,7 +189,12 @@ def _ask_all(
 def _tasks(readings: Sequence[Reading], engines: dict[str, str]) -> list[Task]:
     """Each question once for each engine that takes it."""
     queries = {query.text: query for reading in readings for _, query in reading.questions}
-    return [Task(query, engine) for query in queries.values() for engine in engines if takes(engine, query.logic, query.text)]
+    return [
+        Task(query, engine)
+        for query in queries.values()
+        for engine in engines
+        if takes(engine, query.logic, query.text)
+    ]
 
 
 def _is_wanted(asked: Asked) -> bool:
@@ -229,4 +242,13 @@ def _report(reading: Reading, asked: dict[str, Asked]) -> FileReport:
             status = worst((status, Status.UNKNOWN))
             problems.append(f"one engine only: {claim}: {one.said()}")
     kind = reading.kind
-    return FileReport(reading.path, kind, status, reading.claims, len(reading.questions), confirmed, tuple(problems), tuple(exceptions))
+    return FileReport(
+        reading.path,
+        kind,
+        status,
+        reading.claims,
+        len(reading.questions),
+        confirmed,
+        tuple(problems),
+        tuple(exceptions),
+    )

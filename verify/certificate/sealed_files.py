@@ -26,7 +26,8 @@ _STREAMS = {Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd")}
 
 
 def write_whole_files(contents: Mapping[Path, Content], code: str) -> None:
-    """Write files that belong together: all of them are there beside their places before the first takes its own, in their order.
+    """Write files that belong together: all of them are there beside their places before the first takes its own, in
+    their order.
 
     Raises LayoutproofError with `code` where one cannot be written; existing files are then as they were.
     """
@@ -70,7 +71,10 @@ def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
                 yield file
             return
         path = behind_links(path)
-        with replacing(path) as part, open(part, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with (
+            replacing(path) as part,
+            open(part, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+        ):
             yield file
             _settle(file)
     except BrokenPipeError:
@@ -81,8 +85,8 @@ def writing_whole(path: Path, code: str) -> Iterator[TextIO]:
 
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block ends; after an
-    exception nothing is there but what was. Raises OSError.
+    """A name, for a new file in a folder (beside `path` by default), which takes the place of `path` when the block
+    ends; after an exception nothing is there but what was. Raises OSError.
     """
     part = _part_of(path, path.parent if folder is None else folder)
     try:
@@ -220,7 +224,9 @@ def from_bytes(data: bytes, name: str) -> Document:
     if sealed(document) != document:
         raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: the hash over all of it is another one")
     if to_bytes(document) != data:
-        raise error(codes.CERTIFICATE_CHANGED, f"{name} was changed: it says what was sealed, but not as it was written")
+        raise error(
+            codes.CERTIFICATE_CHANGED, f"{name} was changed: it says what was sealed, but not as it was written"
+        )
     return document
 
 
@@ -230,7 +236,10 @@ def check_chain(items: Any, where: str, start: str = _START) -> None:
         raise error(codes.CERTIFICATE_FORM, f"{where} is no list of objects")
     for number, (item, fresh) in enumerate(zip(items, chained(items, start), strict=True), start=1):
         if item.get(HASH) != fresh[HASH]:
-            raise error(codes.CERTIFICATE_CHANGED, f"{where}, number {number}: changed, or one before it was added, taken out or moved")
+            raise error(
+                codes.CERTIFICATE_CHANGED,
+                f"{where}, number {number}: changed, or one before it was added, taken out or moved",
+            )
 
 
 def _no_constant(name: str) -> float:

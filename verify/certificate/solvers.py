@@ -41,9 +41,13 @@ def ask_engines(
 ) -> list[Reply]:
     """What solvers say, in the order of the tasks; `seconds` bounds each, `told` is called after each."""
     limit = Limits(jobs, seconds + _GRACE)
-    return all_in_workers(tasks, partial(ask_one, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True)
+    return all_in_workers(
+        tasks, partial(ask_one, seconds), partial(_no_answer, seconds), limit, lambda _: told(), quiet=True
+    )
 
 
 def _no_answer(seconds: float, task: Task, ending: Ending) -> Reply:
     slow = ending.why == "time"
-    return Reply(Answer.UNKNOWN, f"wall: no answer in {seconds + _GRACE:g} s" if slow else f"the solver's process {ending}")
+    return Reply(
+        Answer.UNKNOWN, f"wall: no answer in {seconds + _GRACE:g} s" if slow else f"the solver's process {ending}"
+    )

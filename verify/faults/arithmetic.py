@@ -21,7 +21,15 @@ from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import find_outside
 from layoutproof.verify.faults.facts import Facts, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import NoInstance
-from layoutproof.verify.program.instances import DIVISIONS, Arithmetic, Dim, Program, Scene, can_trap, keeps_range
+from layoutproof.verify.program.instances import (
+    DIVISIONS,
+    Arithmetic,
+    Dim,
+    IterationDomain,
+    Program,
+    can_trap,
+    keeps_range,
+)
 from layoutproof.verify.program.location import Place
 from layoutproof.verify.program.questions import Search, above, at_least, below, no_answer, nothing, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -31,28 +39,28 @@ _SHOWN = 6
 
 
 def call_assumptions(function: PrimFunc, where: Expr | None = None) -> tuple[Expr, ...]:
-    """The expressions of symbols alone that `prove_index_fits` assumes to fit their types: to be evaluated, over the integers, at
-    every call.
+    """The expressions of symbols alone that `prove_index_fits` assumes to fit their types: to be evaluated, over the
+    integers, at every call.
     """
     return _Sizes(Facts.of(function, where)).assumed
 
 
 def prove_index_fits(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that does not, or
-    may not.
+    """One verdict when all fits, with what it assumes of the symbols as its reason; else one for each expression that
+    does not, or may not.
     """
     watch = facts.watch()
     sizes = _Sizes(facts)
     failures: dict[tuple[Expr, Place], Verdict] = {}
     engine = "isl" if sizes.assumed else "intervals"
-    for arithmetic, expr, scene in sizes.open:
-        found = sizes.find_overflow(arithmetic, expr, scene)
+    for arithmetic, expr, domain in sizes.open:
+        found = sizes.find_overflow(arithmetic, expr, domain)
         if found.is_empty:
             engine = found.engine
             continue
         key = (expr, arithmetic.place)
         if key not in failures:
-            failures[key] = _overflow(sizes.facts, arithmetic, expr, scene, found)
+            failures[key] = _overflow(sizes.facts, arithmetic, expr, domain, found)
     return tuple(failures.values()) if failures else (proved(CLAIM, engine, watch, sizes.reason()),)
 
 
@@ -64,7 +72,8 @@ def _extent_parts(function: PrimFunc) -> Iterator[Expr]:
 
 
 class _Sizes:
-    """What is not plain: expressions of symbols alone, which are assumed to fit, and the others, which are proved from that (`open`).
+    """What is not plain: expressions of symbols alone, which are assumed to fit, and the others, which are proved from
+    that (`open`).
 
     `facts` are the program's with what was assumed.
     """
@@ -72,23 +81,28 @@ class _Sizes:
     def __init__(self, facts: Facts) -> None:
         symbols = set(facts.program.symbols)
         found: dict[tuple[object, object], Expr] = {}
-        self.open: list[tuple[Arithmetic, Expr, Scene]] = []
+        self.open: list[tuple[Arithmetic, Expr, IterationDomain]] = []
         for arithmetic in facts.program.arithmetic:
-            for expr, scene in arithmetic.parts() if arithmetic.is_index else ():
+            for expr, domain in arithmetic.parts() if arithmetic.is_index else ():
                 if not expr.dtype.is_integer or keeps_range(expr):
                     continue
-                if facts.interval(expr, scene).fits(expr.dtype):
-                    facts.by_intervals(scene, expr, expr.dtype.min_int, expr.dtype.max_int)
+                if facts.interval(expr, domain).fits(expr.dtype):
+                    facts.by_intervals(domain, expr, expr.dtype.min_int, expr.dtype.max_int)
                     continue
                 variables = set(free_variables(expr))
                 if not variables or not variables <= symbols:
-                    self.open.append((arithmetic, expr, scene))
-                elif not _fits(facts, expr, Scene()):
+                    self.open.append((arithmetic, expr, domain))
+                elif not _fits(facts, expr, IterationDomain()):
                     key = (frozenset(Polynomial.of(expr).terms.items()), expr.dtype)
                     found.setdefault(key, expr)
         for expr in _extent_parts(facts.program.function):
             variables = set(free_variables(expr))
-            if variables and variables <= symbols and not keeps_range(expr) and not _fits(facts, expr, Scene()):
+            if (
+                variables
+                and variables <= symbols
+                and not keeps_range(expr)
+                and not _fits(facts, expr, IterationDomain())
+            ):
                 found.setdefault((frozenset(Polynomial.of(expr).terms.items()), expr.dtype), expr)
         self.assumed = tuple(found.values())
         conditions = [c for e in self.assumed for c in (at_least(e, e.dtype.min_int), _at_most(e, e.dtype.max_int))]
@@ -103,40 +117,44 @@ class _Sizes:
         more = len(self.assumed) - len(shown)
         return f"assumed of every call: {', '.join(shown)}" + (f", and {more} more like these" if more else "")
 
-    def find_overflow(self, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> Search:
+    def find_overflow(self, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain) -> Search:
         """An instance where `expr` leaves its type."""
-        found = self.facts.model.outside(scene, expr, expr.dtype.min_int, expr.dtype.max_int)
+        found = self.facts.model.outside(domain, expr, expr.dtype.min_int, expr.dtype.max_int)
         if found.is_empty or (found.point is not None and found.exact):
             return found
         if isinstance(expr, Binary) and expr.op in DIVISIONS:
             # A quotient by 1 or more is no larger than what is divided, a remainder no larger than the divisor.
-            positive = self.facts.search(scene, below(expr.rhs, 1))
+            positive = self.facts.search(domain, below(expr.rhs, 1))
             if positive.is_empty:
                 return positive
         if expr in self._below_extent(arithmetic):
-            self._record_dominated(arithmetic, expr, scene)
+            self._record_dominated(arithmetic, expr, domain)
             return nothing("mixed-radix")
         return found if found.reason is not None else no_answer(found.engine, "not decided")
 
-    def _record_dominated(self, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> None:
+    def _record_dominated(self, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain) -> None:
         """The claim that a part of an index in bounds fits, for other solvers to confirm where they can."""
         if self.facts.gathered.is_recording and arithmetic.extent is not None:
             index, dtype = arithmetic.expr, expr.dtype
-            given = (at_least(index, 0), below(index, arithmetic.extent), _at_most(arithmetic.extent, arithmetic.extent.dtype.max_int))
+            given = (
+                at_least(index, 0),
+                below(index, arithmetic.extent),
+                _at_most(arithmetic.extent, arithmetic.extent.dtype.max_int),
+            )
             either = ((*given, below(expr, dtype.min_int)), (*given, above(expr, dtype.max_int)))
-            self.facts.gathered.record(NoInstance(self.facts.setting, scene, either, "mixed-radix"))
+            self.facts.gathered.record(NoInstance(self.facts.setting, domain, either, "mixed-radix"))
 
     def _below_extent(self, arithmetic: Arithmetic) -> set[Expr]:
-        """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and factors at
-        least 1.
+        """The summands and factors of an index that is in bounds which are no larger than it, all being at least 0 and
+        factors at least 1.
         """
-        root, scene, extent = arithmetic.expr, arithmetic.scene, arithmetic.extent
+        root, domain, extent = arithmetic.expr, arithmetic.domain, arithmetic.extent
         if extent is None or extent.dtype.max_int > root.dtype.max_int:
             return set()
-        key = (root, extent, scene.dims, scene.guards)
+        key = (root, extent, domain.dims, domain.guards)
         if key not in self._in_bounds:
-            inside = find_outside(self.facts, scene, root, extent).is_empty
-            self._in_bounds[key] = set(_dominated(self.facts, root, scene)) if inside else set()
+            inside = find_outside(self.facts, domain, root, extent).is_empty
+            self._in_bounds[key] = set(_dominated(self.facts, root, domain)) if inside else set()
         return self._in_bounds[key]
 
 
@@ -144,8 +162,8 @@ def _at_most(expr: Expr, high: int) -> Expr:
     return Not(above(expr, high))
 
 
-def _fits(facts: Facts, expr: Expr, scene: Scene) -> bool:
-    return facts.model.outside(scene, expr, expr.dtype.min_int, expr.dtype.max_int).is_empty
+def _fits(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
+    return facts.model.outside(domain, expr, expr.dtype.min_int, expr.dtype.max_int).is_empty
 
 
 def _readable(expr: Expr) -> str:
@@ -157,7 +175,7 @@ def _readable(expr: Expr) -> str:
     return expr_text(rewrite_bottom_up(expr, visit), Style.PLAIN)
 
 
-def _dominated(facts: Facts, root: Expr, scene: Scene) -> Iterator[Expr]:
+def _dominated(facts: Facts, root: Expr, domain: IterationDomain) -> Iterator[Expr]:
     """The parts of `root`, which is at least 0, that are between 0 and its value."""
     stack = [root]
     while stack:
@@ -168,45 +186,47 @@ def _dominated(facts: Facts, root: Expr, scene: Scene) -> Iterator[Expr]:
         if not isinstance(expr, Binary):
             continue
         sides = (expr.lhs, expr.rhs)
-        if expr.op is BinaryOp.ADD and all(_is_at_least(facts, side, scene, 0) for side in sides):
+        if expr.op is BinaryOp.ADD and all(_is_at_least(facts, side, domain, 0) for side in sides):
             stack += sides
-        elif expr.op is BinaryOp.MUL and all(_is_at_least(facts, side, scene, 0) for side in sides):
+        elif expr.op is BinaryOp.MUL and all(_is_at_least(facts, side, domain, 0) for side in sides):
             for side, other in (sides, sides[::-1]):
-                if _is_at_least(facts, other, scene, 1):
+                if _is_at_least(facts, other, domain, 1):
                     stack.append(side)
 
 
-def _is_at_least(facts: Facts, expr: Expr, scene: Scene, low: int) -> bool:
-    """Whether `expr` is certainly at least `low`, which is 0 or 1: sums and products of such things are, the rest is asked."""
-    if facts.interval(expr, scene).low >= low:
+def _is_at_least(facts: Facts, expr: Expr, domain: IterationDomain, low: int) -> bool:
+    """Whether `expr` is certainly at least `low`, which is 0 or 1: sums and products of such things are, the rest is
+    asked.
+    """
+    if facts.interval(expr, domain).low >= low:
         return True
     if isinstance(expr, Cast) and expr.value.dtype.is_integer:
-        return _is_at_least(facts, expr.value, scene, low)
+        return _is_at_least(facts, expr.value, domain, low)
     # For sums, both sides being at least `low` is enough for 0, and more than enough for 1.
     if isinstance(expr, Binary) and expr.op in (BinaryOp.ADD, BinaryOp.MUL):
-        if all(_is_at_least(facts, side, scene, low) for side in (expr.lhs, expr.rhs)):
+        if all(_is_at_least(facts, side, domain, low) for side in (expr.lhs, expr.rhs)):
             return True
-    return facts.model.search(scene, below(expr, low)).is_empty
+    return facts.model.search(domain, below(expr, low)).is_empty
 
 
-def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene, found: Search) -> Verdict:
+def _overflow(facts: Facts, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain, found: Search) -> Verdict:
     watch = facts.watch()
     text = expr_text(expr, Style.PLAIN)
     claim = Claim(ClaimKind.FITS, f"{text} fits {expr.dtype}", arithmetic.place)
     if found.point is None:
         return left_open(claim, found, watch)
-    value = _value_at(facts, expr, scene, found.point)
+    value = _value_at(facts, expr, domain, found.point)
     if value is None or expr.dtype.min_int <= value <= expr.dtype.max_int:
         return left_open(claim, found, watch)
-    values = visible(scene, found.point, facts.program)
+    values = visible(domain, found.point, facts.program)
     said = f"{text} is {value} at {values_text(values)}"
-    if scene.depends_on_data(expr):
+    if domain.depends_on_data(expr):
         return unknown(claim, found.engine, f"{said}, depending on data", watch)
     return refuted(claim, found.engine, {"expression": text, "value": value, "values": values}, said, watch)
 
 
-def _value_at(facts: Facts, expr: Expr, scene: Scene, point: Mapping[str, int]) -> int | None:
-    if not facts.happens(scene, point):
+def _value_at(facts: Facts, expr: Expr, domain: IterationDomain, point: Mapping[str, int]) -> int | None:
+    if not facts.happens(domain, point):
         return None
     try:
         return int(evaluate(expr, point))
@@ -236,14 +256,16 @@ def prove_no_trap(facts: Facts, before: Program | None = None) -> tuple[Verdict,
     return tuple(verdicts.values())
 
 
-def _verdicts(facts: Facts, all_: Iterable[Arithmetic], known: frozenset[_Certain] | None, *, eager: bool) -> dict[_Key, Verdict]:
+def _verdicts(
+    facts: Facts, all_: Iterable[Arithmetic], known: frozenset[_Certain] | None, *, eager: bool
+) -> dict[_Key, Verdict]:
     verdicts: dict[_Key, Verdict] = {}
     for arithmetic in all_:
-        for expr, scene in _operations(arithmetic, eager=eager):
-            if known is not None and not scene.depends_on_data(expr) and _as_certain(expr, scene) in known:
+        for expr, domain in _operations(arithmetic, eager=eager):
+            if known is not None and not domain.depends_on_data(expr) and _as_certain(expr, domain) in known:
                 continue
             key = (expr, arithmetic.place)
-            verdict = _prove(facts, arithmetic, expr, scene)
+            verdict = _prove(facts, arithmetic, expr, domain)
             if eager and verdict.status is not Status.PROVED:
                 # What is compiled to C does not trap, and the old program may do the same: nobody is proved wrong.
                 reason = f"{verdict.reason}; code that evaluates both sides of `and` and `or`, as TVM's does: {_NESTED}"
@@ -258,22 +280,22 @@ _NESTED = "a branch inside a branch, or T.if_then_else, keeps it away"
 _Certain = tuple[Expr, tuple[Dim, ...], frozenset[tuple[Expr, bool]]]
 
 
-def _as_certain(expr: Expr, scene: Scene) -> _Certain:
-    return expr, scene.dims, frozenset((guard.condition, guard.holds) for guard in scene.guards)
+def _as_certain(expr: Expr, domain: IterationDomain) -> _Certain:
+    return expr, domain.dims, frozenset((guard.condition, guard.holds) for guard in domain.guards)
 
 
 def _certain(all_: Iterable[Arithmetic]) -> Iterator[_Certain]:
     """The operations whose instances do not depend on data."""
     for arithmetic in all_:
-        for expr, scene in _operations(arithmetic, eager=True):
-            if not scene.depends_on_data(expr):
-                yield _as_certain(expr, scene)
+        for expr, domain in _operations(arithmetic, eager=True):
+            if not domain.depends_on_data(expr):
+                yield _as_certain(expr, domain)
 
 
-def _operations(arithmetic: Arithmetic, *, eager: bool) -> Iterator[tuple[Expr, Scene]]:
+def _operations(arithmetic: Arithmetic, *, eager: bool) -> Iterator[tuple[Expr, IterationDomain]]:
     """The operations that could trap."""
-    parts = arithmetic.parts(eager=eager) if arithmetic.is_index else ((arithmetic.expr, arithmetic.scene),)
-    yield from ((expr, scene) for expr, scene in parts if can_trap(expr) and not _plainly_safe(expr))
+    parts = arithmetic.parts(eager=eager) if arithmetic.is_index else ((arithmetic.expr, arithmetic.domain),)
+    yield from ((expr, domain) for expr, domain in parts if can_trap(expr) and not _plainly_safe(expr))
 
 
 def _plainly_safe(expr: Expr) -> bool:
@@ -288,40 +310,42 @@ def _plainly_safe(expr: Expr) -> bool:
             return False
 
 
-def _prove(facts: Facts, arithmetic: Arithmetic, expr: Expr, scene: Scene) -> Verdict:
+def _prove(facts: Facts, arithmetic: Arithmetic, expr: Expr, domain: IterationDomain) -> Verdict:
     watch = facts.watch()
     claim = Claim(ClaimKind.HAS_RESULT, f"{expr_text(expr, Style.PLAIN)} has a result", arithmetic.place)
-    found = _find_trap(facts, expr, scene, arithmetic.is_index)
+    found = _find_trap(facts, expr, domain, arithmetic.is_index)
     if found.is_empty:
         return proved(claim, found.engine, watch)
     if found.point is None:
         return left_open(claim, found, watch)
     point = found.point
-    if not facts.happens(scene, point) or not _traps(expr, point):
+    if not facts.happens(domain, point) or not _traps(expr, point):
         return left_open(claim, found, watch)
-    values = visible(scene, point, facts.program)
+    values = visible(domain, point, facts.program)
     text = f"{expr_text(expr, Style.PLAIN)} traps at {values_text(values)}"
-    if scene.depends_on_data(*_deciding(expr, point)):
+    if domain.depends_on_data(*_deciding(expr, point)):
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     return refuted(claim, found.engine, {"expression": expr_text(expr, Style.PLAIN), "values": values}, text, watch)
 
 
-def _find_trap(facts: Facts, expr: Expr, scene: Scene, is_index: bool) -> Search:
+def _find_trap(facts: Facts, expr: Expr, domain: IterationDomain, is_index: bool) -> Search:
     match expr:
         case Binary(op=op, rhs=amount) if op in _SHIFTS:
-            if not is_index and not _never_wraps(facts, amount, scene):
+            if not is_index and not _never_wraps(facts, amount, domain):
                 return no_answer("intervals", "the amount depends on data")
-            return facts.search_outside(scene, amount, 0, expr.dtype.bits - 1)
+            return facts.search_outside(domain, amount, 0, expr.dtype.bits - 1)
         case Binary(lhs=dividend, rhs=divisor):
-            return _find_bad_division(facts, dividend, divisor, scene, is_index)
+            return _find_bad_division(facts, dividend, divisor, domain, is_index)
         case Cast(dtype=dtype, value=FloatImm(value=value)):
             try:
                 semantics.float_to_int(value, dtype)
             except Trap as problem:
                 return no_answer("structure", str(problem))
             return nothing("structure")
-        case Cast(dtype=dtype, value=Cast(dtype=middle, value=inner)) if inner.dtype.is_integer and _never_wraps(facts, inner, scene):
-            interval = facts.interval(inner, scene)
+        case Cast(dtype=dtype, value=Cast(dtype=middle, value=inner)) if inner.dtype.is_integer and _never_wraps(
+            facts, inner, domain
+        ):
+            interval = facts.interval(inner, domain)
             # Rounding to a float is monotone, so the ends of the interval tell.
             ends = [semantics.int_to_float(x, middle) for x in (interval.low, interval.high)]
             if all(dtype.min_int <= x <= dtype.max_int for x in ends):
@@ -329,36 +353,36 @@ def _find_trap(facts: Facts, expr: Expr, scene: Scene, is_index: bool) -> Search
     return no_answer("structure", "the value depends on data")
 
 
-def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, scene: Scene, is_index: bool) -> Search:
-    if not is_index and not _never_wraps(facts, divisor, scene):
+def _find_bad_division(facts: Facts, dividend: Expr, divisor: Expr, domain: IterationDomain, is_index: bool) -> Search:
+    if not is_index and not _never_wraps(facts, divisor, domain):
         return no_answer("intervals", "the divisor depends on data")
-    interval = facts.interval(divisor, scene)
+    interval = facts.interval(divisor, domain)
     engine = "intervals"
     if 0 in interval:
-        found = facts.search(scene, same(divisor, 0))
+        found = facts.search(domain, same(divisor, 0))
         if not found.is_empty:
             return found
         engine = found.engine
     else:
-        facts.excluded(scene, same(divisor, 0))
+        facts.excluded(domain, same(divisor, 0))
     dtype = divisor.dtype
     if dtype.min_int < 0 and -1 in interval:
-        if _never_wraps(facts, dividend, scene) and facts.interval(dividend, scene).low > dtype.min_int:
-            facts.excluded(scene, same(dividend, IntImm(dtype.min_int, dtype)))
+        if _never_wraps(facts, dividend, domain) and facts.interval(dividend, domain).low > dtype.min_int:
+            facts.excluded(domain, same(dividend, IntImm(dtype.min_int, dtype)))
             return nothing(engine)
-        if not is_index and not _never_wraps(facts, dividend, scene):
+        if not is_index and not _never_wraps(facts, dividend, domain):
             return no_answer("intervals", "the dividend depends on data, the divisor may be -1")
-        found = facts.search(scene, same(divisor, -1), same(dividend, IntImm(dtype.min_int, dtype)))
+        found = facts.search(domain, same(divisor, -1), same(dividend, IntImm(dtype.min_int, dtype)))
         if not found.is_empty:
             return found
         engine = found.engine
     return nothing(engine)
 
 
-def _never_wraps(facts: Facts, expr: Expr, scene: Scene) -> bool:
+def _never_wraps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
     """Whether no part can leave its type, so that the integer that the expression looks like is the value it has."""
     parts = [node for node in walk(expr) if isinstance(node, Expr)]
-    return all(node.dtype.is_integer and facts.interval(node, scene).fits(node.dtype) for node in parts)
+    return all(node.dtype.is_integer and facts.interval(node, domain).fits(node.dtype) for node in parts)
 
 
 def _deciding(expr: Expr, point: Mapping[str, int]) -> tuple[Expr, ...]:

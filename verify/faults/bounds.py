@@ -18,7 +18,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.verify.algebra.radix import Polynomial, factors_of, split_digits, stride_radices
 from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.program.evidence import Digits
-from layoutproof.verify.program.instances import Access, AccessKind, Dim, Scene
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Search, at_least, below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
@@ -26,11 +26,13 @@ STRUCTURE = "structure"
 
 
 def prove_in_bounds(facts: Facts) -> tuple[Verdict, ...]:
-    """One verdict an access, in the order of the text: every index is at least 0 and below the extent, in every instance."""
+    """One verdict an access, in the order of the text: every index is at least 0 and below the extent, in every
+    instance.
+    """
     seen: dict[tuple[object, ...], None] = {}
     verdicts = []
     for access in facts.program.accesses:
-        key = (access.buffer, access.indices, access.scene.dims, access.scene.guards, access.node.span)
+        key = (access.buffer, access.indices, access.domain.dims, access.domain.guards, access.node.span)
         if key not in seen:
             seen[key] = None
             verdicts.append(prove_access_in_bounds(facts, access))
@@ -45,7 +47,7 @@ def prove_access_in_bounds(facts: Facts, access: Access) -> Verdict:
     engine = STRUCTURE
     undecided: Verdict | None = None
     for axis, (index, extent) in enumerate(zip(access.indices, access.buffer.shape, strict=True)):
-        found = find_outside(facts, access.scene, index, extent)
+        found = find_outside(facts, access.domain, index, extent)
         if found.is_empty:
             engine = _stronger(engine, found.engine)
             continue
@@ -64,41 +66,46 @@ def _stronger(a: str, b: str) -> str:
     return max(a, b, key=_ORDER.index)
 
 
-def find_outside(facts: Facts, scene: Scene, index: Expr, extent: Expr) -> Search:
+def find_outside(facts: Facts, domain: IterationDomain, index: Expr, extent: Expr) -> Search:
     """An instance in which `index` is not in `[0, extent)`."""
     if isinstance(extent, IntImm):
-        interval = facts.interval(index, scene)
+        interval = facts.interval(index, domain)
         if interval.low >= 0 and interval.high < extent.value:
-            return facts.by_intervals(scene, index, 0, extent.value - 1)
-        found = facts.model.outside(scene, index, 0, extent.value - 1)
+            return facts.by_intervals(domain, index, 0, extent.value - 1)
+        found = facts.model.outside(domain, index, 0, extent.value - 1)
     else:
-        low, high = facts.model.search(scene, below(index, 0)), facts.model.search(scene, at_least(index, extent))
+        low, high = facts.model.search(domain, below(index, 0)), facts.model.search(domain, at_least(index, extent))
         found = high if low.is_empty else low
     if found.is_empty or (found.point is not None and found.exact):
         return found
     for radices in (factors_of(extent), stride_radices((index,), extent, frozenset(facts.program.symbols))):
-        digits = digits_in_range(facts, scene, index, radices) if len(radices) > 1 else None
+        digits = digits_in_range(facts, domain, index, radices) if len(radices) > 1 else None
         if digits is not None:
             facts.gathered.record(Digits(index, tuple(digits), tuple(radices), extent))
             return Search(None, engine="mixed-radix")
-    return facts.decide(found, scene, below(index, 0), at_least(index, extent))
+    return facts.decide(found, domain, below(index, 0), at_least(index, extent))
 
 
-def digits_in_range(facts: Facts, scene: Scene, index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
-    """The mixed-radix digits of `index`, when each is proved to be in the range of its radix, by intervals or integer sets; else None."""
+def digits_in_range(facts: Facts, domain: IterationDomain, index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
+    """The mixed-radix digits of `index`, when each is proved to be in the range of its radix, by intervals or integer
+    sets; else None.
+    """
     if not radices:
         return None
     digits = split_digits(index, radices) if len(radices) > 1 else [index]
-    return digits if all(_in_range(facts, scene, d, r) for d, r in zip(digits, radices, strict=True)) else None
+    return digits if all(_in_range(facts, domain, d, r) for d, r in zip(digits, radices, strict=True)) else None
 
 
-def _in_range(facts: Facts, scene: Scene, digit: Expr, radix: Expr) -> bool:
+def _in_range(facts: Facts, domain: IterationDomain, digit: Expr, radix: Expr) -> bool:
     if isinstance(radix, IntImm):
-        interval = facts.interval(digit, scene)
+        interval = facts.interval(digit, domain)
         if interval.low >= 0 and interval.high < radix.value:
-            return facts.by_intervals(scene, digit, 0, radix.value - 1).is_empty
-        return facts.model.outside(scene, digit, 0, radix.value - 1).is_empty
-    return facts.model.search(scene, below(digit, 0)).is_empty and facts.model.search(scene, at_least(digit, radix)).is_empty
+            return facts.by_intervals(domain, digit, 0, radix.value - 1).is_empty
+        return facts.model.outside(domain, digit, 0, radix.value - 1).is_empty
+    return (
+        facts.model.search(domain, below(digit, 0)).is_empty
+        and facts.model.search(domain, at_least(digit, radix)).is_empty
+    )
 
 
 def _violation(facts: Facts, access: Access, axis: int, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
@@ -106,20 +113,28 @@ def _violation(facts: Facts, access: Access, axis: int, found: Search, claim: Cl
     if found.point is None:
         return left_open(claim, found, watch, f"index {axis}, {index}: ")
     point = found.point
-    values = visible(access.scene, point, facts.program)
+    values = visible(access.domain, point, facts.program)
     where = f" at {values_text(values)}" if values else ""
     numbers = replayed_index(facts, access, point)
     if numbers is None or not found.exact:
         return left_open(claim, found, watch, f"index {axis}, {index}: ")
     if access.data_dependent:
-        return unknown(claim, found.engine, f"index {axis}, {index}, may be {numbers[0][axis]}{where}, depending on data", watch)
-    seen = {"buffer": access.buffer.name, "place": str(access.place), "indices": numbers[0], "extents": numbers[1], "values": values}
+        return unknown(
+            claim, found.engine, f"index {axis}, {index}, may be {numbers[0][axis]}{where}, depending on data", watch
+        )
+    seen = {
+        "buffer": access.buffer.name,
+        "place": str(access.place),
+        "indices": numbers[0],
+        "extents": numbers[1],
+        "values": values,
+    }
     return refuted(claim, found.engine, seen, f"{access.buffer.name}{numbers[0]} of {numbers[1]}{where}", watch)
 
 
 def replayed_index(facts: Facts, access: Access, point: Mapping[str, int]) -> tuple[list[int], list[int]] | None:
     """Indices and extents at a point where the access happens and is out of bounds; None when either is not so."""
-    if not facts.happens(access.scene, point):
+    if not facts.happens(access.domain, point):
         return None
     try:
         indices = [int(evaluate(index, point)) for index in access.indices]
@@ -135,8 +150,8 @@ PART = "part"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An access with the coordinates of its cell. Where views differ in element size, the access has one more dim: the part of its
-    element.
+    """An access with the coordinates of its cell. Where views differ in element size, the access has one more dim: the
+    part of its element.
     """
 
     access: Access
@@ -161,7 +176,9 @@ def places_of(facts: Facts, data: Var, structure: tuple[Expr, ...] | None = None
 
 
 def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-    """The indices of an access in a memory of `shape`: as they are, or the digits of flattened axes; None where that is not proved."""
+    """The indices of an access in a memory of `shape`: as they are, or the digits of flattened axes; None where that is
+    not proved.
+    """
     if access.buffer.shape == shape:
         return access.indices
     if access.buffer.strides or not is_zero(access.buffer.elem_offset):
@@ -171,7 +188,7 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
         return None
     found: list[Expr] = []
     for index, radices in zip(access.indices, groups, strict=True):
-        digits = digits_in_range(facts, access.scene, index, radices)
+        digits = digits_in_range(facts, access.domain, index, radices)
         if digits is None:
             digits = _divided_digits(index, radices)
         if digits is None:
@@ -181,8 +198,8 @@ def structured(facts: Facts, access: Access, shape: tuple[Expr, ...]) -> tuple[E
 
 
 def counted_bytes(root: Buffer, box: Sequence[Expr]) -> int | None:
-    """How large the cells are that the box of a layout record counts: the memory's elements, or, where these became vectors later, their
-    scalars. None where that is not known.
+    """How large the cells are that the box of a layout record counts: the memory's elements, or, where these became
+    vectors later, their scalars. None where that is not known.
     """
     if root.dtype.lanes == 1:
         return root.dtype.bytes
@@ -201,8 +218,8 @@ def _product(shape: Sequence[Expr]) -> Polynomial:
 
 
 def in_box(facts: Facts, access: Access, box: tuple[Expr, ...]) -> Place | None:
-    """An access with its cell in the box of the memory's layout record; of elements that are vectors where the box counts scalars, with
-    the lane as one more dim. None where that is not proved.
+    """An access with its cell in the box of the memory's layout record; of elements that are vectors where the box
+    counts scalars, with the lane as one more dim. None where that is not proved.
     """
     root = facts.program.allocation(access.data)
     counted = counted_bytes(root, box) if root is not None else None
@@ -220,7 +237,7 @@ def _by_scalars(access: Access) -> Access:
     if buffer.strides or not is_zero(buffer.elem_offset) or not access.indices:
         return access
     dim = _part_of(access, lanes)
-    return scalar_of(replace(access, scene=replace(access.scene, dims=(*access.scene.dims, dim))), dim.var)
+    return scalar_of(replace(access, domain=replace(access.domain, dims=(*access.domain.dims, dim))), dim.var)
 
 
 def scalar_of(access: Access, lane: Expr) -> Access:
@@ -235,15 +252,15 @@ def scalar_of(access: Access, lane: Expr) -> Access:
 def _part_of(access: Access, size: int) -> Dim:
     """A dim over the parts of an element."""
     part = Var(PART)
-    names = {dim.var.name for dim in access.scene.dims}
+    names = {dim.var.name for dim in access.domain.dims}
     while part.name in names:
         part = Var(part.name + "_")
     return Dim(part, const(0), const(size), ForKind.SERIAL, lane=True)
 
 
 def _divided_digits(index: Expr, radices: Sequence[Expr]) -> list[Expr] | None:
-    """The digits by division, where all radices but the first are constants: right for every index in bounds, which is an obligation of
-    its own.
+    """The digits by division, where all radices but the first are constants: right for every index in bounds, which is
+    an obligation of its own.
     """
     if not radices:
         return []
@@ -284,7 +301,9 @@ def _view(buffer: Buffer) -> _View:
     return (buffer.shape, buffer.strides, buffer.elem_offset, buffer.dtype.bytes)
 
 
-def _candidates(facts: Facts, accesses: Sequence[Access], structure: tuple[Expr, ...] | None) -> Iterator[Sequence[Expr]]:
+def _candidates(
+    facts: Facts, accesses: Sequence[Access], structure: tuple[Expr, ...] | None
+) -> Iterator[Sequence[Expr]]:
     if structure is not None:
         yield structure
     shapes = {a.buffer.shape for a in accesses if len(a.indices) > 1}
@@ -295,15 +314,21 @@ def _candidates(facts: Facts, accesses: Sequence[Access], structure: tuple[Expr,
 
 
 def _flat_radices(facts: Facts, accesses: Sequence[Access]) -> Iterator[Sequence[Expr]]:
-    """Radices for accesses by axes that may be several flattened ones: the factors of the extents, or what the strides of the stores
-    suggest, axis by axis.
+    """Radices for accesses by axes that may be several flattened ones: the factors of the extents, or what the strides
+    of the stores suggest, axis by axis.
     """
     shape = accesses[0].buffer.shape
     yield [factor for extent in shape for factor in factors_of(extent)]
     writes = [access.indices for access in accesses if access.kind is AccessKind.WRITE]
     symbols = frozenset(facts.program.symbols)
-    suggested = (stride_radices((index[axis] for index in writes), extent, symbols) for axis, extent in enumerate(shape))
-    yield [radix for found, extent in zip(suggested, shape, strict=True) for radix in (found if found else factors_of(extent))]
+    suggested = (
+        stride_radices((index[axis] for index in writes), extent, symbols) for axis, extent in enumerate(shape)
+    )
+    yield [
+        radix
+        for found, extent in zip(suggested, shape, strict=True)
+        for radix in (found if found else factors_of(extent))
+    ]
 
 
 def _by_digits(facts: Facts, accesses: Sequence[Access], radices: Sequence[Expr]) -> list[Place] | None:
@@ -333,8 +358,10 @@ def _in_units(access: Access, size: int) -> Place:
     if size == 1:
         return Place(access, (number,))
     dim = _part_of(access, size)
-    scene = replace(access.scene, dims=(*access.scene.dims, dim))
-    return Place(replace(access, scene=scene), ((Polynomial.of(number * size).plus(Polynomial.of(dim.var))).to_expr(),))
+    domain = replace(access.domain, dims=(*access.domain.dims, dim))
+    return Place(
+        replace(access, domain=domain), ((Polynomial.of(number * size).plus(Polynomial.of(dim.var))).to_expr(),)
+    )
 
 
 def element_number(buffer: Buffer, indices: Sequence[Expr]) -> Expr:

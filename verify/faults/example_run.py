@@ -1,7 +1,9 @@
-"""The search for an input on which a program runs: all assumptions hold, nothing faults, and something observable is stored.
+"""The search for an input on which a program runs: all assumptions hold, nothing faults, and something observable is
+stored.
 
-What is found is evidence of the plainest kind, a run of the reference interpreter. Sizes are small ones, those that the conditions
-mention, and what a solver thinks of; data is constant, repaired where an assumption asks for something else, or mixed.
+What is found is evidence of the plainest kind, a run of the reference interpreter. Sizes are small ones, those that the
+conditions mention, and what a solver thinks of; data is constant, repaired where an assumption asks for something else,
+or mixed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from layoutproof.ir.stmt import Allocate, Block
 from layoutproof.ir.visit import walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.satisfying_data import repair_program, repaired, symbols_and_scalars
-from layoutproof.verify.program.instances import Access, AccessKind, Scene
+from layoutproof.verify.program.instances import Access, AccessKind, IterationDomain
 from layoutproof.verify.program.questions import same
 
 Numbers = dict[str, int | float]
@@ -40,8 +42,10 @@ _LARGEST = 1 << 30
 
 
 @dataclass
-class Looking:
-    """What became of a search: `numbers` with which the conditions on symbols hold, what the last run that failed met, what was spent."""
+class SearchState:
+    """What became of a search: `numbers` with which the conditions on symbols hold, what the last run that failed met,
+    what was spent.
+    """
 
     numbers: Numbers | None = None
     fault: Fault | None = None
@@ -50,7 +54,9 @@ class Looking:
 
 
 def numbers_of(facts: Facts) -> Iterator[Numbers]:
-    """Values of symbols and scalars under which all conditions on them hold and some parameter may be stored to, small ones first."""
+    """Values of symbols and scalars under which all conditions on them hold and some parameter may be stored to, small
+    ones first.
+    """
     symbols = symbols_and_scalars(facts.program.function)
     seen: set[tuple[int | float, ...]] = set()
     for values in _combinations(facts, symbols):
@@ -82,14 +88,14 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
 
     for size in (1, 2, 4):
         yield typed([size] * len(symbols))
-    guards = (guard.condition for access in writes_of(facts) for guard in access.scene.guards)
+    guards = (guard.condition for access in writes_of(facts) for guard in access.domain.guards)
     mentioned = _mentioned(facts.program.function, *facts.program.assumed, *guards)
     candidates = tuple(dict.fromkeys((*_SMALL, *mentioned, -1, -2)))
     yield from (typed([size] * len(symbols)) for size in candidates)
     # What engines think of: for stores, and for the conditions alone.
-    writes = (access.scene for access in writes_of(facts))
-    for scene in (*islice(writes, 4), Scene()):
-        point = facts.search(scene).point
+    writes = (access.domain for access in writes_of(facts))
+    for domain in (*islice(writes, 4), IterationDomain()):
+        point = facts.search(domain).point
         if point is not None:
             yield typed([point.get(s.name, 1) for s in symbols])
     each = candidates if len(symbols) <= 3 else candidates[: max(2, int(_COMBINATIONS ** (1 / len(symbols))))]
@@ -102,7 +108,9 @@ def _combinations(facts: Facts, symbols: Sequence[Var]) -> Iterator[tuple[int | 
 def _mentioned(func: PrimFunc, *more: Expr) -> tuple[int, ...]:
     """The constants of assumptions and of other conditions, each with its neighbours."""
     conditions = [*more, *(node.condition for node in walk(func.body) if isinstance(node, Assume))]
-    found = {int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST}
+    found = {
+        int(n.value) for c in conditions for n in walk(c) if isinstance(n, IntImm | FloatImm) and 0 < n.value < _LARGEST
+    }
     least = sorted(found)[:_MENTIONED]
     return tuple(dict.fromkeys(v for value in least for v in (value, value + 1, value - 1)))
 
@@ -114,53 +122,61 @@ def writes_of(facts: Facts) -> Iterator[Access]:
 
 
 def certainly_stores(facts: Facts, numbers: Mapping[str, int | float]) -> bool:
-    """Whether some store to a parameter happens with these numbers in every run that comes so far, whatever the data is."""
+    """Whether some store to a parameter happens with these numbers in every run that comes so far, whatever the data
+    is.
+    """
     for access in writes_of(facts):
-        scene = access.scene
-        if scene.depends_on_data():
+        domain = access.domain
+        if domain.depends_on_data():
             continue
         point: dict[str, int] = {name: value for name, value in numbers.items() if isinstance(value, int)}
         try:
-            for dim in scene.dims:
+            for dim in domain.dims:
                 point[dim.var.name] = int(evaluate(dim.start, point))
         except (Trap, KeyError, TypeError):
             continue
-        if facts.happens(scene, point):
+        if facts.happens(domain, point):
             return True
-    return any(_has_an_instance(facts, access.scene, numbers) for access in writes_of(facts) if not access.scene.depends_on_data())
+    return any(
+        _has_an_instance(facts, access.domain, numbers)
+        for access in writes_of(facts)
+        if not access.domain.depends_on_data()
+    )
 
 
-def _has_an_instance(facts: Facts, scene: Scene, numbers: Mapping[str, int | float]) -> bool:
+def _has_an_instance(facts: Facts, domain: IterationDomain, numbers: Mapping[str, int | float]) -> bool:
     at = [same(v, int(numbers[v.name])) for v in facts.program.symbols if v.name in numbers]
-    found = facts.search(scene, *at)
-    return found.point is not None and facts.happens(scene, found.point)
+    found = facts.search(domain, *at)
+    return found.point is not None and facts.happens(domain, found.point)
 
 
-def find_run(facts: Facts, limit: int, most_runs: int, looking: Looking, hints: Sequence[Mapping[str, float | int]] = ()) -> bool:
-    """Whether an input was found on which the program runs to its end and stores to a parameter, with at most `limit` iterations in all
-    and `most_runs` runs. What was seen stands in `looking`.
+def find_run(
+    facts: Facts, limit: int, most_runs: int, state: SearchState, hints: Sequence[Mapping[str, float | int]] = ()
+) -> bool:
+    """Whether an input was found on which the program runs to its end and stores to a parameter, with at most `limit`
+    iterations in all and `most_runs` runs. What was seen stands in `state`.
     """
     func = facts.program.function
     for numbers in islice(numbers_of(facts), _SIZES):
-        if looking.numbers is None:
-            looking.numbers = numbers
-        if _cost(func, numbers) > limit - looking.spent:
+        if state.numbers is None:
+            state.numbers = numbers
+        if _cost(func, numbers) > limit - state.spent:
             continue
         stores = certainly_stores(facts, numbers)
         each = most_runs if not numbers else max(most_runs // 4, 6)
         for arrays in islice(_data(func, numbers, hints, limit), each):
-            if most_runs <= 0 or looking.spent > limit:
+            if most_runs <= 0 or state.spent > limit:
                 return False
             most_runs -= 1
             try:
                 result = run(func, {**numbers, **arrays}, limit=limit)
             except Fault as fault:
-                looking.fault = fault
-                looking.spent += 100
+                state.fault = fault
+                state.spent += 100
                 continue
             except LayoutproofError:
                 return False
-            looking.spent += result.iterations
+            state.spent += result.iterations
             if stores or any(not same_values(arrays[name], result.arrays[name]).all() for name in arrays):
                 return True
     return False
@@ -169,7 +185,9 @@ def find_run(facts: Facts, limit: int, most_runs: int, looking: Looking, hints: 
 def _cost(func: PrimFunc, numbers: Mapping[str, int | float]) -> int:
     """About how large a run is, cells of parameters and of temporaries included."""
     inner = (
-        b for n in walk(func.body) for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers if isinstance(n, Block) else ())
+        b
+        for n in walk(func.body)
+        for b in ((n.buffer,) if isinstance(n, Allocate) else n.alloc_buffers if isinstance(n, Block) else ())
     )
     try:
         cells = sum(math.prod(_shape(buffer.shape, numbers)) for buffer in (*func.buffers, *inner))
@@ -188,7 +206,9 @@ def _data(
     """Arrays for all parameters, plain ones first, each as it is and with what assumptions ask for written into it."""
     repair = repair_program(func)
     try:
-        shapes = {b.name: (*_shape(b.shape, numbers), *((b.dtype.lanes,) if b.dtype.lanes > 1 else ())) for b in func.buffers}
+        shapes = {
+            b.name: (*_shape(b.shape, numbers), *((b.dtype.lanes,) if b.dtype.lanes > 1 else ())) for b in func.buffers
+        }
     except (Trap, KeyError, TypeError):
         return
     if sum(int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()) > _MOST_CELLS:
@@ -203,7 +223,9 @@ def _data(
         yield arrays
 
 
-def _plain(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequence[Mapping[str, float | int]]) -> Iterator[dict[str, Array]]:
+def _plain(
+    func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequence[Mapping[str, float | int]]
+) -> Iterator[dict[str, Array]]:
     generator = np.random.default_rng(_SEED)
     yield {name: np.ones(shape) for name, shape in shapes.items()}
     for hint in hints:
@@ -216,7 +238,10 @@ def _plain(func: PrimFunc, shapes: Mapping[str, tuple[int, ...]], hints: Sequenc
         yield {name: np.full(shape, value) for name, shape in shapes.items()}
         yield {name: _one_cell(shape, value) for name, shape in shapes.items()}
     for number in range(len(shapes)):
-        yield {name: np.full(shape, 1 + (k + number) % max(len(shapes), 1)) for k, (name, shape) in enumerate(shapes.items())}
+        yield {
+            name: np.full(shape, 1 + (k + number) % max(len(shapes), 1))
+            for k, (name, shape) in enumerate(shapes.items())
+        }
     while True:
         yield {name: generator.integers(-4 if _signed(func, name) else 0, 5, shape) for name, shape in shapes.items()}
 

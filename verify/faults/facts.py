@@ -1,8 +1,8 @@
-"""What is known of one program while its obligations are proved, and the one way to ask about it: cheap engine first, exact ones
-next.
+"""What is known of one program while its obligations are proved, and the one way to ask about it: cheap engine first,
+exact ones next.
 
-A search looks for an instance where something bad holds. Intervals answer most of them, integer sets nearly all, z3 those with
-products of variables. Part of the trust base.
+A search looks for an instance where something bad holds. Intervals answer most of them, integer sets nearly all, z3
+those with products of variables. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from layoutproof.verify.isl.instance_search import Model
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS
 from layoutproof.verify.program.accesses import read_program
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered, NoInstance, Setting
-from layoutproof.verify.program.instances import Dim, Guard, Program, Scene, scene_ranges
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Program, domain_ranges
 from layoutproof.verify.program.questions import Because, Search, above, below, nothing
 from layoutproof.verify.smt.index_arithmetic import RLIMIT, search_instances
 from layoutproof.verify.verdict.verdict import Claim, Related, Status, Verdict
@@ -37,8 +37,8 @@ _SMALL_SIZES = ((2, 3, 4), (3, 2), (1,), (4,))
 class Facts:
     """A program with its symbols' ranges and the engines' state.
 
-    `operations` bounds each question to isl, `rlimit` each question to z3. `more` are further conditions on symbols, assumed for what
-    is proved with these facts only. What engines answer is `gathered` for the verdicts.
+    `operations` bounds each question to isl, `rlimit` each question to z3. `more` are further conditions on symbols,
+    assumed for what is proved with these facts only. What engines answer is `gathered` for the verdicts.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Facts:
         bounds: dict[Var, tuple[int | None, int | None]] = {v: (r.low, r.high) for v, r in self.ranges.items()}
         self._bounds = bounds
         self.model = Model(program.symbols, self.assumed, bounds, operations, gathered)
-        self._scene_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
+        self._domain_ranges: dict[tuple[object, ...], dict[Var, Interval]] = {}
 
     @property
     def setting(self) -> Setting:
@@ -64,13 +64,22 @@ class Facts:
         return Setting.of(self.assumed, self._bounds)
 
     @staticmethod
-    def of(function: PrimFunc, where: Expr | None = None, called_as: PrimFunc | None = None, *, gathered: Gathered = UNRECORDED) -> Facts:
-        """The facts of a function; `where` is a condition on its symbols that callers vouch for. `called_as` is the function whose callers
-        they are, itself unless given: a size of what these pass is not negative, also where a layout hides it.
+    def of(
+        function: PrimFunc,
+        where: Expr | None = None,
+        called_as: PrimFunc | None = None,
+        *,
+        gathered: Gathered = UNRECORDED,
+    ) -> Facts:
+        """The facts of a function; `where` is a condition on its symbols that callers vouch for. `called_as` is the
+        function whose callers they are, itself unless given: a size of what these pass is not negative, also where a
+        layout hides it.
         """
         program = read_program(function, where)
         sizes = sizes_of(function if called_as is None else called_as)
-        return Facts(program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes), gathered=gathered)
+        return Facts(
+            program, more=tuple(symbol >= 0 for symbol in program.symbols if symbol.name in sizes), gathered=gathered
+        )
 
     def of_program(self, program: Program) -> Facts:
         """The same facts of a program that says more of its instances."""
@@ -80,85 +89,92 @@ class Facts:
         """The same program with more assumed of its symbols."""
         return Facts(self.program, self._operations, self._rlimit, more, self.gathered)
 
-    def interval(self, expr: Expr, scene: Scene) -> Interval:
-        """An interval around an expression at a scene, guards not looked at."""
-        key = (scene.dims, scene.unknowns)
-        ranges = self._scene_ranges.get(key)
+    def interval(self, expr: Expr, domain: IterationDomain) -> Interval:
+        """An interval around an expression at a iteration domain, guards not looked at."""
+        key = (domain.dims, domain.unknowns)
+        ranges = self._domain_ranges.get(key)
         if ranges is None:
-            ranges = self._scene_ranges[key] = scene_ranges(scene, self.ranges)
+            ranges = self._domain_ranges[key] = domain_ranges(domain, self.ranges)
         return interval_of(expr, ranges)
 
-    def search(self, scene: Scene, *conditions: Expr) -> Search:
-        """An instance of the scene where every condition holds."""
-        found = self._confirmed(self.model.search(scene, *conditions), scene, (conditions,))
-        return found if _certain(found) else self._z3(found, scene, conditions)
+    def search(self, domain: IterationDomain, *conditions: Expr) -> Search:
+        """An instance of the iteration domain where every condition holds."""
+        found = self._confirmed(self.model.search(domain, *conditions), domain, (conditions,))
+        return found if _certain(found) else self._z3(found, domain, conditions)
 
-    def search_outside(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+    def search_outside(self, domain: IterationDomain, expr: Expr, low: int, high: int) -> Search:
         """An instance where `expr` is below `low` or above `high`; both bounds fit 64 bits."""
-        interval = self.interval(expr, scene)
+        interval = self.interval(expr, domain)
         if low <= interval.low and interval.high <= high:
-            return self.by_intervals(scene, expr, low, high)
-        found = self.model.outside(scene, expr, low, high)
-        return found if _certain(found) else self.decide(found, scene, below(expr, low), above(expr, high))
+            return self.by_intervals(domain, expr, low, high)
+        found = self.model.outside(domain, expr, low, high)
+        return found if _certain(found) else self.decide(found, domain, below(expr, low), above(expr, high))
 
-    def by_intervals(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+    def by_intervals(self, domain: IterationDomain, expr: Expr, low: int, high: int) -> Search:
         """The certainty, which intervals gave, that `expr` is never below `low` nor above `high`."""
         if self.gathered.is_recording:
-            self._record(scene, ((below(expr, low),), (above(expr, high),)), INTERVALS)
+            self._record(domain, ((below(expr, low),), (above(expr, high),)), INTERVALS)
         return nothing(INTERVALS)
 
-    def excluded(self, scene: Scene, *conditions: Expr) -> None:
+    def excluded(self, domain: IterationDomain, *conditions: Expr) -> None:
         """Note that intervals, looked at elsewhere, allow no instance where all conditions hold."""
-        self._record(scene, (conditions,), INTERVALS)
+        self._record(domain, (conditions,), INTERVALS)
 
-    def _record(self, scene: Scene, either: tuple[tuple[Expr, ...], ...], engine: str) -> None:
+    def _record(self, domain: IterationDomain, either: tuple[tuple[Expr, ...], ...], engine: str) -> None:
         if self.gathered.is_recording:
-            self.gathered.record(NoInstance(self.setting, scene, either, engine))
+            self.gathered.record(NoInstance(self.setting, domain, either, engine))
 
-    def decide(self, found: Search, scene: Scene, *either: Expr) -> Search:
+    def decide(self, found: Search, domain: IterationDomain, *either: Expr) -> Search:
         """What z3 says where `found` is uncertain: an instance where one of the conditions holds."""
-        found = self._confirmed(found, scene, [(condition,) for condition in either])
+        found = self._confirmed(found, domain, [(condition,) for condition in either])
         if _certain(found):
             return found
         for condition in either:
-            second = self._z3(found, scene, (condition,))
+            second = self._z3(found, domain, (condition,))
             if not second.is_empty:
                 return second
         return nothing("z3")
 
-    def _confirmed(self, found: Search, scene: Scene, either: Sequence[Sequence[Expr]]) -> Search:
+    def _confirmed(self, found: Search, domain: IterationDomain, either: Sequence[Sequence[Expr]]) -> Search:
         """`found`, certain where its point turns out to satisfy everything when it is evaluated."""
-        if found.point is None or found.exact or not self.happens(scene, found.point):
+        if found.point is None or found.exact or not self.happens(domain, found.point):
             return found
         point = found.point
         holds = any(all(self.holds(condition, point) is True for condition in conditions) for conditions in either)
         return replace(found, exact=True, reason=None) if holds else found
 
-    def _z3(self, found: Search, scene: Scene, conditions: tuple[Expr, ...]) -> Search:
+    def _z3(self, found: Search, domain: IterationDomain, conditions: tuple[Expr, ...]) -> Search:
         """A point of a small instance; else z3's answer; where it has none, what was found before, if that is a point."""
-        small = self._small(scene, conditions)
+        small = self._small(domain, conditions)
         if small is not None:
             return small
-        second = search_instances(scene, self.assumed, self._bounds, conditions, self._rlimit)
+        second = search_instances(domain, self.assumed, self._bounds, conditions, self._rlimit)
         if second.is_empty:
-            self._record(scene, (conditions,), second.engine)
+            self._record(domain, (conditions,), second.engine)
         if second.is_empty or second.point is not None:
             return second
         return found if found.point is not None else second
 
-    def _small(self, scene: Scene, conditions: Sequence[Expr]) -> Search | None:
-        """A point found with the symbols at a few small values, where products of symbols are plain numbers; None when there is none."""
+    def _small(self, domain: IterationDomain, conditions: Sequence[Expr]) -> Search | None:
+        """A point found with the symbols at a few small values, where products of symbols are plain numbers; None when
+        there is none.
+        """
         symbols = self.program.symbols
         for sizes in _SMALL_SIZES if symbols else ():
             numbers = {v: sizes[k % len(sizes)] for k, v in enumerate(symbols)}
             values: dict[Var, Expr] = {v: const(number, v.dtype) for v, number in numbers.items()}
-            dims = tuple(Dim(d.var, substitute(d.start, values), substitute(d.extent, values), d.kind, d.lane) for d in scene.dims)
-            guards = tuple(Guard(substitute(g.condition, values), g.holds, g.group) for g in scene.guards)
+            dims = tuple(
+                Dim(d.var, substitute(d.start, values), substitute(d.extent, values), d.kind, d.lane)
+                for d in domain.dims
+            )
+            guards = tuple(Guard(substitute(g.condition, values), g.holds, g.group) for g in domain.guards)
             model = Model((), [substitute(a, values) for a in self.assumed], {}, self._operations)
-            found = model.search(Scene(dims, guards, unknowns=scene.unknowns), *(substitute(c, values) for c in conditions))
+            found = model.search(
+                IterationDomain(dims, guards, unknowns=domain.unknowns), *(substitute(c, values) for c in conditions)
+            )
             if found.point is not None:
                 point = {**found.point, **{v.name: number for v, number in numbers.items()}}
-                confirmed = self._confirmed(Search(point, False, found.reason, found.engine), scene, (conditions,))
+                confirmed = self._confirmed(Search(point, False, found.reason, found.engine), domain, (conditions,))
                 if confirmed.exact:
                     return confirmed
         return None
@@ -169,12 +185,12 @@ class Facts:
 
     # Replay
 
-    def happens(self, scene: Scene, point: Mapping[str, int]) -> bool:
-        """Whether the instance at `point` exists: loops, guards and assumptions evaluated one by one. Unknowns are given values by
-        `point`.
+    def happens(self, domain: IterationDomain, point: Mapping[str, int]) -> bool:
+        """Whether the instance at `point` exists: loops, guards and assumptions evaluated one by one. Unknowns are
+        given values by `point`.
         """
         try:
-            return all(self._checks(scene, point))
+            return all(self._checks(domain, point))
         except (Trap, KeyError, TypeError):
             return False
 
@@ -185,13 +201,13 @@ class Facts:
         except (Trap, KeyError, TypeError):
             return None
 
-    def _checks(self, scene: Scene, point: Mapping[str, int]) -> Iterator[bool]:
+    def _checks(self, domain: IterationDomain, point: Mapping[str, int]) -> Iterator[bool]:
         for variable, interval in self.ranges.items():
             yield point[variable.name] in interval
-        for dim in scene.dims:
+        for dim in domain.dims:
             start, extent = int(evaluate(dim.start, point)), int(evaluate(dim.extent, point))
             yield start <= point[dim.var.name] < start + extent
-        for condition in (*self.assumed, *(g.as_expr for g in scene.guards)):
+        for condition in (*self.assumed, *(g.as_expr for g in domain.guards)):
             yield bool(evaluate(condition, point))
 
 
@@ -201,13 +217,19 @@ def _symbol_ranges(program: Program) -> dict[Var, Interval]:
 
 
 def sizes_of(function: PrimFunc) -> frozenset[str]:
-    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout record states."""
+    """The symbols that are an extent of what callers pass: of a parameter, or of the logical shape that its layout
+    record states.
+    """
     parameters = {buffer.data.name for buffer in function.buffers}
-    stated = (extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape)
+    stated = (
+        extent for name, kept in layout_records(function).items() if name in parameters for extent in kept.logical_shape
+    )
     shown = (extent.name for buffer in function.buffers for extent in buffer.shape if isinstance(extent, Var))
     # A scalar that is passed may be negative, whatever a record says; only an extent is told by what is there.
     scalars = {param.name for param in function.params}
-    return frozenset((*shown, *(extent.name for extent in stated if isinstance(extent, Var) and extent.name not in scalars)))
+    return frozenset(
+        (*shown, *(extent.name for extent in stated if isinstance(extent, Var) and extent.name not in scalars))
+    )
 
 
 def _extents_not_negative(function: PrimFunc) -> tuple[Expr, ...]:
@@ -238,7 +260,9 @@ class Stopwatch:
 
 def proved(claim: Claim, engine: str, watch: Stopwatch, reason: str | None = None) -> Verdict:
     """The verdict that a claim holds; `reason` says what it rests on, where there is something to say."""
-    return Verdict(Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=watch.gathered.taken())
+    return Verdict(
+        Status.PROVED, claim, engine, reason=reason, seconds=watch.seconds(), evidence=watch.gathered.taken()
+    )
 
 
 def unknown(claim: Claim, engine: str, reason: str, watch: Stopwatch, *because: Because) -> Verdict:
@@ -253,10 +277,20 @@ def left_open(claim: Claim, found: Search, watch: Stopwatch, said: str = "") -> 
     return unknown(claim, found.engine, f"{said}{reason}", watch, *found.because)
 
 
-def refuted(claim: Claim, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch, related: Related = ()) -> Verdict:
+def refuted(
+    claim: Claim, engine: str, counterexample: Mapping[str, Any], reason: str, watch: Stopwatch, related: Related = ()
+) -> Verdict:
     """The verdict that a claim fails, with the instance at which it does; `reason` says it in words."""
     watch.gathered.taken()
-    return Verdict(Status.REFUTED, claim, engine, reason=reason, counterexample=counterexample, seconds=watch.seconds(), related=related)
+    return Verdict(
+        Status.REFUTED,
+        claim,
+        engine,
+        reason=reason,
+        counterexample=counterexample,
+        seconds=watch.seconds(),
+        related=related,
+    )
 
 
 def values_text(point: Mapping[str, int]) -> str:
@@ -264,9 +298,9 @@ def values_text(point: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {number}" for name, number in point.items())
 
 
-def visible(scene: Scene, point: Mapping[str, int], program: Program) -> dict[str, int]:
+def visible(domain: IterationDomain, point: Mapping[str, int], program: Program) -> dict[str, int]:
     """The values of a point that a reader of the program knows: loops outermost first, then symbols."""
-    names = [dim.var.name for dim in scene.dims] + [v.name for v in program.symbols]
+    names = [dim.var.name for dim in domain.dims] + [v.name for v in program.symbols]
     return {name: point[name] for name in names if name in point}
 
 

@@ -22,7 +22,18 @@ from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved,
 from layoutproof.verify.faults.races import prove_race_free
 from layoutproof.verify.faults.reads import prove_no_forbidden_write, prove_readable
 from layoutproof.verify.program.abstraction import survey_of
-from layoutproof.verify.program.instances import Access, AccessKind, Binding, Dim, Guard, Obstacle, Program, Scene, Unknown, keeps_range
+from layoutproof.verify.program.instances import (
+    Access,
+    AccessKind,
+    Binding,
+    Dim,
+    Guard,
+    IterationDomain,
+    Obstacle,
+    Program,
+    Unknown,
+    keeps_range,
+)
 from layoutproof.verify.program.questions import Cover, Search, above, at_least, below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
@@ -64,7 +75,7 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
     number = spare.constant
     if number is not None and number >= 0:
         return proved(claim, "structure", watch)
-    if number is None and facts.search(Scene(), below(spare.to_expr(), 0)).is_empty:
+    if number is None and facts.search(IterationDomain(), below(spare.to_expr(), 0)).is_empty:
         return proved(claim, "isl", watch)
     end = _size(owner).to_expr()
     undecided: Verdict | None = None
@@ -80,15 +91,19 @@ def _prove_view(facts: Facts, view: Buffer, data: Var, owner: Buffer) -> Verdict
 
 def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: Stopwatch) -> Verdict | None:
     """None when the access stays inside the memory."""
-    first = Polynomial.of(element_number(access.buffer, access.indices)).times(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
+    first = (
+        Polynomial.of(element_number(access.buffer, access.indices))
+        .times(Polynomial({(): access.buffer.dtype.bytes}))
+        .to_expr()
+    )
     last = Polynomial.of(first).plus(Polynomial({(): access.buffer.dtype.bytes})).to_expr()
     for condition in (below(first, 0), above(last, end)):
-        found = facts.search(access.scene, condition)
+        found = facts.search(access.domain, condition)
         if found.is_empty:
             continue
         if found.point is None or not _replays(facts, access, condition, found.point):
             return left_open(claim, found, watch)
-        values = visible(access.scene, found.point, facts.program)
+        values = visible(access.domain, found.point, facts.program)
         text = f"{access.text} ({access.place}) lies outside the memory at {values_text(values)}"
         if access.data_dependent:
             return unknown(claim, found.engine, f"{text}, depending on data", watch)
@@ -100,26 +115,28 @@ def _prove_access(facts: Facts, access: Access, end: Expr, claim: Claim, watch: 
 
 def _replays(facts: Facts, access: Access, condition: Expr, point: Mapping[str, int]) -> bool:
     try:
-        return facts.happens(access.scene, point) and bool(evaluate(condition, point))
+        return facts.happens(access.domain, point) and bool(evaluate(condition, point))
     except (Trap, KeyError, TypeError):
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Wherever an instance of `scene` is, the element at `indices` of the parameter `buffer`, called `value`, satisfies `condition`: it is
-    so from before the run until after it. Nothing in the scene depends on data.
+    """Wherever an instance of `domain` is, the element at `indices` of the parameter `buffer`, called `value`,
+    satisfies `condition`: it is so from before the run until after it. Nothing in the iteration domain depends on data.
     """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
-    scene: Scene
+    domain: IterationDomain
     value: Var
     condition: Expr
 
 
 def contents_of(rewrite: Rewrite, old: Facts) -> tuple[Content, ...]:
-    """What every run of the old program that does not fault tells of parameters that neither program writes, and that keep their cells."""
+    """What every run of the old program that does not fault tells of parameters that neither program writes, and that
+    keep their cells.
+    """
     moved = {cells.old_data for cells in rewrite.witness.cells}
     kept = {_place(after) for after in rewrite.new.buffers}
     same = [before for before in rewrite.old.buffers if _place(before) in kept and before.data.name not in moved]
@@ -143,18 +160,18 @@ def _contents(facts: Facts, steady: set[Buffer]) -> Iterator[Content]:
         if access.kind is AccessKind.ASSUME or id(access.node) in chosen:
             continue
         for index, extent in zip(access.indices, access.buffer.shape, strict=True):
-            unknown = _decides(index, access.scene)
-            load = _load(unknown, access.scene, facts, steady) if unknown is not None else None
+            unknown = _decides(index, access.domain)
+            load = _load(unknown, access.domain, facts, steady) if unknown is not None else None
             if unknown is None or load is None:
                 continue
-            dims = {dim.var for dim in access.scene.dims}
+            dims = {dim.var for dim in access.domain.dims}
             if dims & set(free_variables(extent)):
                 continue
-            scene = replace(access.scene, unknowns=())
-            if not _certainly_happens(access.scene):
+            domain = replace(access.domain, unknowns=())
+            if not _certainly_happens(access.domain):
                 continue
             for condition in (at_least(index, 0), below(index, extent)):
-                yield Content(load.buffer, load.indices, scene, unknown.var, condition)
+                yield Content(load.buffer, load.indices, domain, unknown.var, condition)
 
 
 def _chosen(body: Stmt) -> Iterator[int]:
@@ -164,80 +181,86 @@ def _chosen(body: Stmt) -> Iterator[int]:
             yield from (id(inner) for side in (node.then, node.otherwise) for inner in walk(side))
 
 
-def _decides(index: Expr, scene: Scene) -> Unknown | None:
+def _decides(index: Expr, domain: IterationDomain) -> Unknown | None:
     """The one value from data that decides an index: no loop does, and nothing on the way wraps."""
-    variables, dims = set(free_variables(index)), {dim.var for dim in scene.dims}
-    found = [unknown for unknown in scene.unknowns if unknown.var in variables]
+    variables, dims = set(free_variables(index)), {dim.var for dim in domain.dims}
+    found = [unknown for unknown in domain.unknowns if unknown.var in variables]
     plain = all(keeps_range(node) for node in walk(index) if isinstance(node, Expr) and node.dtype.is_integer)
     return found[0] if len(found) == 1 and plain and not variables & dims else None
 
 
-def _load(unknown: Unknown, scene: Scene, facts: Facts, steady: set[Buffer]) -> BufferLoad | None:
+def _load(unknown: Unknown, domain: IterationDomain, facts: Facts, steady: set[Buffer]) -> BufferLoad | None:
     """The element of a parameter that nobody writes which an unknown is, at an index that no data decides."""
     match unknown.source:
         case BufferLoad(buffer=buffer, indices=indices) as load if buffer in steady:
-            plain = {*(dim.var for dim in scene.dims), *facts.program.symbols}
+            plain = {*(dim.var for dim in domain.dims), *facts.program.symbols}
             return load if all(v in plain for index in indices for v in free_variables(index)) else None
         case _:
             return None
 
 
-def _certainly_happens(scene: Scene) -> bool:
-    """Whether data decides nothing of which instances of a scene there are."""
-    return not scene.depends_on_data()
+def _certainly_happens(domain: IterationDomain) -> bool:
+    """Whether data decides nothing of which instances of a iteration domain there are."""
+    return not domain.depends_on_data()
 
 
 def told(facts: Facts, contents: Sequence[Content]) -> Facts:
-    """The facts of the new program with what is known of values from data said in every scene where such a value is used."""
+    """The facts of the new program with what is known of values from data said in every iteration domain where such a
+    value is used.
+    """
     if not contents:
         return facts
     program = facts.program
     steady = set(_unwritten(facts, program.function.buffers))
-    scenes: dict[tuple[object, ...], Scene] = {}
+    domains: dict[tuple[object, ...], IterationDomain] = {}
 
-    def said(scene: Scene) -> Scene:
-        key = (scene.dims, scene.guards, scene.unknowns)
-        if key not in scenes:
-            scenes[key] = replace(scene, guards=(*scene.guards, *_guards(facts, scene, steady, contents)))
-        return replace(scene, guards=scenes[key].guards)
+    def said(domain: IterationDomain) -> IterationDomain:
+        key = (domain.dims, domain.guards, domain.unknowns)
+        if key not in domains:
+            domains[key] = replace(domain, guards=(*domain.guards, *_guards(facts, domain, steady, contents)))
+        return replace(domain, guards=domains[key].guards)
 
-    accesses = tuple(replace(each, scene=said(each.scene)) for each in program.accesses)
-    arithmetic = tuple(replace(each, scene=said(each.scene)) for each in program.arithmetic)
+    accesses = tuple(replace(each, domain=said(each.domain)) for each in program.accesses)
+    arithmetic = tuple(replace(each, domain=said(each.domain)) for each in program.arithmetic)
     return facts.of_program(replace(program, accesses=accesses, arithmetic=arithmetic))
 
 
-def _guards(facts: Facts, scene: Scene, steady: set[Buffer], contents: Sequence[Content]) -> Iterator[Guard]:
-    names = {dim.var.name for dim in scene.dims}
-    for source in scene.unknowns:
-        load = _load(source, scene, facts, steady)
+def _guards(facts: Facts, domain: IterationDomain, steady: set[Buffer], contents: Sequence[Content]) -> Iterator[Guard]:
+    names = {dim.var.name for dim in domain.dims}
+    for source in domain.unknowns:
+        load = _load(source, domain, facts, steady)
         for content in contents if load is not None else ():
             # Symbols have one meaning in both programs, unless a loop has the name.
             if load is not None and content.buffer.data == load.buffer.data and names.isdisjoint(_symbols(content)):
-                if _is_told(facts, scene, load, content):
+                if _is_told(facts, domain, load, content):
                     yield Guard(substitute(content.condition, {content.value: source.var}))
 
 
 def _symbols(content: Content) -> set[str]:
     """What a content speaks of besides its instances."""
-    dims = content.scene.dims
-    said = [content.condition, *content.indices, *(guard.condition for guard in content.scene.guards)]
+    dims = content.domain.dims
+    said = [content.condition, *content.indices, *(guard.condition for guard in content.domain.guards)]
     said += [bound for dim in dims for bound in (dim.start, dim.extent)]
-    return {v.name for expr in said for v in free_variables(expr)} - {dim.var.name for dim in dims} - {content.value.name}
+    return (
+        {v.name for expr in said for v in free_variables(expr)} - {dim.var.name for dim in dims} - {content.value.name}
+    )
 
 
-def _is_told(facts: Facts, scene: Scene, load: BufferLoad, content: Content) -> bool:
-    """Whether each element that is loaded in a scene is one of those of which something is known."""
-    taken = {dim.var.name for dim in scene.dims} | {each.var.name for each in scene.unknowns}
+def _is_told(facts: Facts, domain: IterationDomain, load: BufferLoad, content: Content) -> bool:
+    """Whether each element that is loaded in a iteration domain is one of those of which something is known."""
+    taken = {dim.var.name for dim in domain.dims} | {each.var.name for each in domain.unknowns}
     names: dict[Var, Expr] = {}
     dims: list[Dim] = []
-    for number, dim in enumerate(content.scene.dims):
+    for number, dim in enumerate(content.domain.dims):
         var = Var(_apart(f"{dim.var.name}'{number}", taken), dim.var.dtype)
         dims.append(Dim(var, substitute(dim.start, names), substitute(dim.extent, names), dim.kind, dim.lane))
         names[dim.var] = var
-    there = tuple(substitute(guard.as_expr, names) for guard in content.scene.guards)
-    same = tuple(equal(mine, substitute(theirs, names)) for mine, theirs in zip(load.indices, content.indices, strict=True))
-    cover = Cover(replace(scene, dims=(*scene.dims, *dims)), (*there, *same))
-    return facts.model.uncovered(scene, [cover]).is_empty
+    there = tuple(substitute(guard.as_expr, names) for guard in content.domain.guards)
+    same = tuple(
+        equal(mine, substitute(theirs, names)) for mine, theirs in zip(load.indices, content.indices, strict=True)
+    )
+    cover = Cover(replace(domain, dims=(*domain.dims, *dims)), (*there, *same))
+    return facts.model.uncovered(domain, [cover]).is_empty
 
 
 def _apart(name: str, taken: set[str]) -> str:
@@ -251,8 +274,8 @@ def check_facts(
 ) -> tuple[Verdict, ...]:
     """The obligations of a program that was read already.
 
-    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same. `contents` is what
-    is known of inputs; `before` is the program of which this one is to do the same.
+    With `calls` false, what nobody looks into is for whoever compares the program with another one that does the same.
+    `contents` is what is known of inputs; `before` is the program of which this one is to do the same.
     """
     return (*_prove_no_fault(facts, contents, before), *prove_race_free(facts), *(_obstacles(facts) if calls else ()))
 
@@ -275,19 +298,21 @@ def prove_bindings(facts: Facts) -> tuple[Verdict, ...]:
         watch = facts.watch()
         what = f"block variable {binding.iter_var.var.name} stays in its domain"
         claim = Claim(ClaimKind.WITHIN_DOMAIN, what, binding.spot.place_of(binding.node))
-        if binding.domain != TRUE:
-            found = facts.search(binding.scene, Not(binding.domain))
-            verdicts.append(proved(claim, found.engine, watch) if found.is_empty else _outside(facts, binding, found, claim, watch))
+        if binding.within != TRUE:
+            found = facts.search(binding.domain, Not(binding.within))
+            verdicts.append(
+                proved(claim, found.engine, watch) if found.is_empty else _outside(facts, binding, found, claim, watch)
+            )
     return tuple(verdicts)
 
 
 def _outside(facts: Facts, binding: Binding, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
     point = found.point
-    if point is None or not facts.happens(binding.scene, point) or facts.holds(binding.domain, point) is not False:
+    if point is None or not facts.happens(binding.domain, point) or facts.holds(binding.within, point) is not False:
         return left_open(claim, found, watch)
-    values = visible(binding.scene, point, facts.program)
+    values = visible(binding.domain, point, facts.program)
     text = f"{binding.iter_var.var.name} leaves its domain at {values_text(values)}"
-    if binding.scene.depends_on_data(binding.domain):
+    if binding.domain.depends_on_data(binding.within):
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
     return refuted(claim, found.engine, {"variable": binding.iter_var.var.name, "values": values}, text, watch)
 
@@ -296,7 +321,8 @@ def _obstacles(facts: Facts) -> tuple[Verdict, ...]:
     """One verdict for each thing in the program that nobody looks into: what it does is not known to be without fault."""
     watch = facts.watch()
     return tuple(
-        unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch) for obstacle in facts.program.obstacles
+        unknown(_no_fault(obstacle), "structure", f"{obstacle.what} is not looked into", watch)
+        for obstacle in facts.program.obstacles
     )
 
 

@@ -1,5 +1,5 @@
-"""When one access comes before another, and that no two iterations of a parallel or vectorised loop, and no two lanes of
-a store, touch one cell, one of them writing. A conditional store counts as a write. Part of the trust base.
+"""When one access comes before another, and that no two iterations of a parallel or vectorised loop, and no two lanes
+of a store, touch one cell, one of them writing. A conditional store counts as a write. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from layoutproof.ir.visit import free_variables, substitute
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.bounds import Place, places_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text
-from layoutproof.verify.program.instances import AccessKind, Dim, Guard, Loop, Scene, Unknown
+from layoutproof.verify.program.instances import AccessKind, Dim, Guard, IterationDomain, Loop, Unknown
 from layoutproof.verify.program.questions import Because, Cover, Search, below, differ, same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
@@ -29,12 +29,12 @@ def same_cell(first: Place, second: Place, values: Mapping[Var, Expr]) -> tuple[
     return tuple(same(a, substitute(b, values)) for a, b in pairs)
 
 
-def joined(first: Place, second: Place, shared: int) -> tuple[Scene, dict[Var, Expr]]:
+def joined(first: Place, second: Place, shared: int) -> tuple[IterationDomain, dict[Var, Expr]]:
     """The instances of both whose first `shared` loops agree, and what the second's variables are called there.
 
     The first's guards are left out: they are for whoever asks about its instances to add.
     """
-    here, there = first.access.scene, second.access.scene
+    here, there = first.access.domain, second.access.domain
     values: dict[Var, Expr] = {}
     dims: list[Dim] = list(here.dims)
     for position, dim in enumerate(there.dims):
@@ -42,7 +42,9 @@ def joined(first: Place, second: Place, shared: int) -> tuple[Scene, dict[Var, E
             values[dim.var] = here.dims[position].var
             continue
         marked = Var(dim.var.name + MARK, dim.var.dtype)
-        dims.append(replace(dim, var=marked, start=substitute(dim.start, values), extent=substitute(dim.extent, values)))
+        dims.append(
+            replace(dim, var=marked, start=substitute(dim.start, values), extent=substitute(dim.extent, values))
+        )
         values[dim.var] = marked
     unknowns = list(here.unknowns)
     for other in there.unknowns:
@@ -50,8 +52,10 @@ def joined(first: Place, second: Place, shared: int) -> tuple[Scene, dict[Var, E
         unknowns.append(Unknown(marked, other.source))
         values[other.var] = marked
     guards = tuple(Guard(substitute(g.condition, values), g.holds, g.group) for g in there.guards)
-    scene = replace(here, dims=tuple(dims), guards=guards, unknowns=tuple(unknowns), dropped=(*here.dropped, *there.dropped))
-    return scene, values
+    domain = replace(
+        here, dims=tuple(dims), guards=guards, unknowns=tuple(unknowns), dropped=(*here.dropped, *there.dropped)
+    )
+    return domain, values
 
 
 def pairs_before(later: Place, earlier: Place) -> Iterator[Cover]:
@@ -59,17 +63,17 @@ def pairs_before(later: Place, earlier: Place) -> Iterator[Cover]:
 
     The cheap case first: the same iteration of all common loops; then earlier iterations, innermost loop first.
     """
-    depth = later.access.scene.allocations.get(later.access.data, 0)
-    if earlier.access.scene.allocations.get(earlier.access.data, 0) != depth:
+    depth = later.access.domain.allocations.get(later.access.data, 0)
+    if earlier.access.domain.allocations.get(earlier.access.data, 0) != depth:
         return
-    before, common = _common(later.access.scene.time, earlier.access.scene.time)
+    before, common = _common(later.access.domain.time, earlier.access.domain.time)
     if before and common >= depth:
-        scene, values = joined(later, earlier, common)
-        yield Cover(scene, same_cell(later, earlier, values))
+        domain, values = joined(later, earlier, common)
+        yield Cover(domain, same_cell(later, earlier, values))
     for position in range(common - 1, depth - 1, -1):
-        scene, values = joined(later, earlier, position)
-        mine, theirs = later.access.scene.dims[position].var, earlier.access.scene.dims[position].var
-        yield Cover(scene, (*same_cell(later, earlier, values), below(values[theirs], mine)))
+        domain, values = joined(later, earlier, position)
+        mine, theirs = later.access.domain.dims[position].var, earlier.access.domain.dims[position].var
+        yield Cover(domain, (*same_cell(later, earlier, values), below(values[theirs], mine)))
 
 
 def _common(later: tuple[int | Dim, ...], earlier: tuple[int | Dim, ...]) -> tuple[bool, int]:
@@ -97,20 +101,26 @@ def prove_race_free(facts: Facts) -> tuple[Verdict, ...]:
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind is ForKind.THREAD_BINDING:
-            claim = Claim(ClaimKind.NO_RACE, f"no two threads {loop.dim.var.name} touch one cell", loop.spot.place_of(loop.node))
-            verdicts.append(unknown(claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", facts.watch()))
+            claim = Claim(
+                ClaimKind.NO_RACE, f"no two threads {loop.dim.var.name} touch one cell", loop.spot.place_of(loop.node)
+            )
+            verdicts.append(
+                unknown(
+                    claim, STRUCTURE, "thread bindings, and what synchronises them, are not looked into", facts.watch()
+                )
+            )
         elif loop.dim.kind in _CONCURRENT:
             verdicts.append(_prove_loop(facts, loop, cells))
     for access in facts.program.accesses:
-        lane = next((k for k, dim in enumerate(access.scene.dims) if dim.lane), None)
+        lane = next((k for k, dim in enumerate(access.domain.dims) if dim.lane), None)
         if access.kind is AccessKind.WRITE and lane is not None:
             verdicts.append(_prove_lanes(facts, Place(access, access.indices), lane))
     return tuple(verdicts)
 
 
-def _inside(place: Place, dim: Dim, outer: Scene) -> bool:
+def _inside(place: Place, dim: Dim, outer: IterationDomain) -> bool:
     around = (*outer.time, 1, dim)
-    return place.access.scene.time[: len(around)] == around
+    return place.access.domain.time[: len(around)] == around
 
 
 def _places(facts: Facts, data: Var, cells: dict[Var, list[Place]]) -> list[Place]:
@@ -121,7 +131,7 @@ def _places(facts: Facts, data: Var, cells: dict[Var, list[Place]]) -> list[Plac
 
 def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verdict:
     watch = facts.watch()
-    dim, outer = loop.dim, loop.scene
+    dim, outer = loop.dim, loop.domain
     what = f"no two iterations of the {dim.kind.value} loop {dim.var.name} touch one cell, one writing"
     claim = Claim(ClaimKind.NO_RACE, what, loop.spot.place_of(loop.node))
     depth = len(outer.dims)
@@ -129,7 +139,7 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     touched: set[Var] = set()
     for access in facts.program.accesses:
         data = access.data
-        if data in written or access.scene.allocations.get(data, 0) > depth:
+        if data in written or access.domain.allocations.get(data, 0) > depth:
             continue
         inside = [p for p in _places(facts, data, cells) if _inside(p, dim, outer)]
         if inside:
@@ -143,11 +153,11 @@ def _prove_loop(facts: Facts, loop: Loop, cells: dict[Var, list[Place]]) -> Verd
     for first, second in _pairs(written):
         if _apart(first, second, dim.var):
             continue
-        found, scene = _conflict(facts, first, second, depth)
+        found, domain = _conflict(facts, first, second, depth)
         if found.is_empty:
             engine = found.engine
             continue
-        verdict = _collision(facts, first, second, scene, found, claim, watch)
+        verdict = _collision(facts, first, second, domain, found, claim, watch)
         if verdict.counterexample is not None:
             return verdict
         undecided = undecided if undecided is not None else verdict
@@ -173,28 +183,34 @@ def _pairs(written: dict[Var, list[Place]]) -> Iterator[tuple[Place, Place]]:
 
 
 def _apart(first: Place, second: Place, var: Var) -> bool:
-    """Whether both cells have the loop's variable itself as one coordinate, so that cells of different iterations differ."""
+    """Whether both cells have the loop's variable itself as one coordinate, so that cells of different iterations
+    differ.
+    """
     return any(a == b == var for a, b in zip(first.coordinates, second.coordinates, strict=True))
 
 
-def _conflict(facts: Facts, first: Place, second: Place, position: int) -> tuple[Search, Scene]:
+def _conflict(facts: Facts, first: Place, second: Place, position: int) -> tuple[Search, IterationDomain]:
     """Two instances that touch one cell, agree on the loops before `position` and differ in that one."""
-    scene, values = joined(first, second, position)
-    scene = replace(scene, guards=(*first.access.scene.guards, *scene.guards))
-    mine, theirs = first.access.scene.dims[position].var, second.access.scene.dims[position].var
+    domain, values = joined(first, second, position)
+    domain = replace(domain, guards=(*first.access.domain.guards, *domain.guards))
+    mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     # One access against itself: the two are interchangeable, so one order stands for both.
     apart = below(mine, values[theirs]) if first is second else differ(mine, values[theirs])
-    return facts.search(scene, *same_cell(first, second, values), apart), scene
+    return facts.search(domain, *same_cell(first, second, values), apart), domain
 
 
-def _collision(facts: Facts, first: Place, second: Place, scene: Scene, found: Search, claim: Claim, watch: Stopwatch) -> Verdict:
+def _collision(
+    facts: Facts, first: Place, second: Place, domain: IterationDomain, found: Search, claim: Claim, watch: Stopwatch
+) -> Verdict:
     if found.point is None:
         return left_open(claim, found, watch)
     point = found.point
-    here = {dim.var.name: point[dim.var.name] for dim in first.access.scene.dims}
-    there = {dim.var.name: point.get(dim.var.name + MARK, point.get(dim.var.name, 0)) for dim in second.access.scene.dims}
+    here = {dim.var.name: point[dim.var.name] for dim in first.access.domain.dims}
+    there = {
+        dim.var.name: point.get(dim.var.name + MARK, point.get(dim.var.name, 0)) for dim in second.access.domain.dims
+    }
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
-    cells = _cell(facts, first, scene, point, here | symbols), _cell(facts, second, scene, point, there | symbols)
+    cells = _cell(facts, first, domain, point, here | symbols), _cell(facts, second, domain, point, there | symbols)
     if cells[0] is None or cells[0] != cells[1]:
         return left_open(claim, found, watch)
     places = [each.access.place for each in (first, second)]
@@ -202,13 +218,21 @@ def _collision(facts: Facts, first: Place, second: Place, scene: Scene, found: S
     text = f"{names[0]} ({places[0]}) at {values_text(here)} and {names[1]} ({places[1]}) at {values_text(there)} touch one cell"
     if first.access.data_dependent or second.access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
-    counterexample = {"buffer": first.access.buffer.name, "cell": cells[0], "first": here, "second": there, "symbols": symbols}
+    counterexample = {
+        "buffer": first.access.buffer.name,
+        "cell": cells[0],
+        "first": here,
+        "second": there,
+        "symbols": symbols,
+    }
     related = tuple((place.line, name) for place, name in zip(places, names, strict=True) if place.line is not None)
     return refuted(claim, found.engine, counterexample, text, watch, related)
 
 
-def _cell(facts: Facts, place: Place, scene: Scene, point: object, values: dict[str, int]) -> list[int] | None:
-    if not facts.happens(place.access.scene, values):
+def _cell(
+    facts: Facts, place: Place, domain: IterationDomain, point: object, values: dict[str, int]
+) -> list[int] | None:
+    if not facts.happens(place.access.domain, values):
         return None
     try:
         return [int(evaluate(part, values)) for part in place.coordinates]
@@ -219,10 +243,16 @@ def _cell(facts: Facts, place: Place, scene: Scene, point: object, values: dict[
 def _prove_lanes(facts: Facts, place: Place, position: int) -> Verdict:
     watch = facts.watch()
     claim = Claim(ClaimKind.NO_RACE, f"no two lanes of the store {place.access.text} meet", place.access.place)
-    if not place.access.buffer.strides and any(_is_ramp(c, place.access.scene.dims[position].var) for c in place.coordinates):
+    if not place.access.buffer.strides and any(
+        _is_ramp(c, place.access.domain.dims[position].var) for c in place.coordinates
+    ):
         return proved(claim, STRUCTURE, watch)
-    found, scene = _conflict(facts, place, place, position)
-    return proved(claim, found.engine, watch) if found.is_empty else _collision(facts, place, place, scene, found, claim, watch)
+    found, domain = _conflict(facts, place, place, position)
+    return (
+        proved(claim, found.engine, watch)
+        if found.is_empty
+        else _collision(facts, place, place, domain, found, claim, watch)
+    )
 
 
 def _is_ramp(coordinate: Expr, lane: Var) -> bool:

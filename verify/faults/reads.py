@@ -23,7 +23,7 @@ from layoutproof.verify.faults.bounds import Place, in_box, places_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
 from layoutproof.verify.faults.races import pairs_before
 from layoutproof.verify.maps.map_facts import report_on
-from layoutproof.verify.program.instances import Access, AccessKind, Dim, Scene
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain
 from layoutproof.verify.program.questions import Cover, Search, at_least, below, nothing, same
 from layoutproof.verify.smt.index_arithmetic import search_instances
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status, Verdict
@@ -39,16 +39,20 @@ def record_shape(record: LayoutRecord, symbols: Sequence[Var]) -> tuple[Expr, ..
     return _shape(record.shape, symbols)
 
 
-def padding_covers(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell) -> Iterator[Cover]:
+def padding_covers(
+    facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord, padding: Cell
+) -> Iterator[Cover]:
     """The instances whose `cell` is padding of one kind, one cover for each step that introduced such padding."""
-    for _, inside, conditions, cover in _steps(facts, scene, cell, record, padding):
+    for _, inside, conditions, cover in _steps(facts, domain, cell, record, padding):
         yield Cover(inside, tuple(conditions), (cover,))
 
 
-def find_forbidden(facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord) -> Search:
-    """An instance of the scene whose `cell`, an index of the record's last box, is padding without a contract."""
+def find_forbidden(facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord) -> Search:
+    """An instance of the iteration domain whose `cell`, an index of the record's last box, is padding without a
+    contract.
+    """
     engine = "structure"
-    for number, inside, conditions, cover in _steps(facts, scene, cell, record, Cell.PAD_FORBIDDEN):
+    for number, inside, conditions, cover in _steps(facts, domain, cell, record, Cell.PAD_FORBIDDEN):
         found = facts.model.uncovered(inside, [cover], *conditions)
         if not found.is_empty and found.point is None and _is_onto(record, number):
             found = nothing("structure")
@@ -59,8 +63,8 @@ def find_forbidden(facts: Facts, scene: Scene, cell: Sequence[Expr], record: Lay
 
 
 def _is_onto(record: LayoutRecord, number: int) -> bool:
-    """Whether a step's map certainly reaches every cell of its box, so that the step introduced no padding: a swizzle, say, of which
-    integer sets make heavy weather.
+    """Whether a step's map certainly reaches every cell of its box, so that the step introduced no padding: a swizzle,
+    say, of which integer sets make heavy weather.
     """
     step = record.steps[number]
     before = record.steps[number - 1].shape if number > 0 else record.logical_shape
@@ -80,10 +84,10 @@ def _reaches_all(index_map: IndexMap, shape: tuple[Expr, ...], box: tuple[Expr, 
 
 
 def _steps(
-    facts: Facts, scene: Scene, cell: Sequence[Expr], record: LayoutRecord, padding: Cell
-) -> Iterator[tuple[int, Scene, Sequence[Expr], Cover]]:
-    """For each step that introduced this kind of padding: its number, the instances with the cell of its box, how that comes to be
-    `cell`, and which it reaches.
+    facts: Facts, domain: IterationDomain, cell: Sequence[Expr], record: LayoutRecord, padding: Cell
+) -> Iterator[tuple[int, IterationDomain, Sequence[Expr], Cover]]:
+    """For each step that introduced this kind of padding: its number, the instances with the cell of its box, how that
+    comes to be `cell`, and which it reaches.
     """
     symbols = facts.program.symbols
     record.check_names(v.name for v in symbols)
@@ -92,13 +96,15 @@ def _steps(
     for number, step in enumerate(record.steps):
         if step.padding is not padding:
             continue
-        inside, target = scene, list(cell)
+        inside, target = domain, list(cell)
         # What lies outside the box is no padding; that nothing does is an obligation of its own.
-        conditions = [c for part, extent in zip(cell, boxes[-1], strict=True) for c in (at_least(part, 0), below(part, extent))]
+        conditions = [
+            c for part, extent in zip(cell, boxes[-1], strict=True) for c in (at_least(part, 0), below(part, extent))
+        ]
         last = number + 1 == len(record.steps)
         if not last or padding is not Cell.PAD_FORBIDDEN:
             # The cell of this step's box from which later steps made the one that is touched.
-            inside, target = _with_index(scene, boxes[number + 1], f"box{number}'")
+            inside, target = _with_index(domain, boxes[number + 1], f"box{number}'")
             conditions += [same(a, b) for a, b in zip(cell, _through(maps[number + 1 :], target), strict=True)]
         reached, source = _with_index(inside, boxes[number], "from'")
         cover = [same(a, b) for a, b in zip(target, _through(maps[number : number + 1], source), strict=True)]
@@ -111,10 +117,13 @@ def _through(maps: Sequence[IndexMap], index: Sequence[Expr]) -> Sequence[Expr]:
     return index
 
 
-def _with_index(scene: Scene, shape: Sequence[Expr], name: str) -> tuple[Scene, list[Expr]]:
-    """The scene with one more coordinate for each axis of a box."""
-    dims = [Dim(Var(f"{name}{axis}", extent.dtype), const(0, extent.dtype), extent, ForKind.SERIAL) for axis, extent in enumerate(shape)]
-    return replace(scene, dims=(*scene.dims, *dims)), [dim.var for dim in dims]
+def _with_index(domain: IterationDomain, shape: Sequence[Expr], name: str) -> tuple[IterationDomain, list[Expr]]:
+    """The iteration domain with one more coordinate for each axis of a box."""
+    dims = [
+        Dim(Var(f"{name}{axis}", extent.dtype), const(0, extent.dtype), extent, ForKind.SERIAL)
+        for axis, extent in enumerate(shape)
+    ]
+    return replace(domain, dims=(*domain.dims, *dims)), [dim.var for dim in dims]
 
 
 def _shape(shape: Sequence[Expr], symbols: Sequence[Var]) -> tuple[Expr, ...]:
@@ -152,7 +161,10 @@ def prove_no_forbidden_write(facts: Facts) -> tuple[Verdict, ...]:
         record = records.get(access.data.name)
         if access.kind is AccessKind.WRITE and record is not None and has_forbidden(record):
             claim = Claim(
-                ClaimKind.OFF_PADDING, f"write {access.text} stays off padding that has no contract", access.place, buffers=_names(access)
+                ClaimKind.OFF_PADDING,
+                f"write {access.text} stays off padding that has no contract",
+                access.place,
+                buffers=_names(access),
             )
             verdicts.append(_prove_off_padding(facts, access, record, claim, facts.watch()))
     return tuple(verdicts)
@@ -181,7 +193,9 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
         if verdict.status.value != "proved":
             return verdict
     if program.allocation(access.data) is None:
-        return unknown(claim, STRUCTURE, f"the memory of {access.buffer.name} is neither a parameter nor allocated here", watch)
+        return unknown(
+            claim, STRUCTURE, f"the memory of {access.buffer.name} is neither a parameter nor allocated here", watch
+        )
     if access.data not in program.temporaries:
         return proved(claim, STRUCTURE, watch, "a parameter")
     if sum(buffer.data == access.data for buffer in program.buffers) > 1:
@@ -193,10 +207,10 @@ def _prove_read(facts: Facts, place: Place, writes: Sequence[Place]) -> Verdict:
         if boxed is None:
             return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
         # Padding whose contract is `undef` holds something from the start.
-        arbitrary = padding_covers(facts, boxed.access.scene, boxed.coordinates, record, Cell.PAD_UNDEF)
+        arbitrary = padding_covers(facts, boxed.access.domain, boxed.coordinates, record, Cell.PAD_UNDEF)
         # Of a vector each scalar is asked for.
-        place = replace(place, access=replace(access, scene=boxed.access.scene))
-    found = facts.model.uncovered(place.access.scene, chain(_covers(place, certain), arbitrary))
+        place = replace(place, access=replace(access, domain=boxed.access.domain))
+    found = facts.model.uncovered(place.access.domain, chain(_covers(place, certain), arbitrary))
     if found.is_empty:
         return proved(claim, found.engine, watch)
     return _unwritten(facts, place, writes, found, record, claim, watch)
@@ -212,12 +226,18 @@ def _covers(place: Place, writes: Iterable[Place]) -> Iterator[Cover]:
 
 
 def _unwritten(
-    facts: Facts, place: Place, writes: Sequence[Place], found: Search, record: LayoutRecord | None, claim: Claim, watch: Stopwatch
+    facts: Facts,
+    place: Place,
+    writes: Sequence[Place],
+    found: Search,
+    record: LayoutRecord | None,
+    claim: Claim,
+    watch: Stopwatch,
 ) -> Verdict:
     access = place.access
     if found.point is None:
         return left_open(claim, found, watch)
-    values = visible(access.scene, found.point, facts.program)
+    values = visible(access.domain, found.point, facts.program)
     index = _index_at(facts, access, found.point)
     if index is None:
         return left_open(claim, found, watch)
@@ -237,15 +257,15 @@ def _unwritten(
 def _never(facts: Facts, pairs: Cover, point: Mapping[str, int]) -> bool:
     """Whether no earlier write reaches the cell read at `point`: the other engine's word."""
     fixed = [equal(v, const(point[v.name], v.dtype)) for v in _variables(facts, pairs) if v.name in point]
-    return search_instances(pairs.scene, (), {}, (*pairs.conditions, *fixed)).is_empty
+    return search_instances(pairs.domain, (), {}, (*pairs.conditions, *fixed)).is_empty
 
 
 def _variables(facts: Facts, pairs: Cover) -> list[Var]:
-    return [*facts.program.symbols, *(dim.var for dim in pairs.scene.dims)]
+    return [*facts.program.symbols, *(dim.var for dim in pairs.domain.dims)]
 
 
 def _index_at(facts: Facts, access: Access, point: Mapping[str, int]) -> list[int] | None:
-    if not facts.happens(access.scene, point):
+    if not facts.happens(access.domain, point):
         return None
     try:
         return [int(evaluate(index, point)) for index in access.indices]
@@ -257,13 +277,13 @@ def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim
     boxed = in_box(facts, access, record_shape(record, facts.program.symbols))
     if boxed is None:
         return unknown(claim, STRUCTURE, f"the cell of {access.text} in the layout's box is not known", watch)
-    found = find_forbidden(facts, boxed.access.scene, boxed.coordinates, record)
+    found = find_forbidden(facts, boxed.access.domain, boxed.coordinates, record)
     if found.is_empty:
         return proved(claim, found.engine, watch)
     index = _index_at(facts, access, found.point) if found.point is not None else None
     if found.point is None or index is None or not _is_forbidden(facts, boxed.coordinates, record, found.point):
         return left_open(claim, found, watch)
-    values = visible(access.scene, found.point, facts.program)
+    values = visible(access.domain, found.point, facts.program)
     text = f"{access.buffer.name}{index} is padding without a contract, at {values_text(values)}"
     if access.data_dependent:
         return unknown(claim, found.engine, f"{text}, depending on data", watch)
@@ -272,7 +292,9 @@ def _prove_off_padding(facts: Facts, access: Access, record: LayoutRecord, claim
 
 
 def _is_forbidden(facts: Facts, cell: Sequence[Expr], record: LayoutRecord, point: Mapping[str, int]) -> bool:
-    """Whether the cell at `point` is forbidden padding, by laying out every cell; boxes too large for that are not refuted."""
+    """Whether the cell at `point` is forbidden padding, by laying out every cell; boxes too large for that are not
+    refuted.
+    """
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
     size = 1
     for extent in record_shape(record, facts.program.symbols):

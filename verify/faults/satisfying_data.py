@@ -1,7 +1,9 @@
-"""What a program is called with, and data that satisfies its assumptions: a small program writes what the assumptions ask for.
+"""What a program is called with, and data that satisfies its assumptions: a small program writes what the assumptions
+ask for.
 
-Most random inputs break an assumption about data, and a run on them says nothing. Each `assume(...)` over parameters becomes a repair:
-`assume(not pad or A[p] == v)` becomes `if pad: A[p] = v`. Whether the inputs then satisfy everything is for the run itself to say.
+Most random inputs break an assumption about data, and a run on them says nothing. Each `assume(...)` over parameters
+becomes a repair: `assume(not pad or A[p] == v)` becomes `if pad: A[p] = v`. Whether the inputs then satisfy everything
+is for the run itself to say.
 """
 
 from __future__ import annotations
@@ -65,16 +67,22 @@ def repair_program(func: PrimFunc) -> PrimFunc | None:
 
 
 def assumption_program(func: PrimFunc) -> PrimFunc | None:
-    """The program that does nothing but assume what `func` assumes; None where that depends on something which `func` writes."""
+    """The program that does nothing but assume what `func` assumes; None where that depends on something which `func`
+    writes.
+    """
     conditions = [node.condition for node in walk(func.body) if isinstance(node, Assume)]
     read = {load.buffer.data for condition in conditions for load in loads_in(condition)}
-    if not read <= {buffer.data for buffer in func.buffers} or read & {store.buffer.data for store in stores_in(func.body)}:
+    if not read <= {buffer.data for buffer in func.buffers} or read & {
+        store.buffer.data for store in stores_in(func.body)
+    }:
         return None
     return func.with_body(_Keep({buffer.data for buffer in func.buffers}).statement(func.body))
 
 
 def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> dict[str, Array] | None:
-    """The arrays of `arguments` after the repairs, by buffer; None where they cannot be made. At most `limit` iterations."""
+    """The arrays of `arguments` after the repairs, by buffer; None where they cannot be made. At most `limit`
+    iterations.
+    """
     try:
         return dict(run(program, arguments, limit=limit).arrays)
     except (Fault, LayoutproofError):
@@ -82,7 +90,9 @@ def repaired(program: PrimFunc, arguments: Mapping[str, object], limit: int) -> 
 
 
 class _Repair:
-    """Keeps the loops, branches and lets around assumptions, and nothing else. `parameters` are the data variables of parameters."""
+    """Keeps the loops, branches and lets around assumptions, and nothing else. `parameters` are the data variables of
+    parameters.
+    """
 
     def __init__(self, parameters: set[Var]) -> None:
         self.parameters = parameters
@@ -134,11 +144,17 @@ class _Repair:
             if inner != NOTHING and self.readable(condition.lhs):
                 return IfThenElse(Not(condition.lhs), inner)
             inner = self.repair(condition.lhs)
-            return IfThenElse(Not(condition.rhs), inner) if inner != NOTHING and self.readable(condition.rhs) else NOTHING
+            return (
+                IfThenElse(Not(condition.rhs), inner) if inner != NOTHING and self.readable(condition.rhs) else NOTHING
+            )
         if assumed_undef(condition) is not None or not self.readable(condition) or condition.dtype.lanes > 1:
             return NOTHING
         if is_identity(condition) and isinstance(condition, Compare):
-            load, value = (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
+            load, value = (
+                (condition.lhs, condition.rhs)
+                if isinstance(condition.lhs, BufferLoad)
+                else (condition.rhs, condition.lhs)
+            )
             assert isinstance(load, BufferLoad)
             return BufferStore(load.buffer, load.indices, value)
         return seq(*(IfThenElse(Not(condition), store) for store in _candidates(condition)))

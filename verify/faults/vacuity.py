@@ -1,5 +1,5 @@
-"""Whether a program runs at all: what is proved of one whose assumptions cannot hold, that always faults, or that stores
-nothing observable is vacuous. That it runs is shown by a run of the interpreter or by values that satisfy all
+"""Whether a program runs at all: what is proved of one whose assumptions cannot hold, that always faults, or that
+stores nothing observable is vacuous. That it runs is shown by a run of the interpreter or by values that satisfy all
 assumptions; that it never does, by conditions that cannot all hold. Part of the trust base.
 """
 
@@ -19,10 +19,10 @@ from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate,
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, loads_in, map_children, stores_in, substitute, walk
 from layoutproof.verify.faults.arithmetic import call_assumptions
-from layoutproof.verify.faults.example_run import Looking, certainly_stores, find_run, numbers_of, writes_of
+from layoutproof.verify.faults.example_run import SearchState, certainly_stores, find_run, numbers_of, writes_of
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.faults.no_faults import check_facts
-from layoutproof.verify.program.instances import DIVISIONS, AccessKind, Dim, Scene, conjuncts
+from layoutproof.verify.program.instances import DIVISIONS, AccessKind, Dim, IterationDomain, conjuncts
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below
 from layoutproof.verify.values.fast_math import IEEE
@@ -41,34 +41,46 @@ _CONTRADICTION = frozenset((Because.CONTRADICTION,))
 class _Failure:
     """Instances all of which fail: loops, with their starts and extents, and what fails there."""
 
-    scene: Scene
+    domain: IterationDomain
     what: str
     because: frozenset[Because] = frozenset()
 
 
 def why_impossible(facts: Facts, opaque: bool) -> tuple[Why | None, list[Hint]]:
-    """Why no run stores anything observable without a fault, where that is proved; and values for arrays that may satisfy assumptions.
+    """Why no run stores anything observable without a fault, where that is proved; and values for arrays that may
+    satisfy assumptions.
 
     With `opaque`, calls that nobody looks into may store something too.
     """
-    if facts.search(Scene()).is_empty:
+    if facts.search(IterationDomain()).is_empty:
         return (f"the assumptions on the symbols cannot all hold: {_text(_core(facts))}", _CONTRADICTION), []
     sizes = call_assumptions(facts.program.function, None)
-    fitting = [part for e in sizes for part in (at_least(e, e.dtype.min_int), below(e, e.dtype.max_int + 1)) if e.dtype.bits <= 32]
-    if fitting and facts.search(Scene(), *fitting).is_empty:
-        return (f"the assumptions on the symbols leave no sizes that fit their types: {_text(facts.program.assumed)}", _CONTRADICTION), []
+    fitting = [
+        part
+        for e in sizes
+        for part in (at_least(e, e.dtype.min_int), below(e, e.dtype.max_int + 1))
+        if e.dtype.bits <= 32
+    ]
+    if fitting and facts.search(IterationDomain(), *fitting).is_empty:
+        return (
+            f"the assumptions on the symbols leave no sizes that fit their types: {_text(facts.program.assumed)}",
+            _CONTRADICTION,
+        ), []
     if opaque:
         return None, []
-    writes = [access.scene for access in writes_of(facts)]
-    writes = [scene for scene in writes if not facts.search(scene).is_empty]
+    writes = [access.domain for access in writes_of(facts)]
+    writes = [domain for domain in writes if not facts.search(domain).is_empty]
     if not writes:
-        return ("no store to a parameter is ever executed, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,))), []
+        return (
+            "no store to a parameter is ever executed, so that nothing can be observed",
+            frozenset((Because.NOTHING_SEEN,)),
+        ), []
     failures, hints = _assumptions(facts)
     failures += _faults(facts)
     for failure in failures:
-        if all(_comes_with(facts, scene, failure.scene) for scene in writes):
+        if all(_comes_with(facts, domain, failure.domain) for domain in writes):
             return (failure.what, failure.because), hints
-    found = (next((f for f in failures if _comes_with(facts, scene, f.scene)), None) for scene in writes)
+    found = (next((f for f in failures if _comes_with(facts, domain, f.domain)), None) for domain in writes)
     certain = [failure for failure in found if failure is not None]
     if len(certain) < len(writes):
         return None, hints
@@ -81,7 +93,7 @@ def _core(facts: Facts) -> tuple[Expr, ...]:
     kept = list(dict.fromkeys(facts.assumed))
     for condition in tuple(kept):
         rest = [c for c in kept if c is not condition]
-        if Facts(replace(facts.program, assumed=()), more=tuple(rest)).search(Scene()).is_empty:
+        if Facts(replace(facts.program, assumed=()), more=tuple(rest)).search(IterationDomain()).is_empty:
             kept = rest
     return tuple(kept)
 
@@ -90,9 +102,13 @@ def _text(conditions: tuple[Expr, ...]) -> str:
     return ", ".join(expr_text(condition, Style.PLAIN) for condition in conditions)
 
 
-def _comes_with(facts: Facts, scene: Scene, failing: Scene) -> bool:
-    """Whether a run with an instance of `scene` has one of `failing`."""
-    if (scene.dims, scene.guards) == (failing.dims, failing.guards) and not scene.depends_on_data() and not failing.depends_on_data():
+def _comes_with(facts: Facts, domain: IterationDomain, failing: IterationDomain) -> bool:
+    """Whether a run with an instance of `domain` has one of `failing`."""
+    if (
+        (domain.dims, domain.guards) == (failing.dims, failing.guards)
+        and not domain.depends_on_data()
+        and not failing.depends_on_data()
+    ):
         return True
     if failing.guards or failing.depends_on_data():
         return False
@@ -100,7 +116,10 @@ def _comes_with(facts: Facts, scene: Scene, failing: Scene) -> bool:
     for dim in failing.dims:
         start, extent = substitute(dim.start, first), substitute(dim.extent, first)
         # Loops of the two places may have one name; what is asked of both at once speaks of symbols only.
-        if any(v not in facts.program.symbols for v in free_variables(extent)) or not facts.search(scene, below(extent, 1)).is_empty:
+        if (
+            any(v not in facts.program.symbols for v in free_variables(extent))
+            or not facts.search(domain, below(extent, 1)).is_empty
+        ):
             return False
         first[dim.var] = start
     return True
@@ -113,22 +132,24 @@ def _faults(facts: Facts) -> list[_Failure]:
     """Operations without a result, and accesses outside of their buffers, at every instance."""
     found: list[_Failure] = []
     for arithmetic in facts.program.arithmetic:
-        parts = arithmetic.parts() if arithmetic.is_index else ((arithmetic.expr, arithmetic.scene),)
-        for expr, scene in parts:
-            if _always_traps(facts, expr, scene):
-                found.append(_Failure(scene, f"{expr_text(expr, Style.PLAIN)} never has a result ({arithmetic.place})"))
+        parts = arithmetic.parts() if arithmetic.is_index else ((arithmetic.expr, arithmetic.domain),)
+        for expr, domain in parts:
+            if _always_traps(facts, expr, domain):
+                found.append(
+                    _Failure(domain, f"{expr_text(expr, Style.PLAIN)} never has a result ({arithmetic.place})")
+                )
     for access in facts.program.accesses:
         shape = access.buffer.shape
         if access.kind is AccessKind.ASSUME or access.buffer.data != access.data or len(shape) != len(access.indices):
             continue
         for index, extent in zip(access.indices, shape, strict=True):
-            if facts.search(access.scene, at_least(index, 0), below(index, extent)).is_empty:
-                found.append(_Failure(access.scene, f"{access.text} is always outside of its buffer ({access.place})"))
+            if facts.search(access.domain, at_least(index, 0), below(index, extent)).is_empty:
+                found.append(_Failure(access.domain, f"{access.text} is always outside of its buffer ({access.place})"))
                 break
     return found
 
 
-def _always_traps(facts: Facts, expr: Expr, scene: Scene) -> bool:
+def _always_traps(facts: Facts, expr: Expr, domain: IterationDomain) -> bool:
     if not isinstance(expr, Binary) or not expr.dtype.is_integer or expr.dtype.lanes > 1:
         return False
     amount = expr.rhs
@@ -162,17 +183,25 @@ def _assumptions(facts: Facts) -> tuple[list[_Failure], list[Hint]]:
     failures: list[_Failure] = []
     merged: Hint = {}
     for loops, group in groups.items():
-        dims = tuple(Dim(_loop(k, start.dtype), start, extent, ForKind.SERIAL) for k, (start, extent) in enumerate(loops))
-        broken = next((stated for stated in group if _is_broken(facts, Scene(dims), stated)), None)
+        dims = tuple(
+            Dim(_loop(k, start.dtype), start, extent, ForKind.SERIAL) for k, (start, extent) in enumerate(loops)
+        )
+        broken = next((stated for stated in group if _is_broken(facts, IterationDomain(dims), stated)), None)
         if broken is not None:
             failures.append(
-                _Failure(Scene(dims), f"the assumption {broken.text} does not hold at every iteration of its loops", _CONTRADICTION)
+                _Failure(
+                    IterationDomain(dims),
+                    f"the assumption {broken.text} does not hold at every iteration of its loops",
+                    _CONTRADICTION,
+                )
             )
             continue
         told = _data_of(facts, group)
         if told is None:
             lines = ", ".join(stated.text for stated in group)
-            failures.append(_Failure(Scene(dims), f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION))
+            failures.append(
+                _Failure(IterationDomain(dims), f"the assumptions about data cannot all hold: {lines}", _CONTRADICTION)
+            )
         else:
             merged |= told
     return failures, [merged] if merged else []
@@ -182,14 +211,24 @@ def _loop(depth: int, dtype: DType) -> Var:
     return Var(f"loop{depth}'", dtype)
 
 
-def _is_broken(facts: Facts, scene: Scene, stated: _Stated) -> bool:
-    """Whether an assumption about loops of known extents alone fails at some iteration, so that it does whenever the loops run."""
-    known = {dim.var for dim in scene.dims}
-    said = [stated.condition, *(e for dim in scene.dims for e in (dim.start, dim.extent))]
-    if any(isinstance(n, BufferLoad | Undef | OpaqueCall) or (isinstance(n, Var) and n not in known) for e in said for n in walk(e)):
+def _is_broken(facts: Facts, domain: IterationDomain, stated: _Stated) -> bool:
+    """Whether an assumption about loops of known extents alone fails at some iteration, so that it does whenever the
+    loops run.
+    """
+    known = {dim.var for dim in domain.dims}
+    said = [stated.condition, *(e for dim in domain.dims for e in (dim.start, dim.extent))]
+    if any(
+        isinstance(n, BufferLoad | Undef | OpaqueCall) or (isinstance(n, Var) and n not in known)
+        for e in said
+        for n in walk(e)
+    ):
         return False
-    found = facts.search(scene, Not(stated.condition))
-    return found.point is not None and facts.happens(scene, found.point) and facts.holds(stated.condition, found.point) is False
+    found = facts.search(domain, Not(stated.condition))
+    return (
+        found.point is not None
+        and facts.happens(domain, found.point)
+        and facts.holds(stated.condition, found.point) is False
+    )
 
 
 def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, Expr]) -> Iterator[_Stated]:
@@ -218,7 +257,9 @@ def _stated(stmt: Stmt, loops: tuple[tuple[Expr, Expr], ...], names: dict[Var, E
 
 
 def _data_of(facts: Facts, group: Sequence[_Stated]) -> Hint | None:
-    """Values for loads, by buffer, under which all conditions of one place hold; None where there are none, which is proved."""
+    """Values for loads, by buffer, under which all conditions of one place hold; None where there are none, which is
+    proved.
+    """
     loads: dict[BufferLoad, Var] = {}
     conditions: list[Expr] = []
     given: list[Given] = []
@@ -266,8 +307,8 @@ _FAULTLESS: Kept[list[bool]] = Kept(64)
 
 
 def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
-    """None where the program is shown to run on some input with all assumptions true, and to store something observable. Else the
-    verdict that it never does (`vacuous`), or that it could not be shown to (`unknown`).
+    """None where the program is shown to run on some input with all assumptions true, and to store something
+    observable. Else the verdict that it never does (`vacuous`), or that it could not be shown to (`unknown`).
     """
     return _ANSWERS.get(function, (where,), lambda: _prove_runs(function, where))
 
@@ -275,7 +316,7 @@ def prove_runs(function: PrimFunc, where: Expr | None = None) -> Verdict | None:
 def is_idle(function: PrimFunc, where: Expr | None = None) -> bool:
     """Whether the program is known never to store to a parameter, and has no calls that nobody looks into."""
     facts = Facts.of(function, where)
-    return not _is_opaque(facts) and all(facts.search(access.scene).is_empty for access in writes_of(facts))
+    return not _is_opaque(facts) and all(facts.search(access.domain).is_empty for access in writes_of(facts))
 
 
 def note_faultless(function: PrimFunc, where: Expr | None) -> None:
@@ -288,21 +329,23 @@ def _prove_runs(function: PrimFunc, where: Expr | None) -> Verdict | None:
     facts = Facts.of(function, where)
     opaque = _is_opaque(facts)
     if not opaque and next(writes_of(facts), None) is None:
-        return _vacuous("no parameter is ever written, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,)), watch)
-    looking = Looking()
+        return _vacuous(
+            "no parameter is ever written, so that nothing can be observed", frozenset((Because.NOTHING_SEEN,)), watch
+        )
+    state = SearchState()
     known = _FAULTLESS.get(function, (where,), lambda: [False])[0]
-    if known and _shown_without_a_run(facts, looking, opaque):
+    if known and _shown_without_a_run(facts, state, opaque):
         return None
-    if find_run(facts, _SMALL_RUN, _RUNS, looking):
+    if find_run(facts, _SMALL_RUN, _RUNS, state):
         return None
-    if not known and _is_faultless(facts) and _shown_without_a_run(facts, looking, opaque):
+    if not known and _is_faultless(facts) and _shown_without_a_run(facts, state, opaque):
         return None
     why, hints = why_impossible(facts, opaque)
     if why is not None:
         return _vacuous(*why, watch)
-    if find_run(facts, _LARGE_RUN, _MORE_RUNS, looking, hints):
+    if find_run(facts, _LARGE_RUN, _MORE_RUNS, state, hints):
         return None
-    return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(looking), seconds=watch.seconds())
+    return Verdict(Status.UNKNOWN, CLAIM, "search", reason=_what_failed(state), seconds=watch.seconds())
 
 
 def _is_opaque(facts: Facts) -> bool:
@@ -316,11 +359,11 @@ def _vacuous(reason: str, because: frozenset[Because], watch: Stopwatch) -> Verd
     return Verdict(Status.VACUOUS, CLAIM, "isl", reason=reason, seconds=watch.seconds(), because=because)
 
 
-def _what_failed(looking: Looking) -> str:
+def _what_failed(state: SearchState) -> str:
     text = "no input could be shown that satisfies all assumptions and on which the program runs without a fault"
-    if looking.numbers is None:
+    if state.numbers is None:
         return f"{text}: no values of its symbols were found that satisfy the conditions on them"
-    return text if looking.fault is None else f"{text}; the last one that was tried: {looking.fault}"
+    return text if state.fault is None else f"{text}; the last one that was tried: {state.fault}"
 
 
 def _is_faultless(facts: Facts) -> bool:
@@ -328,22 +371,22 @@ def _is_faultless(facts: Facts) -> bool:
     return all(verdict.status is Status.PROVED for verdict in check_facts(facts, calls=False))
 
 
-def _shown_without_a_run(facts: Facts, looking: Looking, opaque: bool) -> bool:
-    """Whether some sizes satisfy the conditions, some store happens with them, and constant arrays satisfy every assumption about data:
-    of a program that is proved to have no fault.
+def _shown_without_a_run(facts: Facts, state: SearchState, opaque: bool) -> bool:
+    """Whether some sizes satisfy the conditions, some store happens with them, and constant arrays satisfy every
+    assumption about data: of a program that is proved to have no fault.
     """
     if not _constants_do(facts):
         return False
     for numbers in numbers_of(facts):
-        looking.numbers = numbers if looking.numbers is None else looking.numbers
+        state.numbers = numbers if state.numbers is None else state.numbers
         if opaque or certainly_stores(facts, numbers):
             return True
     return False
 
 
 def _constants_do(facts: Facts) -> bool:
-    """Whether every assumption but those that `facts` has holds where each array has one value all over: the one that an assumption says
-    its elements have.
+    """Whether every assumption but those that `facts` has holds where each array has one value all over: the one that
+    an assumption says its elements have.
     """
     parameters = {buffer.data for buffer in facts.program.function.buffers}
     values: dict[Var, Expr] = {}
@@ -364,7 +407,9 @@ def _holds_with(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
         return undefined.buffer.data in parameters
     if not isinstance(condition, Compare) or condition.op is not CompareOp.EQ:
         return _is_true_of(condition, values, parameters)
-    load, value = (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
+    load, value = (
+        (condition.lhs, condition.rhs) if isinstance(condition.lhs, BufferLoad) else (condition.rhs, condition.lhs)
+    )
     plain = isinstance(value, IntImm | Limit) or (isinstance(value, FloatImm) and value.value == value.value)
     if not plain or not isinstance(load, BufferLoad) or load.buffer.data not in parameters:
         return False
@@ -375,7 +420,12 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
     """Whether a condition holds where each load gives the value of its array, one where nothing was said."""
 
     def visit(node: Node) -> Node:
-        if isinstance(node, BufferLoad) and node.buffer.data in parameters and node.dtype.lanes == 1 and not node.dtype.is_bool:
+        if (
+            isinstance(node, BufferLoad)
+            and node.buffer.data in parameters
+            and node.dtype.lanes == 1
+            and not node.dtype.is_bool
+        ):
             return values.setdefault(node.buffer.data, const(1, node.dtype))
         return map_children(node, visit)
 
@@ -388,8 +438,9 @@ def _is_true_of(condition: Expr, values: dict[Var, Expr], parameters: set[Var]) 
 def check_program(function: PrimFunc, *, where: Expr | None = None) -> tuple[Verdict, ...]:
     """Every obligation of `function`, each with its own verdict, in the order of the text within each kind.
 
-    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout record. A program
-    whose assumptions cannot all hold, that always faults, or that stores nothing observable, has one further verdict that is `vacuous`.
+    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout
+    record. A program whose assumptions cannot all hold, that always faults, or that stores nothing observable, has one
+    further verdict that is `vacuous`.
     """
     verdicts = check_facts(Facts.of(function, where))
     runs = prove_runs(function, where)

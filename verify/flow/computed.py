@@ -15,7 +15,7 @@ from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import For, Let
 from layoutproof.ir.visit import walk
-from layoutproof.verify.flow.models import Half
+from layoutproof.verify.flow.models import ProgramModel
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import Points, Region, Sources, no_points, only, part_of
 from layoutproof.verify.isl.operations import coalesced
@@ -24,8 +24,8 @@ from layoutproof.verify.values.terms import constant_value
 
 
 def chooses_for_several(function: PrimFunc) -> bool:
-    """Whether a value that operations on floats take part in has a name, and is used more than once: where its name stands twice, or in a
-    loop that it was computed outside of.
+    """Whether a value that operations on floats take part in has a name, and is used more than once: where its name
+    stands twice, or in a loop that it was computed outside of.
     """
     computed: set[Var] = set()
     for node in walk(function.body):  # outer names come before inner ones, which may stand for what is made of them
@@ -49,15 +49,23 @@ def _computes(value: Expr, computed: Set[Var]) -> bool:
 
 def _is_shared(let: Let) -> bool:
     inside = (loop for loop in walk(let.body) if isinstance(loop, For))
-    return sum(part == let.var for part in walk(let.body)) > 1 or any(part == let.var for loop in inside for part in walk(loop.body))
+    return sum(part == let.var for part in walk(let.body)) > 1 or any(
+        part == let.var for loop in inside for part in walk(loop.body)
+    )
 
 
 def passing_on(statements: Statements) -> frozenset[int]:
-    """The numbers of the statements that may store an infinity or a NaN that no float operation, and no input, brought about."""
+    """The numbers of the statements that may store an infinity or a NaN that no float operation, and no input, brought
+    about.
+    """
     found: set[int] = set()
     while True:
         memories = {s.data for s in statements.statements if s.number in found}
-        more = {s.number for s in statements.statements if s.value.dtype.is_float and any(_passes(s, e, memories) for e in _ends(s.value))}
+        more = {
+            s.number
+            for s in statements.statements
+            if s.value.dtype.is_float and any(_passes(s, e, memories) for e in _ends(s.value))
+        }
         if more == found:
             return frozenset(found)
         found = more
@@ -88,13 +96,13 @@ def _passes(statement: Statement, end: Expr, memories: set[Var]) -> bool:
 
 @dataclass(slots=True)
 class Computed:
-    """The values that reads of one program find, as values of the old one: what a store that theta takes to one of the old
-    program wrote (as long as matched stores store what their counterparts do, which is proved apart), and what the old program loads,
-    whatever the data. Not what it may leave in place without looking, nor a literal infinity that is passed on, nor the results of
-    updates of a reduction that is `regrouped`.
+    """The values that reads of one program find, as values of the old one: what a store that theta takes to one of the
+    old program wrote (as long as matched stores store what their counterparts do, which is proved apart), and what the
+    old program loads, whatever the data. Not what it may leave in place without looking, nor a literal infinity that is
+    passed on, nor the results of updates of a reduction that is `regrouped`.
     """
 
-    half: Half
+    program_model: ProgramModel
     flow: Dataflow
     regrouped: Sources | None = None
     _values: Sources | None = None
@@ -107,25 +115,27 @@ class Computed:
         """The part of a region on which what a read finds is a value of the old program."""
         if read.anywhere:
             return region.points.subtract(region.points)
-        name = self.half.name(statement)
+        name = self.program_model.name(statement)
         flow = self.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        known = self.half.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
+        known = self.program_model.in_old_terms(flow).intersect_range(self._of_the_old_program()).domain()
         return part_of(known, name, region.points)
 
     def _of_the_old_program(self) -> Sources:
-        """The old instances that compute a value, and the places, initial cells too, where the old program surely looks."""
+        """The old instances that compute a value, and the places, initial cells too, where the old program surely
+        looks.
+        """
         if self._values is None:
-            world = self.half.world
-            values = written_down = no_points(world.encoder(()).space.universe())
-            numbers = passing_on(world.old)
-            for statement in world.old.statements:
+            rewrite_model = self.program_model.rewrite_model
+            values = written_down = no_points(rewrite_model.encoder(()).space.universe())
+            numbers = passing_on(rewrite_model.old)
+            for statement in rewrite_model.old.statements:
                 if statement.number in numbers:
-                    written_down = written_down.union(only(world.before.domain(statement)))
+                    written_down = written_down.union(only(rewrite_model.before.domain(statement)))
                 if all(read.role is not ReadRole.CURRENT for read in statement.reads):
-                    values = values.union(only(world.before.domain(statement)))
+                    values = values.union(only(rewrite_model.before.domain(statement)))
                 for read in statement.reads:
                     if read.sure and not read.anywhere:
-                        values = values.union(world.before.sources(statement, read).range())
+                        values = values.union(rewrite_model.before.sources(statement, read).range())
             values = values.subtract(written_down)
             self._values = coalesced(values if self.regrouped is None else values.subtract(self.regrouped))
         return self._values

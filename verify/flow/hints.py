@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Var
 from layoutproof.verify.flow.matched_instances import Match
-from layoutproof.verify.flow.models import NEW, World
-from layoutproof.verify.flow.observable import End
+from layoutproof.verify.flow.models import NEW, RewriteModel
+from layoutproof.verify.flow.observable import FinalState
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Points
 from layoutproof.verify.isl.proposing import Sampled, only_at, some_points
@@ -19,7 +19,7 @@ from layoutproof.verify.program.statement import NotModelled
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class SuspectCell:
     """A cell of a parameter, by the name of its data variable and its index; of the new program's array, if `is_new`."""
 
     data: str
@@ -36,14 +36,14 @@ _MEMORIES = 6  # on a way to a parameter
 class Suspicion:
     """What failed where; `found` tells it in numbers."""
 
-    world: World
-    failed: list[End | Match] = field(default_factory=list)
-    cells: list[Suspect] = field(default_factory=list)
+    rewrite_model: RewriteModel
+    failed: list[FinalState | Match] = field(default_factory=list)
+    cells: list[SuspectCell] = field(default_factory=list)
     sizes: list[dict[str, int]] = field(default_factory=list)
 
-    def found(self) -> tuple[list[Suspect], list[dict[str, int]]]:
+    def found(self) -> tuple[list[SuspectCell], list[dict[str, int]]]:
         """Cells to look at first, and values of the symbols by name; as far as isl gets."""
-        workspace = self.world.workspace
+        workspace = self.rewrite_model.workspace
         usual, workspace.operations = workspace.operations, _OPERATIONS
         try:
             with workspace.limited():
@@ -55,12 +55,12 @@ class Suspicion:
             workspace.operations = usual
         return list(dict.fromkeys(self.cells)), self.sizes
 
-    def _look(self, failed: End | Match) -> None:
-        if isinstance(failed, End):
+    def _look(self, failed: FinalState | Match) -> None:
+        if isinstance(failed, FinalState):
             points = some_points(failed.where.points, _POINTS) if failed.where is not None else []
             self._tell(failed.name, points, is_new=failed.is_new)
             return
-        statement, after = failed.claim.new, self.world.after
+        statement, after = failed.claim.new, self.rewrite_model.after
         points = some_points(failed.region.points, _POINTS)
         self._sized(points)
         instances = only_at(failed.region.points, points).set_tuple_name(f"{NEW}{statement.number}")
@@ -70,7 +70,7 @@ class Suspicion:
         """From cells of a memory to cells of parameters that depend on them."""
         if cells.is_empty():
             return
-        if data not in self.world.new.program.temporaries:
+        if data not in self.rewrite_model.new.program.temporaries:
             self._tell(data.name, some_points(cells, _POINTS), is_new=True)
             return
         few = only_at(cells, some_points(cells, _FOLLOWED))
@@ -80,8 +80,8 @@ class Suspicion:
 
     def _readers(self, data: Var, cells: Points) -> Iterator[tuple[Var, Points]]:
         """What is written where these cells are read."""
-        after = self.world.after
-        for statement in self.world.new.statements:
+        after = self.rewrite_model.after
+        for statement in self.rewrite_model.new.statements:
             for read in statement.reads:
                 if read.data == data and not read.anywhere:
                     instances = after.access(read, statement).intersect_range(cells).domain()
@@ -89,7 +89,7 @@ class Suspicion:
 
     def _tell(self, name: str, points: Sequence[Sampled], *, is_new: bool) -> None:
         self._sized(points)
-        self.cells += [Suspect(name, point.coordinates, is_new) for point in points if not point.symbols]
+        self.cells += [SuspectCell(name, point.coordinates, is_new) for point in points if not point.symbols]
 
     def _sized(self, points: Sequence[Sampled]) -> None:
         self.sizes += [dict(point.symbols) for point in points if point.symbols and point.symbols not in self.sizes]

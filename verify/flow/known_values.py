@@ -13,11 +13,21 @@ from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.operators import CompareOp, LogicalOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import Computed
-from layoutproof.verify.flow.models import Half, World
+from layoutproof.verify.flow.models import ProgramModel, RewriteModel
 from layoutproof.verify.flow.stored_values import Leaves, decided
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.encode import NotQuasiAffine
-from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, joined, links_of, only, part_of, tuples_of
+from layoutproof.verify.isl.instance_sets import (
+    Points,
+    Region,
+    Relation,
+    Sources,
+    joined,
+    links_of,
+    only,
+    part_of,
+    tuples_of,
+)
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.instances import conjuncts, is_index_like
 from layoutproof.verify.program.statement import AssumedFact, Read, Statement, Statements
@@ -51,11 +61,12 @@ class Known:
 class Knowledge:
     """What one program says of its own values. `tag` is that of its tuple names.
 
-    `loose`: stores that may have changed the sign of a zero are taken out of the flow, so what comes of reading memory is not known that
-    exactly. `undefined` are the values that assumptions say are arbitrary; `whole` the assumptions of which these are all.
+    `loose`: stores that may have changed the sign of a zero are taken out of the flow, so what comes of reading memory
+    is not known that exactly. `undefined` are the values that assumptions say are arbitrary; `whole` the assumptions of
+    which these are all.
     """
 
-    world: World
+    rewrite_model: RewriteModel
     flow: Dataflow
     statements: Statements
     tag: str
@@ -65,9 +76,9 @@ class Knowledge:
     loose: bool = False
 
     @staticmethod
-    def of(world: World, flow: Dataflow, statements: Statements, tag: str) -> Knowledge:
+    def of(rewrite_model: RewriteModel, flow: Dataflow, statements: Statements, tag: str) -> Knowledge:
         """All facts that the program's assumptions state."""
-        found = Knowledge(world, flow, statements, tag)
+        found = Knowledge(rewrite_model, flow, statements, tag)
         for number, assumption in enumerate(statements.assumptions):
             found._state(number, assumption)
         return found
@@ -89,7 +100,9 @@ class Knowledge:
         return self._by_facts(self._by_origin(flow, name, region, depth), flow, name)
 
     def of_flow(self, flow: Relation, name: str, region: Region) -> list[Known]:
-        """What is known of the values at the places where a relation leads from the points of a region, whose tuple is `name`."""
+        """What is known of the values at the places where a relation leads from the points of a region, whose tuple is
+        `name`.
+        """
         return self._by_facts(self._by_origin(flow, name, region, 0), flow, name)
 
     # Origins
@@ -114,7 +127,7 @@ class Knowledge:
     def _stored(self, statement: Statement, image: Points, depth: int) -> Iterator[Known]:
         """What a statement stores on a set of its instances."""
         values = frozenset(read.var for read in statement.reads)
-        region = self.world.of_points(statement, image)
+        region = self.rewrite_model.of_points(statement, image)
         for part, (term,) in decided(region, values, statement.value):
             yield from self._evaluated(statement, part, Leaves(part, values).abstract(term), depth)
 
@@ -125,10 +138,16 @@ class Knowledge:
         used = set(free_variables(term))
         reads = [read for read in statement.reads if read.var in used]
         inexact = self.loose and any(read.var.dtype.is_float for read in reads)
-        if inexact or depth >= _DEPTH or len(reads) != len(used) or any(isinstance(node, Undef | OpaqueCall) for node in walk(term)):
+        if (
+            inexact
+            or depth >= _DEPTH
+            or len(reads) != len(used)
+            or any(isinstance(node, Undef | OpaqueCall) for node in walk(term))
+        ):
             yield Known(region)
             return
-        # One load of which nothing is known is enough: what nobody writes is asked first, since its sources are at hand.
+        # One load of which nothing is known is enough: what nobody writes is asked first, since its sources are at
+        # hand.
         parts: list[tuple[Region, dict[Var, Expr] | None]] = [(region, {})]
         for read in sorted(reads, key=lambda read: bool(self.statements.writers(read.data))):
             refined: list[tuple[Region, dict[Var, Expr] | None]] = []
@@ -137,13 +156,17 @@ class Knowledge:
                     refined.append((part, None))
                     continue
                 for known in self.of_read(statement, read, part, depth + 1):
-                    refined.append((known.region, {**constants, read.var: known.value} if known.value is not None else None))
+                    refined.append(
+                        (known.region, {**constants, read.var: known.value} if known.value is not None else None)
+                    )
             parts = refined
         for part, constants in parts:
             closed = substitute(term, constants) if constants is not None else term
             yield Known(part, closed if is_closed(closed) else None)
 
-    def together(self, statement: Statement, reads: Sequence[Read], region: Region, depth: int = 0) -> Iterator[tuple[Region, list[Known]]]:
+    def together(
+        self, statement: Statement, reads: Sequence[Read], region: Region, depth: int = 0
+    ) -> Iterator[tuple[Region, list[Known]]]:
         """The parts of a region on which what is known of each read is one thing."""
         parts: list[tuple[Region, list[Known]]] = [(region, [])]
         for read in reads:
@@ -173,13 +196,19 @@ class Knowledge:
         return _joined(pieces)
 
     def _state(self, number: int, assumption: AssumedFact) -> None:
-        """Take in what one assumption states: conjuncts that speak of one value, where conditions on indices do not excuse it."""
-        if assumption.scene.depends_on_data():
+        """Take in what one assumption states: conjuncts that speak of one value, where conditions on indices do not
+        excuse it.
+        """
+        if assumption.domain.depends_on_data():
             return
         said = [self._stated(number, assumption, guard.as_expr) for guard in conjuncts(assumption.condition)]
         for fact in said:
             if fact is not None:
-                (self.undefined if isinstance(fact.property, Identical) and is_undefined(fact.property.value) else self.facts).append(fact)
+                (
+                    self.undefined
+                    if isinstance(fact.property, Identical) and is_undefined(fact.property.value)
+                    else self.facts
+                ).append(fact)
         if None not in said:
             self.whole.add(number)
 
@@ -194,7 +223,7 @@ class Knowledge:
         read, found = stated
         name = f"{self.tag}a{number}"
         flow = self.flow.assumed_sources(number, read)
-        region = self.world.of_assumption(assumption, flow, name)
+        region = self.rewrite_model.of_assumption(assumption, flow, name)
         try:
             for excuse in excuses:
                 region = region.split(excuse)[1]
@@ -240,7 +269,8 @@ def _property(rest: Sequence[Expr], values: dict[Var, Read]) -> tuple[Read, Prop
         match rest[0]:
             case Compare(op=CompareOp.EQ, lhs=lhs, rhs=rhs) if variable in (lhs, rhs):
                 other = rhs if lhs == variable else lhs
-                # In an assumption, `==` between a load and a value is value identity; `== undef` says that any value will do.
+                # In an assumption, `==` between a load and a value is value identity; `== undef` says that any value
+                # will do.
                 return (values[variable], Identical(other)) if is_closed(other) or is_undefined(other) else None
             case _:
                 pass
@@ -268,7 +298,7 @@ def is_closed(expr: Expr) -> bool:
 class Invariants:
     """The invariants of what one program's memories hold in `cells`; each is proved once."""
 
-    half: Half
+    program_model: ProgramModel
     knowledge: Knowledge
     computed: Computed
     values: ValueProver
@@ -279,7 +309,7 @@ class Invariants:
     def candidates(self, data: Var) -> tuple[Property, ...]:
         """Properties worth trying for the cells of a memory, from the constants that they start with."""
         initial = dict.fromkeys(store.term for store in self._stores_of(data) if is_closed(store.term))
-        return candidates(self.half.statements.dtypes[data], tuple(initial))
+        return candidates(self.program_model.statements.dtypes[data], tuple(initial))
 
     def prove(self, statement: Statement, read: Read, region: Region, wanted: Property) -> ValueAnswer:
         """Whether what a read of `cells` finds on a region has a property, because all that is ever stored there has."""
@@ -288,17 +318,23 @@ class Invariants:
         return self._known(read.data, wanted)
 
     def together(self, statement: Statement, read: Read, region: Region) -> dict[Property, ValueAnswer]:
-        """All candidates that hold of what a read finds on a region: each proved alone, or with the help of those that are. An answer
-        has what its helpers rest on.
+        """All candidates that hold of what a read finds on a region: each proved alone, or with the help of those that
+        are. An answer has what its helpers rest on.
         """
         if self._may_be_initial(statement, read, region):
             return {}
         candidates = self.candidates(read.data)
-        alone = {each: answer for each in candidates if (answer := self._known(read.data, each)).status is Status.PROVED}
+        alone = {
+            each: answer for each in candidates if (answer := self._known(read.data, each)).status is Status.PROVED
+        }
         helped = {each: self._kept(read.data, each, tuple(alone)) for each in candidates if alone and each not in alone}
         return {
             **alone,
-            **{each: together((answer, *alone.values())) for each, answer in helped.items() if answer.status is Status.PROVED},
+            **{
+                each: together((answer, *alone.values()))
+                for each, answer in helped.items()
+                if answer.status is Status.PROVED
+            },
         }
 
     def _known(self, data: Var, wanted: Property) -> ValueAnswer:
@@ -308,14 +344,16 @@ class Invariants:
         return self._proved[key]
 
     def _may_be_initial(self, statement: Statement, read: Read, region: Region) -> bool:
-        """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is proved apart.)"""
-        if read.data in self.half.statements.program.temporaries:
+        """Whether a read of a parameter may find what the caller left there. (That temporaries are written first is
+        proved apart.)
+        """
+        if read.data in self.program_model.statements.program.temporaries:
             return False
         if read.anywhere:
             return True
-        name = self.half.name(statement)
+        name = self.program_model.name(statement)
         flow = self.knowledge.flow.sources(statement, read).intersect_domain(only(region.named(name)))
-        return any(origin == f"{self.half.tag}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
+        return any(origin == f"{self.program_model.tag}in_{read.data.name}" for origin, _ in tuples_of(flow.range()))
 
     def _kept(self, data: Var, wanted: Property, helpers: tuple[Property, ...] = ()) -> ValueAnswer:
         """Whether every write keeps a property, where `helpers` are invariants already."""
@@ -329,7 +367,9 @@ class Invariants:
                 writes += [_helped(part, helpers) for part in store.parts()]
         return self.values.prove_invariant(wanted, tuple(writes))
 
-    def _write(self, data: Var, statement: Statement, found: Sequence[tuple[Read, Known]], region: Region, term: Expr) -> StoredValue:
+    def _write(
+        self, data: Var, statement: Statement, found: Sequence[tuple[Read, Known]], region: Region, term: Expr
+    ) -> StoredValue:
         """What a statement stores on a region, with what is known of what it reads."""
         constants = {read.var: known.value for read, known in found if known.value is not None}
         given = [Given(read.var, each) for read, known in found for each in known.properties]
@@ -337,7 +377,9 @@ class Invariants:
         own = frozenset(
             read.var
             for read in free
-            if read.data == data and self._stays_inside(statement, read, region) and not self._may_be_initial(statement, read, region)
+            if read.data == data
+            and self._stays_inside(statement, read, region)
+            and not self._may_be_initial(statement, read, region)
         )
         trusted = frozenset(read.var for read in free if self.computed.is_computed(statement, read, region))
         return StoredValue(substitute(term, constants), own, tuple(given), trusted)
@@ -347,25 +389,31 @@ class Invariants:
         if read.anywhere:
             return False
         access = Relation.from_map(self.knowledge.flow.access(read, statement))
-        return bool(access.intersect_domain(only(region.named(self.half.name(statement)))).range().is_subset(self.cells))
+        return bool(
+            access.intersect_domain(only(region.named(self.program_model.name(statement))))
+            .range()
+            .is_subset(self.cells)
+        )
 
     def _stores_of(self, data: Var) -> list[_Store]:
         if data not in self._stores:
             found = []
-            for statement in self.half.statements.writers(data):
+            for statement in self.program_model.statements.writers(data):
                 values = frozenset(read.var for read in statement.reads)
                 # Stores that were found to change nothing, and are deleted, keep whatever holds.
                 flow = self.knowledge.flow
                 inside = Relation.from_map(flow.access(statement)).intersect_range(self.cells).domain()
-                whole = self.half.world.region(flow, statement)
-                region = whole.within(part_of(inside, self.half.name(statement), whole.points))
+                whole = self.program_model.rewrite_model.region(flow, statement)
+                region = whole.within(part_of(inside, self.program_model.name(statement), whole.points))
                 for part, (term,) in decided(region, values, statement.value):
                     found.append(_Store(self, data, statement, part, Leaves(part, values).abstract(term)))
             self._stores[data] = found
         return self._stores[data]
 
     def describe(self, store: _Store, *, closely: bool) -> list[StoredValue]:
-        """What a store writes: `closely` in parts on which what its reads find is one thing, otherwise as one, with nothing known."""
+        """What a store writes: `closely` in parts on which what its reads find is one thing, otherwise as one, with
+        nothing known.
+        """
         used = set(free_variables(store.term))
         reads = [read for read in store.statement.reads if read.var in used]
         parts: Iterable[tuple[Region, list[Known]]]
@@ -373,12 +421,17 @@ class Invariants:
             parts = self.knowledge.together(store.statement, reads, store.region)
         else:
             parts = [(store.region, [Known(store.region)] * len(reads))]
-        return [self._write(store.data, store.statement, list(zip(reads, known, strict=True)), part, store.term) for part, known in parts]
+        return [
+            self._write(store.data, store.statement, list(zip(reads, known, strict=True)), part, store.term)
+            for part, known in parts
+        ]
 
 
 @dataclass(slots=True)
 class _Store:
-    """What a statement stores on a region. What is known of it depends on no property, and is found once for all that are asked."""
+    """What a statement stores on a region. What is known of it depends on no property, and is found once for all that
+    are asked.
+    """
 
     owner: Invariants
     data: Var

@@ -14,9 +14,9 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import passing_on
 from layoutproof.verify.flow.known_values import Knowledge
-from layoutproof.verify.flow.models import NEW, OLD, Counterpart, World
+from layoutproof.verify.flow.models import NEW, OLD, Counterpart, RewriteModel
 from layoutproof.verify.flow.sources import Agreement, accumulator, representatives
-from layoutproof.verify.flow.stored_values import Leaves, Looking, decided
+from layoutproof.verify.flow.stored_values import Leaves, StoredValues, decided
 from layoutproof.verify.isl.instance_sets import Points, Region, only, part_of, tuples_of
 from layoutproof.verify.program.statement import NotModelled, Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import Licence
@@ -27,8 +27,8 @@ from layoutproof.verify.verdict.verdict import Status
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The answer to whether a new statement computes what its counterpart does on a region; `unpaired` are loads of the new statement
-    of which nothing is known there.
+    """The answer to whether a new statement computes what its counterpart does on a region; `unpaired` are loads of the
+    new statement of which nothing is known there.
     """
 
     claim: Counterpart
@@ -51,7 +51,7 @@ class _Bound:
 class Matcher:
     """Compares statements with their counterparts. `loose` says that values may differ in the sign of a zero already."""
 
-    world: World
+    rewrite_model: RewriteModel
     agreement: Agreement
     new_facts: Knowledge
     old_facts: Knowledge
@@ -61,22 +61,26 @@ class Matcher:
     _once: Matcher | None = None
 
     def matches(self, claim: Counterpart, points: Points) -> Iterator[Match]:
-        """The answers for one counterpart, region by region; what is not proved is asked again with values in the place of loads."""
-        for match in self._matches(claim, self.world.of_points(claim.new, points)):
+        """The answers for one counterpart, region by region; what is not proved is asked again with values in the place
+        of loads.
+        """
+        for match in self._matches(claim, self.rewrite_model.of_points(claim.new, points)):
             if match.answer.status is Status.PROVED or claim.new.number in self.reductions:
                 yield match
             else:
                 yield from self._with_values(match, every=False) or self._with_values(match, every=True) or [match]
 
     def _with_values(self, match: Match, *, every: bool) -> list[Match] | None:
-        """Proofs for all of the region of one that failed, where values stand for loads of what only one of the programs stores; with
-        `every` of what both do too, but for updates of what is loaded.
+        """Proofs for all of the region of one that failed, where values stand for loads of what only one of the
+        programs stores; with `every` of what both do too, but for updates of what is loaded.
         """
         proofs: list[Match] = []
         rest = match.region
         try:
             for matcher, claim, region in self._inlined(match.claim, match.region, every=every):
-                if (claim.new, claim.old) == (match.claim.new, match.claim.old) and region.points.is_equal(match.region.points):
+                if (claim.new, claim.old) == (match.claim.new, match.claim.old) and region.points.is_equal(
+                    match.region.points
+                ):
                     return None
                 for each in matcher._matches(claim, region):
                     if each.answer.status is not Status.PROVED:
@@ -87,23 +91,36 @@ class Matcher:
             return None
         return proofs if rest.is_empty else None
 
-    def _inlined(self, claim: Counterpart, region: Region, *, every: bool) -> Iterator[tuple[Matcher, Counterpart, Region]]:
+    def _inlined(
+        self, claim: Counterpart, region: Region, *, every: bool
+    ) -> Iterator[tuple[Matcher, Counterpart, Region]]:
         """The claim on the parts of a region where it has one form in both programs, and who is to be asked."""
-        step, name = self.world.step(claim), f"{NEW}{claim.new.number}"
-        before, like = self.world.before, self.world.before.domain(claim.old)
-        nobody = self.world.nothing.domain()
-        kept = (nobody if every else self.world.theta.domain()).union(self.agreement.moved), nobody if every else self.world.theta.range()
-        looking = Looking(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
-        back = Looking(before, kept[1], updates=not every)
-        for mine in looking.through(claim.new, region.named(name)):
+        step, name = self.rewrite_model.step(claim), f"{NEW}{claim.new.number}"
+        before, like = self.rewrite_model.before, self.rewrite_model.before.domain(claim.old)
+        no_operand = self.rewrite_model.nothing.domain()
+        kept = (
+            (no_operand if every else self.rewrite_model.theta.domain()).union(self.agreement.moved),
+            no_operand if every else self.rewrite_model.theta.range(),
+        )
+        stored_values = StoredValues(self.new_facts.flow, kept[0], updates=not every, loose=self.loose)
+        back = StoredValues(before, kept[1], updates=not every)
+        for mine in stored_values.through(claim.new, region.named(name)):
             reached = part_of(only(mine.points).apply(step), f"{OLD}{claim.old.number}", like)
             for theirs in back.through(claim.old, reached):
-                points = mine.points.intersect(part_of(step.intersect_range(only(theirs.points)).domain(), name, mine.points))
+                points = mine.points.intersect(
+                    part_of(step.intersect_range(only(theirs.points)).domain(), name, mine.points)
+                )
                 asked = Counterpart(mine.statement, theirs.statement, claim.outputs, claim.where)
-                yield self if theirs.statement is claim.old else self._choosing_once(), asked, self.world.of_points(claim.new, points)
+                yield (
+                    self if theirs.statement is claim.old else self._choosing_once(),
+                    asked,
+                    self.rewrite_model.of_points(claim.new, points),
+                )
 
     def _choosing_once(self) -> Matcher:
-        """The same without licences to choose: what was computed once, and loaded in several places, was chosen once for all of them."""
+        """The same without licences to choose: what was computed once, and loaded in several places, was chosen once
+        for all of them.
+        """
         if self._once is None:
             self._once = replace(self, values=self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC}))
         return self._once
@@ -114,7 +131,7 @@ class Matcher:
             yield Match(claim, whole, ValueAnswer(Status.UNKNOWN, reason=reason))
             return
         dims = {dim.var: output for dim, output in zip(claim.old.dims, claim.outputs, strict=True)}
-        theirs = _named(claim.old, representatives(self.world.before, claim.old), ".")
+        theirs = _named(claim.old, representatives(self.rewrite_model.before, claim.old), ".")
         renamed = _named(claim.new, representatives(self.new_facts.flow, claim.new), "'")
         old_value = substitute(claim.old.value, {**theirs, **dims})
         new_value = substitute(claim.new.value, renamed)
@@ -125,17 +142,19 @@ class Matcher:
                 failed = ValueAnswer(Status.UNKNOWN, reason="an update that was moved is not of the form `acc (+) e`")
                 yield Match(claim, part, failed)
                 continue
-            groups = _grouped(needed(claim.new, [v for v, name in renamed.items() if name in free_variables(new_part)]), renamed)
+            groups = _grouped(
+                needed(claim.new, [v for v, name in renamed.items() if name in free_variables(new_part)]), renamed
+            )
             for bound in self._bound(claim, groups, renamed, theirs, part):
                 yield self._compared(claim, bound, new_part, old_part, theirs, loads)
 
     def _computes_once(self, claim: Counterpart) -> bool:
         """Whether no old instance of the counterpart's statement is computed by two new instances."""
-        steps = self.world.nothing
-        for pairs in self.world.matched.values():
+        steps = self.rewrite_model.nothing
+        for pairs in self.rewrite_model.matched.values():
             for pair, _ in pairs:
                 if pair.old.number == claim.old.number:
-                    steps = steps.union(self.world.step(pair))
+                    steps = steps.union(self.rewrite_model.step(pair))
         return bool(steps.is_injective())
 
     def _contribution(
@@ -145,7 +164,7 @@ class Matcher:
         op = self.reductions.get(claim.new.number)
         if op is None:
             return new, old
-        mine, other = accumulator(self.new_facts.flow, claim.new), accumulator(self.world.before, claim.old)
+        mine, other = accumulator(self.new_facts.flow, claim.new), accumulator(self.rewrite_model.before, claim.old)
         if mine is None or other is None:
             return None, None
         return contribution(new, op, renamed[mine.var]), contribution(old, op, theirs[other.var])
@@ -161,7 +180,9 @@ class Matcher:
         """The parts of a region on which each load is bound in one way."""
         bounds = [_Bound(part, {})]
         for variable, reads in groups.items():
-            bounds = [refined for bound in bounds for refined in self._bind(claim, variable, reads, renamed, theirs, bound)]
+            bounds = [
+                refined for bound in bounds for refined in self._bind(claim, variable, reads, renamed, theirs, bound)
+            ]
         yield from bounds
 
     def _bind(
@@ -175,13 +196,15 @@ class Matcher:
     ) -> Iterator[_Bound]:
         """Binds what `variable` stands for, which each of `reads` loads where it happens."""
         rest = bound.region
-        whole = self.world.of_points(claim.new, self.world.matched_points(claim))
+        whole = self.rewrite_model.of_points(claim.new, self.rewrite_model.matched_points(claim))
         for read in reads:
             found: list[tuple[Read, Points]] = []
             for old in self._candidates(claim, read):
                 if rest.is_empty:
                     return
-                if read.anywhere and not self._same_index(claim, read, old, renamed, theirs, replace(bound, region=rest)):
+                if read.anywhere and not self._same_index(
+                    claim, read, old, renamed, theirs, replace(bound, region=rest)
+                ):
                     continue
                 found.append((old, self.agreement.of_reads(claim, read, old, whole)))
                 if rest.outside(found[-1][1]).is_empty:
@@ -200,16 +223,27 @@ class Matcher:
                 # What stands there may be a zero of the other sign.
                 stated = Holds(equal(placeholder(known.value.dtype), known.value))
                 yield replace(
-                    bound, region=known.region, given=(*bound.given, Given(variable, stated)), unpaired=(*bound.unpaired, reads[0])
+                    bound,
+                    region=known.region,
+                    given=(*bound.given, Given(variable, stated)),
+                    unpaired=(*bound.unpaired, reads[0]),
                 )
             elif known.value is not None:
                 yield replace(bound, region=known.region, values={**bound.values, variable: known.value})
             else:
                 given = tuple(Given(variable, each) for each in known.properties)
-                yield replace(bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, reads[0]))
+                yield replace(
+                    bound, region=known.region, given=(*bound.given, *given), unpaired=(*bound.unpaired, reads[0])
+                )
 
     def _same_index(
-        self, claim: Counterpart, new: Read, old: Read, renamed: Mapping[Var, Var], theirs: Mapping[Var, Var], bound: _Bound
+        self,
+        claim: Counterpart,
+        new: Read,
+        old: Read,
+        renamed: Mapping[Var, Var],
+        theirs: Mapping[Var, Var],
+        bound: _Bound,
     ) -> bool:
         """Whether two loads at indices that depend on data have the same indices, in a memory that kept its cells."""
         if not old.anywhere or new.access.buffer.shape != old.access.buffer.shape:
@@ -224,14 +258,19 @@ class Matcher:
 
     @staticmethod
     def _candidates(claim: Counterpart, read: Read) -> list[Read]:
-        """The loads of the counterpart that may be this one: those of its buffer first, and of these the one at the same position. (On a
-        part of a region two of them may find one value; then it is the right one's name that the counterpart uses.)
+        """The loads of the counterpart that may be this one: those of its buffer first, and of these the one at the
+        same position. (On a part of a region two of them may find one value; then it is the right one's name that the
+        counterpart uses.)
         """
         position = claim.new.reads.index(read)
         same = [(number, old) for number, old in enumerate(claim.old.reads) if old.var.dtype == read.var.dtype]
-        return [old for _, old in sorted(same, key=lambda each: (each[1].data.name != read.data.name, each[0] != position))]
+        return [
+            old for _, old in sorted(same, key=lambda each: (each[1].data.name != read.data.name, each[0] != position))
+        ]
 
-    def _compared(self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], loads: frozenset[Var]) -> Match:
+    def _compared(
+        self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], loads: frozenset[Var]
+    ) -> Match:
         leaves = Leaves(bound.region, loads)
         new_term = substitute(leaves.abstract(new), bound.values)
         old_term = leaves.abstract(old)
@@ -248,16 +287,20 @@ class Matcher:
         return self.values.prove_same(new, old, given=(*bound.given, *more), computed=computed, loose=loose)
 
     def _passed_on(self, claim: Counterpart, region: Region, theirs: Mapping[Var, Var]) -> frozenset[Var]:
-        """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not compute."""
-        numbers = passing_on(self.world.old)
-        memories = {statement.data for statement in self.world.old.statements if statement.number in numbers}
-        name, step, found = f"{NEW}{claim.new.number}", self.world.step(claim), set[Var]()
+        """The loads of the counterpart that may find, on a region, an infinity or a NaN that the old program did not
+        compute.
+        """
+        numbers = passing_on(self.rewrite_model.old)
+        memories = {statement.data for statement in self.rewrite_model.old.statements if statement.number in numbers}
+        name, step, found = f"{NEW}{claim.new.number}", self.rewrite_model.step(claim), set[Var]()
         for read in claim.old.reads:
             if read.data in memories:
                 if read.anywhere:
                     found.add(theirs[read.var])
                     continue
-                flow = step.apply_range(self.world.before.sources(claim.old, read)).intersect_domain(only(region.named(name)))
+                flow = step.apply_range(self.rewrite_model.before.sources(claim.old, read)).intersect_domain(
+                    only(region.named(name))
+                )
                 if any(origin in {f"{OLD}{number}" for number in numbers} for origin, _ in tuples_of(flow.range())):
                     found.add(theirs[read.var])
         return frozenset(found)
@@ -265,36 +308,53 @@ class Matcher:
     def _with_old_facts(
         self, claim: Counterpart, bound: _Bound, new: Expr, old: Expr, theirs: Mapping[Var, Var], plain: ValueAnswer
     ) -> ValueAnswer:
-        """The answer with what the old program says of its own loads: the worst of the parts on which that is one thing."""
+        """The answer with what the old program says of its own loads: the worst of the parts on which that is one
+        thing.
+        """
         used = {*free_variables(old), *free_variables(new)}
         reads = [read for read in claim.old.reads if theirs[read.var] in used and not read.anywhere]
         if not reads:
             return plain
         name = f"{NEW}{claim.new.number}"
-        step = self.world.step(claim)
+        step = self.rewrite_model.step(claim)
         parts: list[tuple[Region, dict[Var, Expr], tuple[Given, ...]]] = [(bound.region, {}, ())]
         for read in reads:
             refined = []
             for region, constants, given in parts:
-                flow = step.apply_range(self.world.before.sources(claim.old, read)).intersect_domain(only(region.named(name)))
+                flow = step.apply_range(self.rewrite_model.before.sources(claim.old, read)).intersect_domain(
+                    only(region.named(name))
+                )
                 for known in self.old_facts.of_flow(flow, name, region):
                     exact = known.value is not None and not (self.loose and known.value.dtype.is_float)
                     more = {theirs[read.var]: known.value} if known.value is not None and exact else {}
-                    stated = known.properties if known.value is None or exact else (*known.properties, Identical(known.value))
+                    stated = (
+                        known.properties
+                        if known.value is None or exact
+                        else (*known.properties, Identical(known.value))
+                    )
                     facts = tuple(Given(theirs[read.var], each) for each in stated)
                     refined.append((known.region, {**constants, **more}, (*given, *facts)))
             parts = refined
         if len(parts) == 1 and not parts[0][1] and not parts[0][2]:
             return plain
         answers = [
-            self._ask(claim, replace(bound, region=region), substitute(new, constants), substitute(old, constants), theirs, given)
+            self._ask(
+                claim,
+                replace(bound, region=region),
+                substitute(new, constants),
+                substitute(old, constants),
+                theirs,
+                given,
+            )
             for region, constants, given in parts
         ]
         return together(answers)
 
 
 def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]:
-    """The names of what a statement of the old program looks at wherever they stand in its value: not of what it leaves in place."""
+    """The names of what a statement of the old program looks at wherever they stand in its value: not of what it leaves
+    in place.
+    """
     kept = {names[read.var] for read in statement.reads if read.role is ReadRole.CURRENT}
     return frozenset(names[read.var] for read in statement.reads if read.sure or names[read.var] not in kept)
 
@@ -302,7 +362,10 @@ def _looked_at(statement: Statement, names: Mapping[Var, Var]) -> frozenset[Var]
 def _named(statement: Statement, firsts: Mapping[Var, Var], mark: str) -> dict[Var, Var]:
     """A name for what each load finds, which tells its buffer; loads that find the same have one."""
     numbers = {read.var: number for number, read in enumerate(statement.reads)}
-    return {read.var: Var(f"{read.access.buffer.name}{mark}{numbers[firsts[read.var]]}", read.var.dtype) for read in statement.reads}
+    return {
+        read.var: Var(f"{read.access.buffer.name}{mark}{numbers[firsts[read.var]]}", read.var.dtype)
+        for read in statement.reads
+    }
 
 
 def needed(statement: Statement, variables: Sequence[Var]) -> list[Read]:
@@ -333,7 +396,9 @@ def _grouped(reads: Sequence[Read], names: Mapping[Var, Var]) -> dict[Var, list[
 
 
 def contribution(value: Expr, op: BinaryOp, acc: Var) -> Expr | None:
-    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only); None for anything else, and where `e` depends on the accumulator."""
+    """`e` of an update `acc (+) e` or `e (+) acc` (`acc - e` only); None for anything else, and where `e` depends on
+    the accumulator.
+    """
     match value:
         case Binary(op=found, lhs=lhs, rhs=rhs) if found is op:
             for operand, e in ((lhs, rhs),) if op is BinaryOp.SUB else ((lhs, rhs), (rhs, lhs)):

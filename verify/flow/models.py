@@ -1,5 +1,5 @@
-"""Both programs of a rewrite as integer sets in one context, with theta (which old instance each new one computes) and f
-(which new cell each old one became) between them, and each program by itself with its unmatched instances. Part of
+"""Both programs of a rewrite as integer sets in one context, with theta (which old instance each new one computes) and
+f (which new cell each old one became) between them, and each program by itself with its unmatched instances. Part of
 the trust base.
 """
 
@@ -18,7 +18,16 @@ from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
 from layoutproof.verify.isl.encode import Encoder
-from layoutproof.verify.isl.instance_sets import Link, Points, Region, Relation, function_between, no_relation, part_of, relations
+from layoutproof.verify.isl.instance_sets import (
+    Link,
+    Points,
+    Region,
+    Relation,
+    function_between,
+    no_relation,
+    part_of,
+    relations,
+)
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, NamedSpace
 from layoutproof.verify.lockstep.memories import UNSAID, are_apart, is_unsaid
@@ -28,8 +37,8 @@ from layoutproof.verify.program.statement import AssumedFact, NotModelled, State
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """The claim that instance `d` of `new` (where `where` holds) computes instance `outputs(d)` of `old`, one output for each of its
-    dims; both are claims about instances that exist.
+    """The claim that instance `d` of `new` (where `where` holds) computes instance `outputs(d)` of `old`, one output
+    for each of its dims; both are claims about instances that exist.
     """
 
     new: Statement
@@ -39,7 +48,9 @@ class Counterpart:
 
 
 def counterparts(rewrite: Rewrite, old: Statements, new: Statements) -> dict[int, tuple[Counterpart, ...]]:
-    """The counterparts of each new statement by its number. Raises NotModelled for a witness that does not fit its programs."""
+    """The counterparts of each new statement by its number. Raises NotModelled for a witness that does not fit its
+    programs.
+    """
     old_loops, new_loops = loops_of_stores(rewrite.old.body), loops_of_stores(rewrite.new.body)
     olds, news = _by_number(old), _by_number(new)
     found: dict[int, list[Counterpart]] = {}
@@ -48,7 +59,8 @@ def counterparts(rewrite: Rewrite, old: Statements, new: Statements) -> dict[int
             continue
         mine, theirs = news.get(claim.new_store), olds.get(claim.old_store)
         if mine is None or theirs is None:
-            # A store that is never executed has no statement, and a store that computes one that never was computes nothing.
+            # A store that is never executed has no statement, and a store that computes one that never was computes
+            # nothing.
             continue
         found.setdefault(claim.new_store, []).append(
             _counterpart(claim, mine, theirs, new_loops[claim.new_store], old_loops[claim.old_store])
@@ -60,19 +72,24 @@ def _by_number(statements: Statements) -> Mapping[int, Statement]:
     return {statement.number: statement for statement in statements.statements}
 
 
-def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: Sequence[For], old_loops: Sequence[For]) -> Counterpart:
+def _counterpart(
+    claim: InstanceMap, new: Statement, old: Statement, new_loops: Sequence[For], old_loops: Sequence[For]
+) -> Counterpart:
     assert claim.instances is not None
     inputs, outputs = claim.instances.inputs, claim.instances.outputs
     mine, theirs = _lane_said(new, len(inputs) - len(new_loops)), _lane_said(old, len(outputs) - len(old_loops))
     if len(inputs) != len(new_loops) + len(mine) or len(outputs) != len(old_loops) + len(theirs):
         raise NotModelled(
-            f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}", None
+            f"the witness takes {len(inputs)} loops to {len(outputs)}, the stores stand in {len(new_loops)} and {len(old_loops)}",
+            None,
         )
     values: dict[Var, Expr] = {variable: dim.var for variable, dim in zip(inputs[len(new_loops) :], mine, strict=True)}
     for variable, loop in zip(inputs[: len(new_loops)], new_loops, strict=True):
         dim = _dim_of(new, loop)
         values[variable] = dim.var if dim is not None else loop.start
-    said: dict[str, Expr] = {dim.var.name: substitute(o, values) for dim, o in zip(theirs, outputs[len(old_loops) :], strict=True)}
+    said: dict[str, Expr] = {
+        dim.var.name: substitute(o, values) for dim, o in zip(theirs, outputs[len(old_loops) :], strict=True)
+    }
     for loop, output in zip(old_loops, outputs[: len(old_loops)], strict=True):
         dim = _dim_of(old, loop)
         if dim is not None:
@@ -89,7 +106,9 @@ def _counterpart(claim: InstanceMap, new: Statement, old: Statement, new_loops: 
         elif rest:
             value = rest.pop(0).var
         else:
-            raise NotModelled(f"the witness says nothing of {dim.var.name}, a coordinate of the old store {claim.old_store}", None)
+            raise NotModelled(
+                f"the witness says nothing of {dim.var.name}, a coordinate of the old store {claim.old_store}", None
+            )
         known[dim.var] = value
         result.append(value)
     where = substitute(claim.where, values) if claim.where is not None else None
@@ -115,11 +134,12 @@ Key: TypeAlias = tuple[int, int, tuple[Expr, ...], Expr | None]
 
 
 @dataclass(slots=True)
-class World:
+class RewriteModel:
     """Two programs and the witness between them.
 
-    `before` and `after` are the flows of the old and the new program; `pairs` says what each new statement computes, with the
-    instances for which it does (`matched`); `theta` takes new instances and the initial cells of new memories to old ones.
+    `before` and `after` are the flows of the old and the new program; `pairs` says what each new statement computes,
+    with the instances for which it does (`matched`); `theta` takes new instances and the initial cells of new memories
+    to old ones.
     """
 
     rewrite: Rewrite
@@ -135,7 +155,7 @@ class World:
     _encoders: dict[tuple[str, ...] | tuple[Dim, ...], Encoder] = field(default_factory=dict)
 
     @staticmethod
-    def of(rewrite: Rewrite, old_facts: Facts, new_facts: Facts, operations: int = DEFAULT_OPERATIONS) -> World:
+    def of(rewrite: Rewrite, old_facts: Facts, new_facts: Facts, operations: int = DEFAULT_OPERATIONS) -> RewriteModel:
         """The world of a rewrite. Raises NotModelled, NotQuasiAffine or BudgetExceeded."""
         if is_unsaid(rewrite):
             raise NotModelled(UNSAID, None)
@@ -145,7 +165,7 @@ class World:
         symbols = tuple(dict.fromkeys((*old_facts.program.symbols, *new_facts.program.symbols)))
         ranges = {**old_facts.ranges, **new_facts.ranges}
         workspace = Workspace(symbols, (*old_facts.assumed, *new_facts.assumed), ranges, operations, old_facts.gathered)
-        world = World(
+        rewrite_model = RewriteModel(
             rewrite,
             old,
             new,
@@ -155,8 +175,8 @@ class World:
             counterparts(rewrite, old, new),
         )
         with workspace.limited():
-            world._pair()
-        return world
+            rewrite_model._pair()
+        return rewrite_model
 
     # Sets
 
@@ -229,8 +249,12 @@ class World:
 
     def _step(self, claim: Counterpart) -> Link:
         encoder = self.encoder_of(claim.new.dims)
-        step = function_between(encoder, f"{NEW}{claim.new.number}", claim.outputs, f"{OLD}{claim.old.number}", claim.where)
-        return coalesced(step.intersect_domain(self.after.domain(claim.new)).intersect_range(self.before.domain(claim.old)))
+        step = function_between(
+            encoder, f"{NEW}{claim.new.number}", claim.outputs, f"{OLD}{claim.old.number}", claim.where
+        )
+        return coalesced(
+            step.intersect_domain(self.after.domain(claim.new)).intersect_range(self.before.domain(claim.old))
+        )
 
     # Cells
 
@@ -261,8 +285,8 @@ class World:
         return found
 
     def cells(self, entry: CellMap, old_prefix: str, new_prefix: str) -> Link | None:
-        """f on one memory, from old cells to new ones, under tuple names with these prefixes; None where the new program never touches
-        it.
+        """f on one memory, from old cells to new ones, under tuple names with these prefixes; None where the new
+        program never touches it.
         """
         new_data = next((data for data in self.new.cells if data.name == entry.new_data), None)
         if new_data is None:
@@ -280,7 +304,9 @@ class World:
         return step.intersect_domain(self.before.cell_set(old_data).set_tuple_name(old_prefix + entry.old_data))
 
     def ends_of(self, entry: CellMap) -> tuple[Var, Var, Relation]:
-        """The memory before and after, and f between their cells at the end. Raises NotModelled where one program never touches it."""
+        """The memory before and after, and f between their cells at the end. Raises NotModelled where one program never
+        touches it.
+        """
         step = self.cells(entry, f"{OLD}out_", f"{NEW}out_")
         if step is None:
             raise NotModelled(f"memory {entry.new_data} is touched in one program only", None)
@@ -300,31 +326,33 @@ def key_of(claim: Counterpart) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    """A program with its flow. `kept` are, by statement number, the instances that have a counterpart in the other program."""
+class ProgramModel:
+    """A program with its flow. `kept` are, by statement number, the instances that have a counterpart in the other
+    program.
+    """
 
-    world: World
+    rewrite_model: RewriteModel
     statements: Statements
     flow: Dataflow
     tag: str
     kept: Mapping[int, Sequence[Points]]
 
     @staticmethod
-    def new(world: World) -> Half:
+    def new(rewrite_model: RewriteModel) -> ProgramModel:
         """The new program of a rewrite."""
-        kept = {number: [points for _, points in pairs] for number, pairs in world.matched.items()}
-        return Half(world, world.new, world.after, NEW, kept)
+        kept = {number: [points for _, points in pairs] for number, pairs in rewrite_model.matched.items()}
+        return ProgramModel(rewrite_model, rewrite_model.new, rewrite_model.after, NEW, kept)
 
     @staticmethod
-    def old(world: World) -> Half:
+    def old(rewrite_model: RewriteModel) -> ProgramModel:
         """The old program of a rewrite."""
         kept: dict[int, list[Points]] = {}
-        for pairs in world.matched.values():
+        for pairs in rewrite_model.matched.values():
             for claim, _ in pairs:
-                like = world.before.domain(claim.old)
-                reached = part_of(world.step(claim).range(), f"{OLD}{claim.old.number}", like)
+                like = rewrite_model.before.domain(claim.old)
+                reached = part_of(rewrite_model.step(claim).range(), f"{OLD}{claim.old.number}", like)
                 kept.setdefault(claim.old.number, []).append(reached)
-        return Half(world, world.old, world.before, OLD, kept)
+        return ProgramModel(rewrite_model, rewrite_model.old, rewrite_model.before, OLD, kept)
 
     @property
     def is_old(self) -> bool:
@@ -337,7 +365,7 @@ class Half:
 
     def region(self, statement: Statement) -> Region:
         """All instances of a statement."""
-        return self.world.region(self.flow, statement)
+        return self.rewrite_model.region(self.flow, statement)
 
     def unmatched(self, statement: Statement) -> Region:
         """The instances of a statement without a counterpart."""
@@ -348,4 +376,4 @@ class Half:
 
     def in_old_terms(self, origins: Relation) -> Relation:
         """What leads to this program's instances and initial cells, as leading to those of the old one."""
-        return origins if self.is_old else origins.apply_range(self.world.theta)
+        return origins if self.is_old else origins.apply_range(self.rewrite_model.theta)

@@ -1,7 +1,8 @@
 """Instances without a counterpart that store the value that is there, proved in the full program, and then deleted.
 
-All are present while this is proved: a store that is deleted changed nothing, so deleting all such stores at once leaves every other
-value what it was. In the new program they are what it does besides, in the old one what the new one drops. Part of the trust base.
+All are present while this is proved: a store that is deleted changed nothing, so deleting all such stores at once
+leaves every other value what it was. In the new program they are what it does besides, in the old one what the new one
+drops. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -14,11 +15,21 @@ from layoutproof.ir.intrinsics import OpaqueCall, Undef
 from layoutproof.ir.visit import free_variables, substitute, walk
 from layoutproof.verify.flow.computed import Computed
 from layoutproof.verify.flow.known_values import Invariants, Knowledge, Known
-from layoutproof.verify.flow.models import Half
+from layoutproof.verify.flow.models import ProgramModel
 from layoutproof.verify.flow.observable import ends_that_matter, observable_ends
 from layoutproof.verify.flow.stored_values import Leaves, decided
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, joined, no_points, only, part_of, relations
+from layoutproof.verify.isl.instance_sets import (
+    Points,
+    Region,
+    Relation,
+    Sources,
+    joined,
+    no_points,
+    only,
+    part_of,
+    relations,
+)
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
 from layoutproof.verify.values.fast_math import IEEE, Licence, Licences, names_of
@@ -40,12 +51,13 @@ class Candidate:
 
 @dataclass(slots=True)
 class NoOps:
-    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which nobody looks
-    (`dead`), those that are deleted, with the answers that say why, and the first answer that did not suffice.
+    """What was found of one statement's extra instances (those without a counterpart): those that write cells at which
+    nobody looks (`dead`), those that are deleted, with the answers that say why, and the first answer that did not
+    suffice.
     """
 
     statement: Statement
-    extra: Region
+    unmatched: Region
     dead: Region | None = None
     deleted: Region | None = None
     answers: list[ValueAnswer] = field(default_factory=list)
@@ -55,7 +67,7 @@ class NoOps:
     @property
     def left(self) -> Region:
         """The extra instances that are not gone."""
-        left = self.extra
+        left = self.unmatched
         for gone in (self.dead, self.deleted):
             left = left if gone is None else left.outside(gone.points)
         return left
@@ -69,143 +81,160 @@ class NoOps:
         self.deleted = joined(gone if self.deleted is None else [self.deleted, *gone])
 
 
-def find_no_ops(half: Half, facts: Knowledge, regrouped: Sources | None, values: ValueProver) -> list[NoOps]:
+def find_no_ops(
+    program_model: ProgramModel, facts: Knowledge, regrouped: Sources | None, values: ValueProver
+) -> list[NoOps]:
     """The extra instances of each statement that has any, with those that are no-ops.
 
-    Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the others find.
-    Only instances are tried that write a cell in which something that matters would find an extra instance's value.
+    Round by round: what changes nothing is deleted, the cheapest (in licences) first; then more is known of what the
+    others find. Only instances are tried that write a cell in which something that matters would find an extra
+    instance's value.
     """
-    found = [NoOps(statement, extra) for statement in half.statements.statements if not (extra := half.unmatched(statement)).is_empty]
-    _find_dead(half, found)
+    found = [
+        NoOps(statement, unmatched)
+        for statement in program_model.statements.statements
+        if not (unmatched := program_model.unmatched(statement)).is_empty
+    ]
+    _find_dead(program_model, found)
     spent: Licences = IEEE
     for _ in range(_ROUNDS):
         if all(record.left.is_empty for record in found):
             break
-        flow = without_no_ops(half, found)
+        flow = without_no_ops(program_model, found)
         knowledge = facts.with_flow(flow)
-        computed = Computed(half, flow, regrouped)
-        cells = _cells_that_matter(half, flow, found)
-        asking = _Asking(computed, Invariants(half, knowledge, computed, values, cells), values)
+        computed = Computed(program_model, flow, regrouped)
+        cells = _cells_that_matter(program_model, flow, found)
+        asking = _Asking(computed, Invariants(program_model, knowledge, computed, values, cells), values)
         candidates = [
             (record, candidate)
             for record in found
             for read in _current_reads(record.statement)
-            for candidate in _try(half, record, read, cells, knowledge, asking)
+            for candidate in _try(program_model, record, read, cells, knowledge, asking)
         ]
         if not candidates:
             break
         if not any(candidate.answer.licences <= spent for _, candidate in candidates):
-            spent |= min((candidate.answer.licences for _, candidate in candidates), key=lambda each: (len(each - spent), names_of(each)))
+            spent |= min(
+                (candidate.answer.licences for _, candidate in candidates),
+                key=lambda each: (len(each - spent), names_of(each)),
+            )
         for record in found:
-            chosen = [candidate for owner, candidate in candidates if owner is record and candidate.answer.licences <= spent]
+            chosen = [
+                candidate for owner, candidate in candidates if owner is record and candidate.answer.licences <= spent
+            ]
             if chosen:
                 record.delete(chosen)
         if Licence.NSZ in spent:
-            # What is left finds zeros of another sign than the program as it stands: no more may be concluded from what it finds.
+            # What is left finds zeros of another sign than the program as it stands: no more may be concluded from what
+            # it finds.
             break
     return found
 
 
-def _find_dead(half: Half, found: Sequence[NoOps]) -> None:
-    """Note the extra instances that write cells at which no matched instance, no end that matters and no other extra instance ever
-    looks: without them, all that these find is what it was.
+def _find_dead(program_model: ProgramModel, found: Sequence[NoOps]) -> None:
+    """Note the extra instances that write cells at which no matched instance, no end that matters and no other extra
+    instance ever looks: without them, all that these find is what it was.
     """
     if not found:
         return
-    seen = _cells_looked_at(half)
+    seen = _cells_looked_at(program_model)
     for _ in range(_ROUNDS):
         more = seen
         for record in found:
-            alive = _writing(half, record, seen).named(half.name(record.statement))
+            alive = _writing(program_model, record, seen).named(program_model.name(record.statement))
             for read in record.statement.reads:
-                more = more.union(_looked_at(half, record.statement, read, alive))
+                more = more.union(_looked_at(program_model, record.statement, read, alive))
         if more.is_subset(seen):
             break
         seen = coalesced(more)
     else:
         return
     for record in found:
-        dead = record.extra.outside(_writing(half, record, seen).points)
+        dead = record.unmatched.outside(_writing(program_model, record, seen).points)
         record.dead = None if dead.is_empty else dead
 
 
-def _writing(half: Half, record: NoOps, cells: Sources) -> Region:
+def _writing(program_model: ProgramModel, record: NoOps, cells: Sources) -> Region:
     """The extra instances that write some of the cells."""
-    access = Relation.from_map(half.flow.access(record.statement)).intersect_range(cells)
-    return record.extra.within(part_of(access.domain(), half.name(record.statement), record.extra.points))
+    access = Relation.from_map(program_model.flow.access(record.statement)).intersect_range(cells)
+    return record.unmatched.within(
+        part_of(access.domain(), program_model.name(record.statement), record.unmatched.points)
+    )
 
 
-def _cells_looked_at(half: Half) -> Sources:
+def _cells_looked_at(program_model: ProgramModel) -> Sources:
     """The cells that matched instances load from, and those that matter at the end."""
-    seen = ends_that_matter(half)
-    for statement in half.statements.statements:
-        for points in half.kept.get(statement.number, ()):
+    seen = ends_that_matter(program_model)
+    for statement in program_model.statements.statements:
+        for points in program_model.kept.get(statement.number, ()):
             for read in statement.reads:
-                seen = seen.union(_looked_at(half, statement, read, points))
+                seen = seen.union(_looked_at(program_model, statement, read, points))
     return coalesced(seen)
 
 
-def _looked_at(half: Half, statement: Statement, read: Read, points: Points) -> Sources:
+def _looked_at(program_model: ProgramModel, statement: Statement, read: Read, points: Points) -> Sources:
     """The cells at which a read looks in some instances of its statement."""
     if read.anywhere:
-        return only(half.flow.cell_set(read.data))
-    return Relation.from_map(half.flow.access(read, statement)).intersect_domain(only(points)).range()
+        return only(program_model.flow.cell_set(read.data))
+    return Relation.from_map(program_model.flow.access(read, statement)).intersect_domain(only(points)).range()
 
 
-def _cells_that_matter(half: Half, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
-    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a value was made
-    from by extra instances.
+def _cells_that_matter(program_model: ProgramModel, flow: Dataflow, found: Sequence[NoOps]) -> Sources:
+    """The cells in which a matched instance or an observable end finds what an extra instance wrote, or one that such a
+    value was made from by extra instances.
     """
-    universe = half.world.encoder(()).space.universe()
-    extra = no_points(universe)
+    universe = program_model.rewrite_model.encoder(()).space.universe()
+    unmatched = no_points(universe)
     for record in found:
-        extra = extra.union(only(record.left.named(half.name(record.statement))))
+        unmatched = unmatched.union(only(record.left.named(program_model.name(record.statement))))
     written = {record.statement.data for record in found}
-    read = extra.subtract(extra)
-    for statement in half.statements.statements:
-        kept = half.kept.get(statement.number, ())
+    read = unmatched.subtract(unmatched)
+    for statement in program_model.statements.statements:
+        kept = program_model.kept.get(statement.number, ())
         for each in statement.reads if kept else ():
             if each.data in written:
                 source = flow.sources(statement, each)
                 for points in kept:
                     read = read.union(source.intersect_domain(only(points)).range())
-    for data, seen in observable_ends(half):
+    for data, seen in observable_ends(program_model):
         if data in written:
             read = read.union(flow.final(data).intersect_domain(seen).range())
-    read = read.intersect(extra)
+    read = read.intersect(unmatched)
     for _ in range(_ROUNDS):
         more = read
         for record in found:
             for each in record.statement.reads:
                 if each.data in written:
-                    more = more.union(flow.sources(record.statement, each).intersect_domain(read).range().intersect(extra))
+                    more = more.union(
+                        flow.sources(record.statement, each).intersect_domain(read).range().intersect(unmatched)
+                    )
         if more.is_subset(read):
             break
         read = coalesced(more)
-    accesses = relations([half.flow.access(record.statement) for record in found], universe)
+    accesses = relations([program_model.flow.access(record.statement) for record in found], universe)
     return coalesced(read.apply(accesses))
 
 
-def without_no_ops(half: Half, found: Sequence[NoOps]) -> Dataflow:
+def without_no_ops(program_model: ProgramModel, found: Sequence[NoOps]) -> Dataflow:
     """The flow of the program without what is dead or changes nothing."""
     removed: dict[int, Points] = {}
     for each in found:
         for gone in (each.dead, each.deleted):
             if gone is not None and not gone.is_empty:
-                points = gone.named(half.name(each.statement))
+                points = gone.named(program_model.name(each.statement))
                 removed[each.statement.number] = (
                     removed[each.statement.number].union(points) if each.statement.number in removed else points
                 )
-    return half.flow.without(removed) if removed else half.flow
+    return program_model.flow.without(removed) if removed else program_model.flow
 
 
 def _current_reads(statement: Statement) -> Iterator[Read]:
     """The loads that happen with the store itself, of the memory that it writes."""
-    moment = statement.scene.time[:-1]
+    timestamp = statement.domain.time[:-1]
     for read in statement.reads:
         if read.access.data != statement.data or read.anywhere:
             continue
-        if read.role is ReadRole.CURRENT or read.access.scene.time[: len(moment)] == moment:
+        if read.role is ReadRole.CURRENT or read.access.domain.time[: len(timestamp)] == timestamp:
             yield read
 
 
@@ -216,12 +245,18 @@ class _Asking:
     values: ValueProver
 
 
-def _try(half: Half, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking) -> Iterator[Candidate]:
+def _try(
+    program_model: ProgramModel, record: NoOps, current: Read, cells: Sources, knowledge: Knowledge, asking: _Asking
+) -> Iterator[Candidate]:
     """The extra instances that certainly store the value that is there, piece by piece."""
     statement = record.statement
-    access = half.flow.access(statement)
-    matter = part_of(Relation.from_map(access).intersect_range(cells).domain(), half.name(statement), record.extra.points)
-    same = half.flow.access(current, statement).intersect(access).domain()
+    access = program_model.flow.access(statement)
+    matter = part_of(
+        Relation.from_map(access).intersect_range(cells).domain(),
+        program_model.name(statement),
+        record.unmatched.points,
+    )
+    same = program_model.flow.access(current, statement).intersect(access).domain()
     region = record.left.within(same).within(matter)
     variables = frozenset(read.var for read in statement.reads)
     for part, (term,) in decided(region, variables, statement.value):
@@ -237,7 +272,11 @@ def _try(half: Half, record: NoOps, current: Read, cells: Sources, knowledge: Kn
                 continue
             if record.failed is None:
                 record.failed = candidate.answer
-            yield from (each for smaller in _apart(question, asking) if (each := _ask(smaller, asking)).answer.status is Status.PROVED)
+            yield from (
+                each
+                for smaller in _apart(question, asking)
+                if (each := _ask(smaller, asking)).answer.status is Status.PROVED
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +290,16 @@ class _Question:
 
 
 def _apart(question: _Question, asking: _Asking) -> list[_Question]:
-    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where that is one part."""
+    """The question on the parts where each load finds values of the old program everywhere, or nowhere; nothing where
+    that is one part.
+    """
     regions = [question.region]
     for read in (question.current, *question.reads):
         computed = asking.computed.where(question.statement, read, question.region)
-        halves = (half for region in regions for half in (region.within(computed), region.outside(computed)))
-        regions = [half for half in halves if not half.is_empty]
+        halves = (
+            program_model for region in regions for program_model in (region.within(computed), region.outside(computed))
+        )
+        regions = [program_model for program_model in halves if not program_model.is_empty]
     return [replace(question, region=region) for region in regions] if len(regions) > 1 else []
 
 
@@ -274,7 +317,9 @@ def _ask(question: _Question, asking: _Asking) -> Candidate:
     term = substitute(leaves.abstract(question.term), constants)
     target = constants.get(question.current.var, question.current.var)
     trusted = frozenset(
-        read.var for read in all_reads if read.var not in constants and computed.is_computed(question.statement, read, question.region)
+        read.var
+        for read in all_reads
+        if read.var not in constants and computed.is_computed(question.statement, read, question.region)
     )
 
     def ask(more: Sequence[Given]) -> ValueAnswer:

@@ -15,7 +15,7 @@ from layoutproof.ir.rewrite import CellMap
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import stores_in, substitute
 from layoutproof.verify.flow.known_values import Fact, Knowledge, Known, is_closed, is_undefined
-from layoutproof.verify.flow.models import NEW, OLD, Half, World
+from layoutproof.verify.flow.models import NEW, OLD, ProgramModel, RewriteModel
 from layoutproof.verify.flow.sources import Agreement
 from layoutproof.verify.isl.encode import Encoder
 from layoutproof.verify.isl.instance_sets import (
@@ -40,9 +40,9 @@ from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Status
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """The answer to whether the observable cells of a parameter end as they should; `where` are those that do not, if any: cells of the
-    old program's memory, or, with `is_new`, of the new one's.
+class FinalState:
+    """The answer to whether the observable cells of a parameter end as they should; `where` are those that do not, if
+    any: cells of the old program's memory, or, with `is_new`, of the new one's.
     """
 
     name: str
@@ -52,76 +52,93 @@ class End:
     is_new: bool = False
 
 
-def compare_ends(
-    world: World,
+def compare_final_states(
+    rewrite_model: RewriteModel,
     agreement: Agreement,
     new_facts: Knowledge,
     old_facts: Knowledge,
     values: ValueProver,
-    owed_facts: Knowledge,
-) -> Iterator[End]:
-    """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow) that tell one
-    zero from the other.
+    postcondition_facts: Knowledge,
+) -> Iterator[FinalState]:
+    """One answer a parameter that either program writes, and one for padding that it owes, from facts (with their flow)
+    that tell one zero from the other.
     """
-    for buffer in _written_parameters(world):
-        entry = world.entry(buffer.data.name)
-        yield _observable(world, agreement, new_facts, old_facts, values, buffer.data, entry)
-        yield from _owed(world, owed_facts, values, buffer.data, entry)
+    for buffer in _written_parameters(rewrite_model):
+        entry = rewrite_model.entry(buffer.data.name)
+        yield _observable(rewrite_model, agreement, new_facts, old_facts, values, buffer.data, entry)
+        yield from _postconditions(rewrite_model, postcondition_facts, values, buffer.data, entry)
 
 
-def observable_ends(half: Half) -> Iterator[tuple[Var, Sources]]:
-    """For each parameter that either program writes, its memory in one program and the Fin cells that are observable, or became of such."""
-    world = half.world
-    for buffer in _written_parameters(world):
-        old_data, new_data, step = world.ends_of(world.entry(buffer.data.name))
-        box = world.cells_region(world.before, old_data)
-        region = box.outside(_unobservable(world.rewrite.old, buffer.data.name, box.encoder, box.points))
+def observable_ends(program_model: ProgramModel) -> Iterator[tuple[Var, Sources]]:
+    """For each parameter that either program writes, its memory in one program and the Fin cells that are observable,
+    or became of such.
+    """
+    rewrite_model = program_model.rewrite_model
+    for buffer in _written_parameters(rewrite_model):
+        old_data, new_data, step = rewrite_model.ends_of(rewrite_model.entry(buffer.data.name))
+        box = rewrite_model.cells_region(rewrite_model.before, old_data)
+        region = box.outside(_unobservable(rewrite_model.rewrite.old, buffer.data.name, box.encoder, box.points))
         seen = only(region.named(f"{OLD}out_{buffer.data.name}"))
-        yield (old_data, seen) if half.is_old else (new_data, seen.apply(step))
+        yield (old_data, seen) if program_model.is_old else (new_data, seen.apply(step))
 
 
-def ends_that_matter(half: Half) -> Sources:
-    """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is not padding without
-    a value.
+def ends_that_matter(program_model: ProgramModel) -> Sources:
+    """The cells (`in`) of parameters that either program writes: those that observable cells became, and all that is
+    not padding without a value.
     """
-    world = half.world
-    function = world.rewrite.old if half.is_old else world.rewrite.new
-    seen = no_points(world.encoder(()).space.universe())
-    for data, ends in observable_ends(half):
-        box = world.cells_region(half.flow, data)
+    rewrite_model = program_model.rewrite_model
+    function = rewrite_model.rewrite.old if program_model.is_old else rewrite_model.rewrite.new
+    seen = no_points(rewrite_model.encoder(()).space.universe())
+    for data, final_states in observable_ends(program_model):
+        box = rewrite_model.cells_region(program_model.flow, data)
         rest = box.outside(_unobservable(function, data.name, box.encoder, box.points))
-        became = box.within(part_of(ends, f"{half.tag}out_{data.name}", box.points))
-        name = f"{half.tag}in_{data.name}"
+        became = box.within(part_of(final_states, f"{program_model.tag}out_{data.name}", box.points))
+        name = f"{program_model.tag}in_{data.name}"
         seen = seen.union(only(rest.named(name))).union(only(became.named(name)))
     return seen
 
 
-def _written_parameters(world: World) -> Iterator[Buffer]:
-    written = {store.buffer.data.name for function in (world.rewrite.old, world.rewrite.new) for store in stores_in(function.body)}
-    yield from (buffer for buffer in world.rewrite.old.buffers if buffer.data.name in written)
+def _written_parameters(rewrite_model: RewriteModel) -> Iterator[Buffer]:
+    written = {
+        store.buffer.data.name
+        for function in (rewrite_model.rewrite.old, rewrite_model.rewrite.new)
+        for store in stores_in(function.body)
+    }
+    yield from (buffer for buffer in rewrite_model.rewrite.old.buffers if buffer.data.name in written)
 
 
 def _observable(
-    world: World, agreement: Agreement, new_facts: Knowledge, old_facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
-) -> End:
+    rewrite_model: RewriteModel,
+    agreement: Agreement,
+    new_facts: Knowledge,
+    old_facts: Knowledge,
+    values: ValueProver,
+    data: Var,
+    entry: CellMap,
+) -> FinalState:
     claim = Claim(ClaimKind.SAME_END, f"{data.name}: every observable cell ends with the value that it had")
-    old_data, new_data, step = world.ends_of(entry)
+    old_data, new_data, step = rewrite_model.ends_of(entry)
     name = f"{OLD}out_{data.name}"
-    box = world.cells_region(world.before, old_data)
-    region = box.outside(_unobservable(world.rewrite.old, data.name, box.encoder, box.points))
+    box = rewrite_model.cells_region(rewrite_model.before, old_data)
+    region = box.outside(_unobservable(rewrite_model.rewrite.old, data.name, box.encoder, box.points))
     points = agreement.of_ends(old_data, new_data, step, region, name)
     rest = region.outside(points)
     answers: list[ValueAnswer] = []
     if not rest.is_empty:
-        flows = step.apply_range(agreement.after.final(new_data)), world.before.final(old_data)
+        flows = step.apply_range(agreement.after.final(new_data)), rewrite_model.before.final(old_data)
         for known, other in _both(flows, (new_facts, old_facts), name, rest):
             if known.value is None or other is None or other.value is None:
-                return End(data.name, claim, ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was"), known.region)
+                return FinalState(
+                    data.name,
+                    claim,
+                    ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not what was"),
+                    known.region,
+                )
             answer = values.prove_same(known.value, other.value)
             if answer.status is not Status.PROVED:
-                return End(data.name, claim, answer, known.region)
+                return FinalState(data.name, claim, answer, known.region)
             answers.append(answer)
-    return End(data.name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
+    return FinalState(data.name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
 
 
 def _both(
@@ -152,7 +169,9 @@ def _unobservable(function: PrimFunc, data: str, encoder: Encoder, box: Points) 
 
 
 def padding_of(record: LayoutRecord, number: int, encoder: Encoder) -> Points:
-    """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that box."""
+    """The cells of a record's last box that came to be padding in step `number`. `encoder` is over the cells of that
+    box.
+    """
     record.check_names(encoder.space.params)
     boxes = [_box(shape, encoder) for shape in (record.logical_shape, *(step.shape for step in record.steps))]
     maps = [step.index_map for step in record.steps]
@@ -179,48 +198,57 @@ def _box(shape: Sequence[Expr], encoder: Encoder) -> tuple[Encoder, Points]:
     return Encoder(space, points), points
 
 
-def _owed(world: World, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap) -> Iterator[End]:
+def _postconditions(
+    rewrite_model: RewriteModel, facts: Knowledge, values: ValueProver, data: Var, entry: CellMap
+) -> Iterator[FinalState]:
     """Padding that this rewrite introduced, with a value for its contract, holds it at the end."""
-    old_data, new_data, _ = world.ends_of(entry)
-    record = layout_records(world.rewrite.new).get(new_data.name)
-    before = layout_records(world.rewrite.old).get(old_data.name)
+    old_data, new_data, _ = rewrite_model.ends_of(entry)
+    record = layout_records(rewrite_model.rewrite.new).get(new_data.name)
+    before = layout_records(rewrite_model.rewrite.old).get(old_data.name)
     known_steps = len(before.steps) if before is not None else 0
     if record is None or len(record.steps) == known_steps:
         return
     name = f"{NEW}out_{new_data.name}"
-    box = world.cells_region(world.after, new_data)
+    box = rewrite_model.cells_region(rewrite_model.after, new_data)
     for number in range(known_steps, len(record.steps)):
         if record.steps[number].padding is not Cell.PAD_VALUE:
             continue
         what = f"{data.name}: padding ends with its pad value {record.steps[number].contract}"
-        claim = Claim(ClaimKind.OWED_PADDING, what, buffers=(data.name, new_data.name))
+        claim = Claim(ClaimKind.PADDING_POSTCONDITION, what, buffers=(data.name, new_data.name))
         if len(box.encoder.space.dims) != len(record.shape):
             raise NotModelled(f"the cells of {new_data.name} are not those of its layout record", None)
         region = box.within(padding_of(record, number, box.encoder))
         if region.is_empty:
             continue
-        wanted = contract_value(world.rewrite.new, new_data, record.steps[number].contract)
+        wanted = contract_value(rewrite_model.rewrite.new, new_data, record.steps[number].contract)
         flow = _inside(facts.flow.final(new_data), region, name)
         yield _holds(claim, data.name, facts, values, flow, name, region, wanted)
 
 
 def _holds(
-    claim: Claim, name: str, facts: Knowledge, values: ValueProver, flow: Relation, tuple_name: str, region: Region, wanted: Expr | None
-) -> End:
+    claim: Claim,
+    name: str,
+    facts: Knowledge,
+    values: ValueProver,
+    flow: Relation,
+    tuple_name: str,
+    region: Region,
+    wanted: Expr | None,
+) -> FinalState:
     if wanted is None:
         unknown = ValueAnswer(Status.UNKNOWN, reason="a pad value that is no constant is checked by lockstep only")
-        return End(name, claim, unknown, region, is_new=True)
+        return FinalState(name, claim, unknown, region, is_new=True)
     answers: list[ValueAnswer] = []
     for known in facts.of_flow(flow, tuple_name, region):
         if known.value is None:
             unknown = ValueAnswer(Status.UNKNOWN, reason="what was stored last there is not known")
-            return End(name, claim, unknown, known.region, is_new=True)
+            return FinalState(name, claim, unknown, known.region, is_new=True)
         # A contract is a promise to callers, who may rely on the sign of a zero: no licence is taken.
         answer = values.prove_same(known.value, wanted, allowed=IEEE)
         if answer.status is not Status.PROVED:
-            return End(name, claim, answer, known.region, is_new=True)
+            return FinalState(name, claim, answer, known.region, is_new=True)
         answers.append(answer)
-    return End(name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
+    return FinalState(name, claim, together(answers) if answers else ValueAnswer(Status.PROVED))
 
 
 def contract_value(function: PrimFunc, data: Var, contract: Contract | None) -> Expr | None:
@@ -247,18 +275,25 @@ class Assumed:
         return Claim(ClaimKind.ASSUMPTION, f"the assumption {text} may be made", buffers=buffers)
 
 
-def check_assumptions(world: World, new_facts: Knowledge, old_facts: Knowledge, moved: Sources, *, loose: bool) -> Iterator[Assumed]:
-    """One answer for each assumption of the new program that loads, or that speaks of loops. `moved` are the new updates of reductions
-    that are regrouped: they do not store what their counterparts did. `loose`: floats that are stored may differ from what they were in
-    the sign of a zero, which an assumption tells apart.
+def check_assumptions(
+    rewrite_model: RewriteModel, new_facts: Knowledge, old_facts: Knowledge, moved: Sources, *, loose: bool
+) -> Iterator[Assumed]:
+    """One answer for each assumption of the new program that loads, or that speaks of loops. `moved` are the new
+    updates of reductions that are regrouped: they do not store what their counterparts did. `loose`: floats that are
+    stored may differ from what they were in the sign of a zero, which an assumption tells apart.
     """
     if loose:
-        moved = moved.union(_stored_floats(world))
-    for number, assumption in enumerate(world.new.assumptions):
+        moved = moved.union(_stored_floats(rewrite_model))
+    for number, assumption in enumerate(rewrite_model.new.assumptions):
         if not assumption.reads:
-            yield Assumed(assumption, "it holds wherever the old program's assumptions do" if _holds_anyway(world, assumption) else None)
+            yield Assumed(
+                assumption,
+                "it holds wherever the old program's assumptions do"
+                if _holds_anyway(rewrite_model, assumption)
+                else None,
+            )
             continue
-        if _was_made(world, number, assumption, moved):
+        if _was_made(rewrite_model, number, assumption, moved):
             yield Assumed(assumption, "it was made before")
             continue
         facts = [fact for fact in new_facts.facts if fact.number == number]
@@ -266,22 +301,22 @@ def check_assumptions(world: World, new_facts: Knowledge, old_facts: Knowledge, 
         whole = number in new_facts.whole
         if (
             whole
-            and all(_follows(world, fact, old_facts.facts, moved) for fact in facts)
-            and all(_follows(world, fact, old_facts.undefined, moved) for fact in undefined)
+            and all(_follows(rewrite_model, fact, old_facts.facts, moved) for fact in facts)
+            and all(_follows(rewrite_model, fact, old_facts.undefined, moved) for fact in undefined)
         ):
             yield Assumed(assumption, "it follows from what was assumed before")
-        elif whole and all(_is_padding(world, fact) for fact in (*facts, *undefined)):
+        elif whole and all(_is_padding(rewrite_model, fact) for fact in (*facts, *undefined)):
             yield Assumed(assumption, "it speaks of padding of a parameter that is laid out anew", interface=True)
         else:
             yield Assumed(assumption, None)
 
 
-def _stored_floats(world: World) -> Sources:
+def _stored_floats(rewrite_model: RewriteModel) -> Sources:
     """All instances that store a float."""
-    stored = world.nothing.domain()
-    for statement in world.new.statements:
+    stored = rewrite_model.nothing.domain()
+    for statement in rewrite_model.new.statements:
         if statement.value.dtype.is_float:
-            stored = stored.union(only(world.after.domain(statement)))
+            stored = stored.union(only(rewrite_model.after.domain(statement)))
     return stored
 
 
@@ -289,45 +324,56 @@ def _readable(assumption: AssumedFact) -> Expr:
     return substitute(assumption.condition, {r.var: Var(r.access.text, r.var.dtype) for r in assumption.reads})
 
 
-def _holds_anyway(world: World, assumption: AssumedFact) -> bool:
-    """Whether an assumption about loops holds for all values of the symbols for which the old program's assumptions about loops do."""
-    broken = _broken(world, assumption)
-    for other in world.old.assumptions:
+def _holds_anyway(rewrite_model: RewriteModel, assumption: AssumedFact) -> bool:
+    """Whether an assumption about loops holds for all values of the symbols for which the old program's assumptions
+    about loops do.
+    """
+    broken = _broken(rewrite_model, assumption)
+    for other in rewrite_model.old.assumptions:
         if not other.reads:
-            broken = broken.subtract(_broken(world, other))
+            broken = broken.subtract(_broken(rewrite_model, other))
     return bool(broken.is_empty())
 
 
-def _broken(world: World, assumption: AssumedFact) -> Points:
+def _broken(rewrite_model: RewriteModel, assumption: AssumedFact) -> Points:
     """The values of the symbols for which an assumption about loops fails somewhere."""
-    instances = world.workspace.instances(assumption.scene)
+    instances = rewrite_model.workspace.instances(assumption.domain)
     return instances.points.intersect(instances.encoder.set_of(assumption.condition, False)).params()
 
 
-def _was_made(world: World, number: int, assumption: AssumedFact, moved: Sources) -> bool:
+def _was_made(rewrite_model: RewriteModel, number: int, assumption: AssumedFact, moved: Sources) -> bool:
     """Whether the old program has the same assumption, of the same sources, in the same instances."""
-    return any(_is_the_same(world, (number, assumption), (k, other), moved) for k, other in enumerate(world.old.assumptions))
+    return any(
+        _is_the_same(rewrite_model, (number, assumption), (k, other), moved)
+        for k, other in enumerate(rewrite_model.old.assumptions)
+    )
 
 
-def _is_the_same(world: World, mine: tuple[int, AssumedFact], theirs: tuple[int, AssumedFact], moved: Sources) -> bool:
+def _is_the_same(
+    rewrite_model: RewriteModel, mine: tuple[int, AssumedFact], theirs: tuple[int, AssumedFact], moved: Sources
+) -> bool:
     (number, new), (old_number, old) = mine, theirs
-    if len(new.reads) != len(old.reads) or len(new.dims) != len(old.dims) or any(r.anywhere for r in (*new.reads, *old.reads)):
+    if (
+        len(new.reads) != len(old.reads)
+        or len(new.dims) != len(old.dims)
+        or any(r.anywhere for r in (*new.reads, *old.reads))
+    ):
         return False
     names = {o.var: n.var for n, o in zip(new.reads, old.reads, strict=True) if n.var.dtype == o.var.dtype}
     names |= {o.var: n.var for n, o in zip(new.dims, old.dims, strict=True) if n.var.dtype == o.var.dtype}
     if substitute(old.condition, names) != new.condition:
         return False
     for ours, other in zip(new.reads, old.reads, strict=True):
-        found = world.after.assumed_sources(number, ours).subtract_range(moved).apply_range(world.theta)
-        wanted = world.before.assumed_sources(old_number, other)
+        found = rewrite_model.after.assumed_sources(number, ours).subtract_range(moved).apply_range(rewrite_model.theta)
+        wanted = rewrite_model.before.assumed_sources(old_number, other)
         if not from_tuple(found, f"{NEW}a{number}", "at").is_equal(from_tuple(wanted, f"{OLD}a{old_number}", "at")):
             return False
     return True
 
 
-def _follows(world: World, fact: Fact, old_facts: Sequence[Fact], moved: Sources) -> bool:
-    carried = fact.sources.apply(world.theta)
-    lost = fact.sources.subtract(world.theta.domain())
+def _follows(rewrite_model: RewriteModel, fact: Fact, old_facts: Sequence[Fact], moved: Sources) -> bool:
+    carried = fact.sources.apply(rewrite_model.theta)
+    lost = fact.sources.subtract(rewrite_model.theta.domain())
     if not lost.is_empty() or not fact.sources.intersect(moved).is_empty():
         return False
     for other in old_facts:
@@ -336,45 +382,52 @@ def _follows(world: World, fact: Fact, old_facts: Sequence[Fact], moved: Sources
     return bool(carried.is_empty())
 
 
-def _is_padding(world: World, fact: Fact) -> bool:
-    """Whether a fact speaks of initial cells only that no old cell became, in parameters whose layout the rewrite declares to change,
-    and states of them what the layout record says.
+def _is_padding(rewrite_model: RewriteModel, fact: Fact) -> bool:
+    """Whether a fact speaks of initial cells only that no old cell became, in parameters whose layout the rewrite
+    declares to change, and states of them what the layout record says.
     """
     for origin, _ in tuples_of(fact.sources):
         data = origin.removeprefix(f"{NEW}in_")
-        buffer = next((b for b in world.rewrite.new.buffers if b.data.name == data and origin == f"{NEW}in_{data}"), None)
-        if buffer is None or buffer.name not in world.rewrite.witness.changes_interface:
+        buffer = next(
+            (b for b in rewrite_model.rewrite.new.buffers if b.data.name == data and origin == f"{NEW}in_{data}"), None
+        )
+        if buffer is None or buffer.name not in rewrite_model.rewrite.witness.changes_interface:
             return False
-        if not _is_in_contract(world, buffer.data, fact):
+        if not _is_in_contract(rewrite_model, buffer.data, fact):
             return False
-    return bool(fact.sources.intersect(world.theta.domain()).is_empty())
+    return bool(fact.sources.intersect(rewrite_model.theta.domain()).is_empty())
 
 
-def _is_in_contract(world: World, data: Var, fact: Fact) -> bool:
-    """Whether a fact about initial cells of a memory which no old cell became states what the contracts of the layout steps do that the
-    rewrite adds: each step's of the padding that came with it.
+def _is_in_contract(rewrite_model: RewriteModel, data: Var, fact: Fact) -> bool:
+    """Whether a fact about initial cells of a memory which no old cell became states what the contracts of the layout
+    steps do that the rewrite adds: each step's of the padding that came with it.
     """
-    record, before = layout_records(world.rewrite.new).get(data.name), layout_records(world.rewrite.old).get(data.name)
+    record, before = (
+        layout_records(rewrite_model.rewrite.new).get(data.name),
+        layout_records(rewrite_model.rewrite.old).get(data.name),
+    )
     known = len(before.steps) if before is not None else 0
     if record is None or len(record.steps) <= known:
         return False
-    others = [k for k in range(known, len(record.steps)) if not _is_contract(world, data, record.steps[k], fact)]
+    others = [
+        k for k in range(known, len(record.steps)) if not _is_contract(rewrite_model, data, record.steps[k], fact)
+    ]
     if not others:
         return True
-    box = world.cells_region(world.after, data)
+    box = rewrite_model.cells_region(rewrite_model.after, data)
     if len(others) == len(record.steps) - known or len(box.encoder.space.dims) != len(record.shape):
         return False
     told = box.within(part_of(fact.sources, f"{NEW}in_{data.name}", box.points))
     return all(told.within(padding_of(record, k, box.encoder)).is_empty for k in others)
 
 
-def _is_contract(world: World, data: Var, step: LayoutStep, fact: Fact) -> bool:
+def _is_contract(rewrite_model: RewriteModel, data: Var, step: LayoutStep, fact: Fact) -> bool:
     """Whether a fact states what the contract of a layout step does."""
     match step.padding:
         case Cell.PAD_UNDEF:
             return isinstance(fact.property, Identical) and is_undefined(fact.property.value)
         case Cell.PAD_VALUE:
-            value = contract_value(world.rewrite.new, data, step.contract)
+            value = contract_value(rewrite_model.rewrite.new, data, step.contract)
             return value is not None and fact.property == Identical(value)
         case _:
             return False

@@ -1,9 +1,9 @@
-"""Conditions 2, 4, 5, 6 and 7 of the checker, by dataflow: every read of the new program has the source of the read that it stands
-for.
+"""Conditions 2, 4, 5, 6 and 7 of the checker, by dataflow: every read of the new program has the source of the read
+that it stands for.
 
-The argument: let every matched instance store what its counterpart stored, as long as each value that it reads is what its counterpart
-read; let each value that it reads be so, because both come from one source, or from constants; then, by induction over the new
-program's time, every observable cell ends with the value that it had. Part of the trust base.
+The argument: let every matched instance store what its counterpart stored, as long as each value that it reads is what
+its counterpart read; let each value that it reads be so, because both come from one source, or from constants; then, by
+induction over the new program's time, every observable cell ends with the value that it had. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.faults.facts import Facts, Stopwatch
 from layoutproof.verify.flow.computed import chooses_for_several
-from layoutproof.verify.flow.hints import Suspect, Suspicion
+from layoutproof.verify.flow.hints import SuspectCell, Suspicion
 from layoutproof.verify.flow.known_values import Knowledge
 from layoutproof.verify.flow.matched_instances import Match, Matcher
-from layoutproof.verify.flow.models import NEW, OLD, Half, World
+from layoutproof.verify.flow.models import NEW, OLD, ProgramModel, RewriteModel
 from layoutproof.verify.flow.no_op_stores import NoOps, find_no_ops, without_no_ops
-from layoutproof.verify.flow.observable import End, check_assumptions, compare_ends
+from layoutproof.verify.flow.observable import FinalState, check_assumptions, compare_final_states
 from layoutproof.verify.flow.sources import Agreement, Reordered, find_reordered
 from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Sources, no_points, only
@@ -41,15 +41,19 @@ OPERATIONS = 5_000_000
 
 @dataclass(slots=True)
 class Simulation:
-    """The verdicts, and, for a replay, the models (values by variable name) that solvers gave where something failed, and the cells."""
+    """The verdicts, and, for a replay, the models (values by variable name) that solvers gave where something failed,
+    and the cells.
+    """
 
     verdicts: tuple[Verdict, ...]
     hints: list[Mapping[str, float | int]] = field(default_factory=list)
-    suspects: list[Suspect] = field(default_factory=list)
+    suspect_cells: list[SuspectCell] = field(default_factory=list)
 
 
 def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> Simulation:
-    """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict `unknown`."""
+    """Whether the new program does what the old one does. What cannot be said in integer sets gives one verdict
+    `unknown`.
+    """
     watch, simulator = Stopwatch(), None
     try:
         simulator = _Simulator(rewrite, old, new, values)
@@ -61,14 +65,14 @@ def simulate(rewrite: Rewrite, old: Facts, new: Facts, values: ValueProver) -> S
         open_one = Verdict(Status.UNKNOWN, claim, ENGINE, reason=str(problem), seconds=watch.seconds(), because=because)
         return Simulation((open_one,), hints)
     cells, sizes = simulator.suspicion.found()
-    return replace(found, hints=[*found.hints, *sizes], suspects=cells)
+    return replace(found, hints=[*found.hints, *sizes], suspect_cells=cells)
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
     """What holds of the new program without its no-ops."""
 
-    extra: tuple[Verdict, ...]
+    unmatched: tuple[Verdict, ...]
     reordered: tuple[Reordered, ...]
     agreement: Agreement
     facts: Knowledge
@@ -79,51 +83,55 @@ class _Simulator:
         if chooses_for_several(rewrite.old):
             values = values.under(values.allowed - {Licence.NSZ, Licence.REASSOC})
         self.values = values
-        self.world = World.of(rewrite, old, new, OPERATIONS)
-        with self.world.workspace.limited():
-            self.old_facts = Knowledge.of(self.world, self.world.before, self.world.old, OLD)
-            self.full_facts = Knowledge.of(self.world, self.world.after, self.world.new, NEW)
+        self.rewrite_model = RewriteModel.of(rewrite, old, new, OPERATIONS)
+        with self.rewrite_model.workspace.limited():
+            self.old_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.before, self.rewrite_model.old, OLD)
+            self.full_facts = Knowledge.of(self.rewrite_model, self.rewrite_model.after, self.rewrite_model.new, NEW)
         self.hints: list[Mapping[str, float | int]] = []
-        self.suspicion = Suspicion(self.world)
+        self.suspicion = Suspicion(self.rewrite_model)
 
     def run(self) -> Simulation:
         # One budget for all that is asked of integer sets, also outside the flows themselves.
-        with self.world.workspace.limited():
+        with self.rewrite_model.workspace.limited():
             return self._run()
 
     def _run(self) -> Simulation:
         dropped = self._without_dropped()
         state = self._settled()
         operators = {number: each.operator for each in state.reordered for number in each.chains.new_chain}
-        changes = [*dropped, *state.extra, *(self._regrouped(each) for each in state.reordered)]
+        changes = [*dropped, *state.unmatched, *(self._regrouped(each) for each in state.reordered)]
         loose = _may_change_zero_signs(changes)
         found = self._same(state, operators, loose=loose)
         if not loose and _may_change_zero_signs(found):
-            # Values that may differ in the sign of a zero are read by others: everything is asked again with that in mind.
+            # Values that may differ in the sign of a zero are read by others: everything is asked again with that in
+            # mind.
             earlier = tuple(piece for v in found for piece in v.evidence)
             loose = True
             found = self._same(state, operators, loose=True)
             found[:1] = [replace(v, evidence=(*earlier, *v.evidence)) for v in found[:1]]
-        asked = [self._proved(ASKED)] if is_asked(self.world.rewrite) else []
+        asked = [self._proved(ASKED)] if is_asked(self.rewrite_model.rewrite) else []
         return Simulation((*asked, *self._assumptions(state.agreement, loose=loose), *changes, *found), self.hints)
 
     def _without_dropped(self) -> list[Verdict]:
         """Take what the new program drops and what changed nothing out of the old program's flow; the verdicts say why.
 
-        The result is the old program bit for bit, so that nothing has to be asked again: no licences on a zero's sign or on grouping.
+        The result is the old program bit for bit, so that nothing has to be asked again: no licences on a zero's sign
+        or on grouping.
         """
-        half = Half.old(self.world)
+        program_model = ProgramModel.old(self.rewrite_model)
         careful = self.values.under(self.values.allowed - {Licence.NSZ, Licence.REASSOC})
-        found = find_no_ops(half, self.old_facts, None, careful)
+        found = find_no_ops(program_model, self.old_facts, None, careful)
         for each in found:
             # Nobody looks at what these wrote, but assumptions may speak of it.
             each.dead = None
-        self.world.before = without_no_ops(half, found)
-        self.old_facts = self.old_facts.with_flow(self.world.before)
+        self.rewrite_model.before = without_no_ops(program_model, found)
+        self.old_facts = self.old_facts.with_flow(self.rewrite_model.before)
         return self._told(found, "dropped")
 
     def _settled(self) -> _State:
-        """The no-ops, and the reductions that are regrouped without them; what the second says of values holds for the first."""
+        """The no-ops, and the reductions that are regrouped without them; what the second says of values holds for the
+        first.
+        """
         state = self._state(None)
         if not any(each.licences for each in state.reordered):
             return state
@@ -133,36 +141,42 @@ class _Simulator:
         return again
 
     def _state(self, regrouped: Sources | None) -> _State:
-        half = Half.new(self.world)
-        no_ops = find_no_ops(half, self.full_facts, regrouped, self.values)
-        after = without_no_ops(half, no_ops)
-        agreement = Agreement(self.world, after)
-        reordered = tuple(find_reordered(self.world, agreement, self.values.allowed))
+        program_model = ProgramModel.new(self.rewrite_model)
+        no_ops = find_no_ops(program_model, self.full_facts, regrouped, self.values)
+        after = without_no_ops(program_model, no_ops)
+        agreement = Agreement(self.rewrite_model, after)
+        reordered = tuple(find_reordered(self.rewrite_model, agreement, self.values.allowed))
         if reordered:
-            groups = {(name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)}
-            agreement = Agreement(self.world, after, groups)
+            groups = {
+                (name, each.chains.data.name): each.chains for each in reordered for name in self._old_names(each)
+            }
+            agreement = Agreement(self.rewrite_model, after, groups)
         return _State(tuple(self._told(no_ops, "extra")), reordered, agreement, self.full_facts.with_flow(after))
 
     def _updates(self, reordered: Sequence[Reordered]) -> Sources:
         """The old updates of regrouped reductions."""
         numbers = {number for each in reordered for number in each.chains.old_chain}
-        result = no_points(self.world.encoder(()).space.universe())
-        for statement in self.world.old.statements:
+        result = no_points(self.rewrite_model.encoder(()).space.universe())
+        for statement in self.rewrite_model.old.statements:
             if statement.number in numbers:
-                result = result.union(only(self.world.before.domain(statement)))
+                result = result.union(only(self.rewrite_model.before.domain(statement)))
         return result
 
     def _old_names(self, each: Reordered) -> Iterator[str]:
-        for statement in self.world.old.statements:
+        for statement in self.rewrite_model.old.statements:
             if statement.number in each.chains.old_chain:
                 yield statement.data.name
 
     # Conditions
 
     def _assumptions(self, agreement: Agreement, *, loose: bool) -> Iterator[Verdict]:
-        for each in check_assumptions(self.world, self.full_facts, self.old_facts, agreement.moved, loose=loose):
+        for each in check_assumptions(
+            self.rewrite_model, self.full_facts, self.old_facts, agreement.moved, loose=loose
+        ):
             if each.reason is None:
-                yield Verdict(Status.UNKNOWN, each.claim, ENGINE, reason="it does not follow from what the old program assumes")
+                yield Verdict(
+                    Status.UNKNOWN, each.claim, ENGINE, reason="it does not follow from what the old program assumes"
+                )
             else:
                 yield self._proved(each.claim, reason=each.reason)
 
@@ -179,30 +193,41 @@ class _Simulator:
 
     def _same(self, state: _State, operators: dict[int, BinaryOp], *, loose: bool) -> list[Verdict]:
         facts = state.facts.loosened() if loose else state.facts
-        matcher = Matcher(self.world, state.agreement, facts, self.old_facts, self.values, operators, loose)
-        statements = [s for s in self.world.new.statements if self.world.matched.get(s.number)]
+        matcher = Matcher(self.rewrite_model, state.agreement, facts, self.old_facts, self.values, operators, loose)
+        statements = [s for s in self.rewrite_model.new.statements if self.rewrite_model.matched.get(s.number)]
         verdicts = [self._matched(statement, matcher) for statement in statements]
         exact = self.full_facts if loose else state.facts
-        ends = compare_ends(self.world, state.agreement, facts, self.old_facts, self.values, exact)
-        return [*verdicts, *(self._end(end) for end in ends)]
+        final_states = compare_final_states(
+            self.rewrite_model, state.agreement, facts, self.old_facts, self.values, exact
+        )
+        return [*verdicts, *(self._end(end) for end in final_states)]
 
     def _matched(self, statement: Statement, matcher: Matcher) -> Verdict:
         watch = Stopwatch()
         access = statement.access
-        claim = Claim(ClaimKind.SAME_VALUE, access.text, access.place, " computes what it computed before, from the same values")
+        claim = Claim(
+            ClaimKind.SAME_VALUE, access.text, access.place, " computes what it computed before, from the same values"
+        )
         answers: list[ValueAnswer] = []
-        for pair, points in self.world.matched[statement.number]:
+        for pair, points in self.rewrite_model.matched[statement.number]:
             for match in matcher.matches(pair, points):
                 answer = match.answer
                 if answer.status is not Status.PROVED:
                     self.suspicion.failed.append(match)
                     if answer.model is not None:
                         self.hints.append(dict(answer.model))
-                    return Verdict(Status.UNKNOWN, claim, ENGINE, reason=_why(match), seconds=watch.seconds(), because=answer.because)
+                    return Verdict(
+                        Status.UNKNOWN,
+                        claim,
+                        ENGINE,
+                        reason=_why(match),
+                        seconds=watch.seconds(),
+                        because=answer.because,
+                    )
                 answers.append(answer)
         return self._proved_by(claim, answers, (), watch)
 
-    def _end(self, end: End) -> Verdict:
+    def _end(self, end: FinalState) -> Verdict:
         answer = end.answer
         if answer.status is Status.PROVED:
             return self._proved_by(end.claim, (answer,))
@@ -213,7 +238,9 @@ class _Simulator:
         return Verdict(Status.UNKNOWN, end.claim, ENGINE, reason=reason, because=answer.because)
 
     def _extra(self, each: NoOps, which: str) -> Verdict | None:
-        """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether that matters."""
+        """What is reported of extra or dropped instances; None where none of them is a no-op, and the flow says whether
+        that matters.
+        """
         if each.deleted is None or each.deleted.is_empty:
             return None
         kind = f"every {which} instance" if each.left.is_empty else f"a part of the {which} instances"
@@ -233,7 +260,9 @@ class _Simulator:
     ) -> Verdict:
         """The verdict that rests on answers about values, and on the proofs of the invariants that these use."""
         licences: Licences = frozenset(licence for answer in answers for licence in answer.licences)
-        why = [_without_licences(answer.model) for answer in answers if answer.licences and answer.model is not None][:1]
+        why = [_without_licences(answer.model) for answer in answers if answer.licences and answer.model is not None][
+            :1
+        ]
         every = (*answers, *proofs)
         laws = sorted({law for answer in every for law in answer.laws})
         queries = tuple(dict.fromkeys(query for answer in every for query in answer.queries))
@@ -260,7 +289,7 @@ class _Simulator:
             seconds=seconds,
             rests_on=rests_on,
             queries=queries,
-            evidence=self.world.workspace.gathered.taken(),
+            evidence=self.rewrite_model.workspace.gathered.taken(),
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from layoutproof.ir.expr import Binary, Expr, IfThenElseExpr, Var
 from layoutproof.ir.operators import BinaryOp
-from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, World, key_of
+from layoutproof.verify.flow.models import NEW, OLD, Counterpart, Key, RewriteModel, key_of
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import (
     Points,
@@ -47,11 +47,11 @@ class Regrouped:
 class Agreement:
     """Sources in both programs, compared. `after` is the flow of the new program without its no-ops.
 
-    `regrouped` is by the names of the memories in the old and the new program. What single updates of such a reduction store in the new
-    program is not what they stored before: nothing agrees because it leads to one of them.
+    `regrouped` is by the names of the memories in the old and the new program. What single updates of such a reduction
+    store in the new program is not what they stored before: nothing agrees because it leads to one of them.
     """
 
-    world: World
+    rewrite_model: RewriteModel
     after: Dataflow
     regrouped: Mapping[tuple[str, str], Regrouped] = field(default_factory=dict)
     _moved: Sources | None = None
@@ -65,39 +65,47 @@ class Agreement:
         return self._found[key]
 
     def _of_reads(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
-        step = self.world.step(claim)
+        step = self.rewrite_model.step(claim)
         if new.anywhere or old.anywhere:
             return self._anywhere(claim, new, old, region)
         return self._compared(claim, new, old, step, region)
 
     def _compared(self, claim: Counterpart, new: Read, old: Read, step: Relation, region: Region) -> Points:
-        """Where a read finds the source that its counterpart finds, or, of a reduction that was regrouped, the same contributions."""
+        """Where a read finds the source that its counterpart finds, or, of a reduction that was regrouped, the same
+        contributions.
+        """
         name = f"{NEW}{claim.new.number}"
         group = self.regrouped.get((old.data.name, new.data.name))
         if group is not None:
             mine = self.after.reduced(claim.new, new, group.new_chain)
-            theirs = self.world.before.reduced(claim.old, old, group.old_chain)
+            theirs = self.rewrite_model.before.reduced(claim.old, old, group.old_chain)
             return self._regrouped(mine, (step.apply_range(theirs[0]), step.apply_range(theirs[1])), name, region)
         found = self.after.sources(claim.new, new)
-        wanted = step.apply_range(self.world.before.sources(claim.old, old))
+        wanted = step.apply_range(self.rewrite_model.before.sources(claim.old, old))
         return self.of_flows(found, wanted, name, region)
 
     def of_flows(self, found: Relation, wanted: Relation, name: str, region: Region) -> Points:
         """Where two relations from one tuple, to sources of the new and of the old program, lead to one source."""
         found = found.subtract_range(self.moved)
-        points = agreement(found.apply_range(self.world.theta), wanted, name, region.points)
+        points = agreement(found.apply_range(self.rewrite_model.theta), wanted, name, region.points)
         missing = region.outside(points)
-        gathered = self.world.workspace.gathered
-        note_agreement(gathered, f"that what {name} finds is what it found", found, self.world.theta, wanted, points)
+        gathered = self.rewrite_model.workspace.gathered
+        note_agreement(
+            gathered, f"that what {name} finds is what it found", found, self.rewrite_model.theta, wanted, points
+        )
         if missing.is_empty:
             return points
-        mine = resolved(self.after, self.world.new, found, frozenset(name for _, name in self.regrouped))
+        mine = resolved(self.after, self.rewrite_model.new, found, frozenset(name for _, name in self.regrouped))
         mine = mine.subtract_range(self.moved)
-        theirs = resolved(self.world.before, self.world.old, wanted, frozenset(name for name, _ in self.regrouped))
+        theirs = resolved(
+            self.rewrite_model.before, self.rewrite_model.old, wanted, frozenset(name for name, _ in self.regrouped)
+        )
         if mine is found and theirs is wanted:
             return points
-        more = agreement(mine.apply_range(self.world.theta), theirs, name, region.points)
-        note_agreement(gathered, f"that what {name} finds is a copy of what it found", mine, self.world.theta, theirs, more)
+        more = agreement(mine.apply_range(self.rewrite_model.theta), theirs, name, region.points)
+        note_agreement(
+            gathered, f"that what {name} finds is a copy of what it found", mine, self.rewrite_model.theta, theirs, more
+        )
         return coalesced(points.union(more))
 
     def of_ends(self, data: Var, new_data: Var, step: Relation, region: Region, name: str) -> Points:
@@ -105,56 +113,71 @@ class Agreement:
         group = self.regrouped.get((data.name, new_data.name))
         if group is not None:
             owner, parts = self.after.reduced_final(new_data, group.new_chain)
-            theirs = self.world.before.reduced_final(data, group.old_chain)
+            theirs = self.rewrite_model.before.reduced_final(data, group.old_chain)
             return self._regrouped((step.apply_range(owner), step.apply_range(parts)), theirs, name, region)
         found = step.apply_range(self.after.final(new_data))
-        return self.of_flows(found, self.world.before.final(data), name, region)
+        return self.of_flows(found, self.rewrite_model.before.final(data), name, region)
 
-    def _regrouped(self, found: tuple[Relation, Relation], wanted: tuple[Relation, Relation], name: str, region: Region) -> Points:
-        """Where owner and contributions are the same: theta is one to one on the chain, so equal relations are equal multisets."""
-        theta = self.world.theta
+    def _regrouped(
+        self, found: tuple[Relation, Relation], wanted: tuple[Relation, Relation], name: str, region: Region
+    ) -> Points:
+        """Where owner and contributions are the same: theta is one to one on the chain, so equal relations are equal
+        multisets.
+        """
+        theta = self.rewrite_model.theta
         points = self.of_flows(found[0], wanted[0], name, region)
         carried = found[1].apply_range(theta)
         lost = found[1].subtract_range(theta.domain()).domain()
         differ = carried.subtract(wanted[1]).domain().union(wanted[1].subtract(carried).domain()).union(lost)
         points = coalesced(points.subtract(part_of(differ, name, region.points)))
-        note_contributions(self.world.workspace.gathered, f"that {name} finds the same contributions", found[1], theta, wanted[1], points)
+        note_contributions(
+            self.rewrite_model.workspace.gathered,
+            f"that {name} finds the same contributions",
+            found[1],
+            theta,
+            wanted[1],
+            points,
+        )
         return points
 
     @property
     def moved(self) -> Sources:
         """The new updates of regrouped reductions."""
         if self._moved is None:
-            updates = no_points(self.world.encoder(()).space.universe())
+            updates = no_points(self.rewrite_model.encoder(()).space.universe())
             numbers = {number for group in self.regrouped.values() for number in group.new_chain}
-            for statement in self.world.new.statements:
+            for statement in self.rewrite_model.new.statements:
                 if statement.number in numbers:
-                    updates = updates.union(only(self.world.after.domain(statement)))
+                    updates = updates.union(only(self.rewrite_model.after.domain(statement)))
             self._moved = updates
         return self._moved
 
     def _anywhere(self, claim: Counterpart, new: Read, old: Read, region: Region) -> Points:
-        """The instances in which every cell of a memory, one to one, has the source that it had. The memory keeps its cells."""
+        """The instances in which every cell of a memory, one to one, has the source that it had. The memory keeps its
+        cells.
+        """
         name = f"{NEW}{claim.new.number}"
         nowhere = region.named(name).subtract(region.named(name))
-        more, rest = new.access.scene.dims[len(claim.new.dims) :], old.access.scene.dims[len(claim.old.dims) :]
-        moved = self.world.moved(old.data.name)
+        more, rest = new.access.domain.dims[len(claim.new.dims) :], old.access.domain.dims[len(claim.old.dims) :]
+        moved = self.rewrite_model.moved(old.data.name)
         if not (new.anywhere and old.anywhere) or len(more) != len(rest) or moved:
             return nowhere
-        encoder = self.world.encoder_of(new.access.scene.dims)
+        encoder = self.rewrite_model.encoder_of(new.access.domain.dims)
         outputs = (*claim.outputs, *(dim.var for dim in more))
-        step = relations([function_between(encoder, name, outputs, f"{OLD}{claim.old.number}", claim.where)], region.points)
+        step = relations(
+            [function_between(encoder, name, outputs, f"{OLD}{claim.old.number}", claim.where)], region.points
+        )
         everywhere = Region(encoder, encoder.space.universe()).within(self.after.access(new, claim.new).domain())
         agreeing = self._compared(claim, new, old, step, everywhere)
         differ = everywhere.outside(agreeing).points
-        for position in reversed(range(len(claim.new.dims), len(new.access.scene.dims))):
+        for position in reversed(range(len(claim.new.dims), len(new.access.domain.dims))):
             differ = without_dim(differ, position)
         return coalesced(region.named(name).subtract(differ.set_tuple_name(name)))
 
 
 def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of: frozenset[str]) -> Relation:
-    """The relation with sources that are copies replaced by what they copied, a few times over; copies of the memories in `except_of`
-    stay.
+    """The relation with sources that are copies replaced by what they copied, a few times over; copies of the memories
+    in `except_of` stay.
     """
     copies = [(s, read) for s in statements.statements for read in copied_reads(s) if read.data.name not in except_of]
     if not copies:
@@ -173,14 +196,17 @@ def resolved(flow: Dataflow, statements: Statements, found: Relation, except_of:
 
 
 def copied_reads(statement: Statement) -> Iterator[Read]:
-    """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what a lazy choice on
-    the loops takes from one of its sides.
+    """The loads each of which is all that a statement stores, in the instances in which it happens: its value, or what
+    a lazy choice on the loops takes from one of its sides.
     """
     if statement.scatter:
         return
-    ends = list(_lazy_ends(statement.value))
-    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition among its guards.
-    yield from (r for r in statement.reads if r.var in ends and not r.anywhere and (r.sure or r.var == statement.value))
+    final_states = list(_lazy_ends(statement.value))
+    # A load on a side of a choice on data is not sure to happen; one under a choice on the loops has the condition
+    # among its guards.
+    yield from (
+        r for r in statement.reads if r.var in final_states and not r.anywhere and (r.sure or r.var == statement.value)
+    )
 
 
 def _lazy_ends(value: Expr) -> Iterator[Expr]:
@@ -209,7 +235,9 @@ def _find_the_same(flow: Dataflow, statement: Statement, first: Read, second: Re
     if first.data != second.data or first.var.dtype != second.var.dtype:
         return False
     # Loads in the place of others may say one cell in two ways.
-    if first.coordinates != second.coordinates and not (flow.is_carried(statement, first) or flow.is_carried(statement, second)):
+    if first.coordinates != second.coordinates and not (
+        flow.is_carried(statement, first) or flow.is_carried(statement, second)
+    ):
         return False
     if first.anywhere or second.anywhere:
         return False
@@ -232,39 +260,42 @@ class Reordered:
     licences: Licences
 
 
-def find_reordered(world: World, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
+def find_reordered(rewrite_model: RewriteModel, agreement: Agreement, allowed: Licences) -> Iterator[Reordered]:
     """The reductions whose accumulator does not find, update by update, what it found before."""
-    for data in world.new.cells:
-        pairs = [claim for claims in world.matched.values() for claim, _ in claims if claim.new.data == data]
-        if not any(_out_of_order(world, agreement, claim) for claim in pairs):
+    for data in rewrite_model.new.cells:
+        pairs = [claim for claims in rewrite_model.matched.values() for claim, _ in claims if claim.new.data == data]
+        if not any(_out_of_order(rewrite_model, agreement, claim) for claim in pairs):
             continue
-        found = _chain(world, agreement, pairs, data, allowed)
+        found = _chain(rewrite_model, agreement, pairs, data, allowed)
         if found is not None:
             yield found
 
 
-def _out_of_order(world: World, agreement: Agreement, claim: Counterpart) -> bool:
+def _out_of_order(rewrite_model: RewriteModel, agreement: Agreement, claim: Counterpart) -> bool:
     """Whether an update's load of its own accumulator finds another update's result than before."""
-    mine, theirs = accumulator(agreement.after, claim.new), accumulator(world.before, claim.old)
+    mine, theirs = accumulator(agreement.after, claim.new), accumulator(rewrite_model.before, claim.old)
     if mine is None or theirs is None:
         return False
-    region = world.of_points(claim.new, world.matched_points(claim))
+    region = rewrite_model.of_points(claim.new, rewrite_model.matched_points(claim))
     return not region.outside(agreement.of_reads(claim, mine, theirs, region)).is_empty
 
 
-def _chain(world: World, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences) -> Reordered | None:
+def _chain(
+    rewrite_model: RewriteModel, agreement: Agreement, pairs: list[Counterpart], data: Var, allowed: Licences
+) -> Reordered | None:
     operators = {op for claim in pairs if (op := update_operator(agreement.after, claim.new)) is not None}
     for operator in sorted(operators):
-        licences = _licences(operator, world.new.dtypes[data].is_float)
+        licences = _licences(operator, rewrite_model.new.dtypes[data].is_float)
         if licences is None or not licences <= allowed:
             continue
         chain = [
             claim
             for claim in pairs
-            if update_operator(agreement.after, claim.new) is operator and update_operator(world.before, claim.old) is operator
+            if update_operator(agreement.after, claim.new) is operator
+            and update_operator(rewrite_model.before, claim.old) is operator
         ]
         old_data = {claim.old.data for claim in chain}
-        if len(old_data) != 1 or not _one_to_one(world, chain):
+        if len(old_data) != 1 or not _one_to_one(rewrite_model, chain):
             continue
         numbers = frozenset(c.new.number for c in chain), frozenset(c.old.number for c in chain)
         return Reordered(Regrouped(data, numbers[1], numbers[0]), operator, licences)
@@ -279,11 +310,11 @@ def _licences(operator: BinaryOp, is_float: bool) -> Licences | None:
     return frozenset((Licence.NNAN, Licence.NSZ)) if operator in _EXTREMES else None
 
 
-def _one_to_one(world: World, chain: list[Counterpart]) -> bool:
+def _one_to_one(rewrite_model: RewriteModel, chain: list[Counterpart]) -> bool:
     """Whether theta takes no two updates to one."""
-    steps = world.nothing
+    steps = rewrite_model.nothing
     for claim in chain:
-        steps = steps.union(world.step(claim))
+        steps = steps.union(rewrite_model.step(claim))
     return bool(steps.is_injective())
 
 
@@ -301,11 +332,11 @@ def accumulator(flow: Dataflow, statement: Statement) -> Read | None:
     value = statement.value
     if not isinstance(value, Binary):
         return None
-    moment = statement.scene.time[:-1]
+    timestamp = statement.domain.time[:-1]
     for read in statement.reads:
         if read.var not in (value.lhs, value.rhs) or read.data != statement.data or read.anywhere:
             continue
-        if read.access.scene.time[: len(moment)] == moment and _same_cell(flow, statement, read):
+        if read.access.domain.time[: len(timestamp)] == timestamp and _same_cell(flow, statement, read):
             return read
     return None
 

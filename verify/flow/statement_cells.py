@@ -1,5 +1,6 @@
-"""Which cell of a memory an access means, whatever view it goes through: coordinates in one canonical box per memory. Part of the
-trust base."""
+"""Which cell of a memory an access means, whatever view it goes through: coordinates in one canonical box per memory.
+Part of the trust base.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from layoutproof.verify.program.statement import NotModelled
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One memory: the buffer that it came into being with, the dims around its allocation, and the shape that names its cells."""
+    """One memory: the buffer that it came into being with, the dims around its allocation, and the shape that names its
+    cells.
+    """
 
     root: Buffer
     leading: tuple[Dim, ...]
@@ -70,8 +73,9 @@ class Memories:
         self.found[root.data] = Memory(root, leading, self._shape(root))
 
     def _as_seen(self, root: Buffer) -> Buffer:
-        """The memory as a buffer of the type that all accesses see there, where that is another one of the same size: what it holds is
-        then bits to both. What a record says of padding is said in the declared type, so a memory with a record stays what it is.
+        """The memory as a buffer of the type that all accesses see there, where that is another one of the same size:
+        what it holds is then bits to both. What a record says of padding is said in the declared type, so a memory with
+        a record stays what it is.
         """
         element = self._seen.get(root.data.name)
         if element is None or element.bytes != root.dtype.element.bytes or root.data.name in self._records:
@@ -101,7 +105,9 @@ class Memories:
         return memory
 
     def check_view(self, data: Var, buffer: Buffer, node: Node) -> None:
-        """Raises NotModelled where a buffer sees the memory's cells as something else than they are; as vectors of them, it may."""
+        """Raises NotModelled where a buffer sees the memory's cells as something else than they are; as vectors of
+        them, it may.
+        """
         root = self.of(data, node).root
         if buffer.dtype.element != root.dtype.element:
             raise NotModelled(f"{buffer.name} sees {root.dtype} memory as {buffer.dtype}", node)
@@ -115,12 +121,16 @@ class Memories:
         return same and buffer.elem_offset == memory.root.elem_offset
 
     def coordinates(self, access: Access, sub_lane: Expr | None) -> tuple[Expr, ...]:
-        """The cell of an access whose indices do not depend on data; `sub_lane` is the lane within an element that has lanes."""
+        """The cell of an access whose indices do not depend on data; `sub_lane` is the lane within an element that has
+        lanes.
+        """
         memory = self.of(access.data, access.node)
         leading = tuple(d.var for d in memory.leading)
         if access.buffer.dtype != memory.root.dtype:
             return (*leading, *self._scalar(access, memory, sub_lane))
-        cell = access.indices if self.same_shape(access.data, access.buffer, access.node) else self._digits(access, memory)
+        cell = (
+            access.indices if self.same_shape(access.data, access.buffer, access.node) else self._digits(access, memory)
+        )
         return (*leading, *cell, *((sub_lane,) if sub_lane is not None else ()))
 
     def is_element(self, access: Access, cell: tuple[Expr, ...]) -> Expr:
@@ -142,9 +152,20 @@ class Memories:
         return self._counted(access, memory, element_number(buffer, access.indices))
 
     def _scalar(self, access: Access, memory: Memory, sub_lane: Expr | None) -> tuple[Expr, ...]:
-        """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in scalars."""
-        number, lanes, root_lanes = element_number(access.buffer, access.indices), access.buffer.dtype.lanes, memory.root.dtype.lanes
-        if root_lanes == 1 and sub_lane is not None and access.indices and not all(isinstance(e, IntImm) for e in memory.shape[1:]):
+        """The cell, and its lane, of an access that sees the memory's scalars in vectors of another length: counted in
+        scalars.
+        """
+        number, lanes, root_lanes = (
+            element_number(access.buffer, access.indices),
+            access.buffer.dtype.lanes,
+            memory.root.dtype.lanes,
+        )
+        if (
+            root_lanes == 1
+            and sub_lane is not None
+            and access.indices
+            and not all(isinstance(e, IntImm) for e in memory.shape[1:])
+        ):
             plain = not access.buffer.strides and is_zero(memory.root.elem_offset)
             found = structured(self._facts, scalar_of(access, sub_lane), memory.shape) if plain else None
             if found is not None:
@@ -169,20 +190,25 @@ class Memories:
 
 
 def _seen_otherwise(function: PrimFunc) -> Mapping[str, DType]:
-    """For each memory that a function touches and no pointer leads to, the one type of scalar that all accesses see there."""
+    """For each memory that a function touches and no pointer leads to, the one type of scalar that all accesses see
+    there.
+    """
     seen: dict[str, set[DType]] = {}
     for node in walk(function.body):
         if isinstance(node, BufferLoad | BufferStore):
             seen.setdefault(node.buffer.data.name, set()).add(node.buffer.dtype.element)
     cast = {
-        v.name for node in walk(function.body) if isinstance(node, Let) and node.var.dtype == HANDLE for v in free_variables(node.value)
+        v.name
+        for node in walk(function.body)
+        if isinstance(node, Let) and node.var.dtype == HANDLE
+        for v in free_variables(node.value)
     }
     return {name: next(iter(types)) for name, types in seen.items() if len(types) == 1 and name not in cast}
 
 
 def _unflattened(number: Expr, sizes: Sequence[int]) -> tuple[Expr, ...]:
-    """The digits of an element's number, where all axes but the first have these sizes; right for every element inside, and accesses are
-    proved to stay inside.
+    """The digits of an element's number, where all axes but the first have these sizes; right for every element inside,
+    and accesses are proved to stay inside.
     """
     digits: list[Expr] = []
     for position in range(len(sizes) + 1):

@@ -33,7 +33,7 @@ from layoutproof.verify.flow.statement_cells import Memories
 from layoutproof.verify.flow.statement_values import Condition, Later, Load, Values, Where
 from layoutproof.verify.program.abstraction import survey_of
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
-from layoutproof.verify.program.instances import Access, AccessKind, Dim, Guard, Program, Scene, conjuncts
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, Guard, IterationDomain, Program, conjuncts
 from layoutproof.verify.program.location import Spot
 from layoutproof.verify.program.questions import Because, at_least, below, same
 from layoutproof.verify.program.statement import AssumedFact, NotModelled, Read, ReadRole, Statement, Statements
@@ -42,7 +42,9 @@ from layoutproof.verify.program.statement import AssumedFact, NotModelled, Read,
 class StatementReader:
     """One walk over one program."""
 
-    def __init__(self, program: Program, structures: Mapping[str, tuple[Expr, ...]], apart: bool, gathered: Gathered) -> None:
+    def __init__(
+        self, program: Program, structures: Mapping[str, tuple[Expr, ...]], apart: bool, gathered: Gathered
+    ) -> None:
         self._program = program
         self._apart = apart
         survey = survey_of(program.function)
@@ -94,7 +96,9 @@ class StatementReader:
     def statement(self, stmt: Stmt, where: Where) -> None:
         """Everything that `stmt` does."""
         outer = self._spot
-        self._spot = self.values.spot = Spot(stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block)
+        self._spot = self.values.spot = Spot(
+            stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block
+        )
         _STATEMENTS[type(stmt)](self, stmt, where)
         self._spot = self.values.spot = outer
 
@@ -156,9 +160,9 @@ class StatementReader:
             return  # It speaks of symbols alone, and is known as such.
         said = self.values.say(stmt.value.condition, where)
         condition = logical_or(Not(logical_and(*where.data)), said) if where.data else said
-        scene = Scene(where.dims, where.guards, where.time)
-        reads = self._reads((said, *where.data), (), scene)
-        self._assumptions.append(AssumedFact(scene, condition, reads, stmt))
+        domain = IterationDomain(where.dims, where.guards, where.time)
+        reads = self._reads((said, *where.data), (), domain)
+        self._assumptions.append(AssumedFact(domain, condition, reads, stmt))
 
     def _block(self, stmt: Block, where: Where) -> None:
         if stmt.match_buffers:
@@ -180,87 +184,107 @@ class StatementReader:
         self._memories.check_view(data, stmt.buffer, stmt)
         inner, lane = where, None
         if stmt.value.dtype.lanes > 1:
-            lane = Dim(Var(self.values.fresh("lane")), const(0), const(stmt.value.dtype.lanes), ForKind.VECTORIZED, lane=True)
+            lane = Dim(
+                Var(self.values.fresh("lane")), const(0), const(stmt.value.dtype.lanes), ForKind.VECTORIZED, lane=True
+            )
             inner = replace(where, dims=(*where.dims, lane))
-        moment = inner.at(0)
-        stored = self.values.say(stmt.value, moment, lane.var if lane is not None else None)
-        indices, sub_lane = self.values.indices(stmt.indices, stmt.buffer.dtype.lanes, moment, lane.var if lane is not None else None)
+        timestamp = inner.at(0)
+        stored = self.values.say(stmt.value, timestamp, lane.var if lane is not None else None)
+        indices, sub_lane = self.values.indices(
+            stmt.indices, stmt.buffer.dtype.lanes, timestamp, lane.var if lane is not None else None
+        )
         if where.data:
             inner = inner.under(self._inside(stmt.buffer, indices, len(inner.dims)))
-        access = Access(AccessKind.WRITE, stmt.buffer, data, tuple(indices), Scene(inner.dims, inner.guards), stmt, self._spot)
-        coordinates, extra, targets = self._cell(access, sub_lane)
-        dims = (*inner.dims, *extra)
+        access = Access(
+            AccessKind.WRITE,
+            stmt.buffer,
+            data,
+            tuple(indices),
+            IterationDomain(inner.dims, inner.guards),
+            stmt,
+            self._spot,
+        )
+        coordinates, unmatched, targets = self._cell(access, sub_lane)
+        dims = (*inner.dims, *unmatched)
         time = (*where.time, 1, *dims[len(where.dims) :])
         conditions = (*where.data, *targets)
-        scene = Scene(dims, inner.guards, time)
-        reads, value = self._reads((stored,), conditions, scene), stored
+        domain = IterationDomain(dims, inner.guards, time)
+        reads, value = self._reads((stored,), conditions, domain), stored
         if conditions:
             now = Var(self.values.fresh(f"{stmt.buffer.name}_value"), stored.dtype)
             value = IfThenElseExpr(logical_and(*conditions), stored, now)
-            scene = replace(scene, time=(*time, 1))
-            looked = replace(access, kind=AccessKind.READ, scene=replace(scene, time=(*time, 0)))
+            domain = replace(domain, time=(*time, 1))
+            looked = replace(access, kind=AccessKind.READ, domain=replace(domain, time=(*time, 0)))
             reads = (*reads, Read(now, looked, coordinates, ReadRole.CURRENT, sure=False))
-        access = replace(access, scene=scene)
-        self._statements.append(Statement(number, dims, scene, data, coordinates, value, reads, access, len(extra)))
+        access = replace(access, domain=domain)
+        self._statements.append(
+            Statement(number, dims, domain, data, coordinates, value, reads, access, len(unmatched))
+        )
 
     def _root(self, buffer: Buffer) -> Var:
         return self._roots.get(buffer.data, buffer.data)
 
     def _inside(self, buffer: Buffer, indices: list[Expr], depth: int) -> Condition:
-        """That indices which do not depend on data are inside: where a condition on data keeps an access from happening, they need
-        not be."""
+        """That indices which do not depend on data are inside: where a condition on data keeps an access from
+        happening, they need not be.
+        """
         guards = list[Guard]()
         for index, extent in zip(indices, buffer.shape, strict=True):
             if self.values.is_index(index):
                 guards += [Guard(at_least(index, 0)), Guard(below(index, extent))]
         return Condition(depth, tuple(guards), ())
 
-    def _cell(self, access: Access, sub_lane: Expr | None) -> tuple[tuple[Expr, ...], tuple[Dim, ...], tuple[Expr, ...]]:
-        """The coordinates of an access; where data decides some of them, dims that run over all they may be, and that they are what
-        data says."""
+    def _cell(
+        self, access: Access, sub_lane: Expr | None
+    ) -> tuple[tuple[Expr, ...], tuple[Dim, ...], tuple[Expr, ...]]:
+        """The coordinates of an access; where data decides some of them, dims that run over all they may be, and that
+        they are what data says.
+        """
         indices = access.indices
         if all(self.values.is_index(index) for index in indices):
             return self._memories.coordinates(access, sub_lane), (), ()
         memory = self._memories.of(access.data, access.node)
         plain = self._memories.same_shape(access.data, access.buffer, access.node)
-        cells, extra, targets = list[Expr](), list[Dim](), list[Expr]()
+        cells, unmatched, targets = list[Expr](), list[Dim](), list[Expr]()
         for position, extent in enumerate(memory.shape):
             index = indices[position] if plain else None
             if index is not None and self.values.is_index(index):
                 cells.append(index)
                 continue
             dim = Dim(Var(self.values.fresh("cell"), extent.dtype), IntImm(0, extent.dtype), extent, ForKind.SERIAL)
-            extra.append(dim)
+            unmatched.append(dim)
             cells.append(dim.var)
             if index is not None:
                 targets.append(same(index, dim.var))
         if not plain:
             targets.append(self._memories.is_element(access, tuple(cells)))
         leading = (d.var for d in memory.leading)
-        return (*leading, *cells, *((sub_lane,) if sub_lane is not None else ())), tuple(extra), tuple(targets)
+        return (*leading, *cells, *((sub_lane,) if sub_lane is not None else ())), tuple(unmatched), tuple(targets)
 
-    def _reads(self, values: tuple[Expr, ...], conditions: tuple[Expr, ...], scene: Scene) -> tuple[Read, ...]:
-        """What values and conditions read, at a statement's scene."""
+    def _reads(
+        self, values: tuple[Expr, ...], conditions: tuple[Expr, ...], domain: IterationDomain
+    ) -> tuple[Read, ...]:
+        """What values and conditions read, at a statement's iteration domain."""
         direct = {v for expr in values for v in free_variables(expr)}
         deciding = {v for expr in conditions for v in free_variables(expr)}
         found = []
         for var, load in self.values.loads_of(*values, *conditions).items():
             role = ReadRole.VALUE if var in direct else ReadRole.CONDITION if var in deciding else ReadRole.INDEX
-            found.append(self._read(load, role, scene))
+            found.append(self._read(load, role, domain))
         return tuple(found)
 
-    def _read(self, load: Load, role: ReadRole, scene: Scene) -> Read:
+    def _read(self, load: Load, role: ReadRole, domain: IterationDomain) -> Read:
         data = self._root(load.node.buffer)
         self._memories.check_view(data, load.node.buffer, load.node)
-        guards = (*scene.guards, *load.where.guards)
+        guards = (*domain.guards, *load.where.guards)
         if load.where.data:
             guards += self._inside(load.node.buffer, list(load.indices), 0).guards
-        around = Scene(scene.dims, tuple(dict.fromkeys(guards)), load.where.time)
+        around = IterationDomain(domain.dims, tuple(dict.fromkeys(guards)), load.where.time)
         access = Access(AccessKind.READ, load.node.buffer, data, load.indices, around, load.node, load.spot)
-        coordinates, extra, _ = self._cell(access, load.sub_lane)
-        if extra:
-            access = replace(access, scene=replace(around, dims=(*around.dims, *extra)))
-        return Read(load.var, access, coordinates, role, bool(extra), not load.where.data)
+        coordinates, unmatched, _ = self._cell(access, load.sub_lane)
+        if unmatched:
+            access = replace(access, domain=replace(around, dims=(*around.dims, *unmatched)))
+        return Read(load.var, access, coordinates, role, bool(unmatched), not load.where.data)
 
 
 _STATEMENTS: dict[type[Stmt], Callable[[StatementReader, Any, Where], None]] = {
@@ -284,8 +308,9 @@ def read_statements(
     apart: bool | None = None,
     gathered: Gathered = UNRECORDED,
 ) -> Statements:
-    """The statements of a program. `structures` gives, by a data variable's name, the shape whose cells a flattened memory has; else
-    that of its layout record, else its own. `apart` says whether parameters do not overlap; None asks the program.
+    """The statements of a program. `structures` gives, by a data variable's name, the shape whose cells a flattened
+    memory has; else that of its layout record, else its own. `apart` says whether parameters do not overlap; None asks
+    the program.
 
     Raises NotModelled where the program cannot be said exactly.
     """

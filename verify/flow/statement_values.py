@@ -1,5 +1,5 @@
-"""Expressions as values over loops, symbols and loaded values: lanes told apart, lets and block variables replaced, each load a
-variable of its own with the moment and the conditions of its evaluation. Part of the trust base.
+"""Expressions as values over loops, symbols and loaded values: lanes told apart, lets and block variables replaced,
+each load a variable of its own with the moment and the conditions of its evaluation. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -8,7 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Ramp, Select, Var, const
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Ramp,
+    Select,
+    Var,
+    const,
+)
 from layoutproof.ir.intrinsics import Assume, OpaqueCall, PointerCast, StringImm, Undef
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, LogicalOp
@@ -25,7 +39,9 @@ _BY_CONSTANT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on the way to a statement: conjuncts over indices, and those that depend on data. `depth` dims are around it."""
+    """A condition on the way to a statement: conjuncts over indices, and those that depend on data. `depth` dims are
+    around it.
+    """
 
     depth: int
     guards: tuple[Guard, ...]
@@ -40,8 +56,9 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What is around a statement or an expression, and when it is its turn. `truths` dims are around the innermost let of a truth value
-    (-1: there is none)."""
+    """What is around a statement or an expression, and when it is its turn. `truths` dims are around the innermost let
+    of a truth value (-1: there is none).
+    """
 
     dims: tuple[Dim, ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -59,9 +76,9 @@ class Where:
         """All conjuncts that depend on data."""
         return tuple(e for c in self.conditions for e in c.data)
 
-    def at(self, *moments: int | Dim) -> Where:
+    def at(self, *timestamps: int | Dim) -> Where:
         """The same, later or nested."""
-        return replace(self, time=(*self.time, *moments))
+        return replace(self, time=(*self.time, *timestamps))
 
     def inside(self, dim: Dim) -> Where:
         """With one more loop around."""
@@ -128,7 +145,10 @@ class Values:
         """Whether an expression that was said is index arithmetic: integers over loops and symbols."""
         if not expr.dtype.is_integer or expr.dtype.lanes != 1 or self.depends_on_data(expr):
             return False
-        return not any(isinstance(node, Undef | BufferLoad) or (isinstance(node, Expr) and node.dtype.is_float) for node in walk(expr))
+        return not any(
+            isinstance(node, Undef | BufferLoad) or (isinstance(node, Expr) and node.dtype.is_float)
+            for node in walk(expr)
+        )
 
     def condition(self, expr: Expr, holds: bool, depth: int) -> Condition:
         """A condition that was said, taken apart. Raises NotModelled for one on an undefined value."""
@@ -165,8 +185,8 @@ class Values:
     # Saying
 
     def say(self, expr: Expr, where: Where, lane: Expr | None = None) -> Expr:
-        """One lane of an expression evaluated at `where`. Raises NotModelled, naming what nobody looks into, and for values that grow
-        too large.
+        """One lane of an expression evaluated at `where`. Raises NotModelled, naming what nobody looks into, and for
+        values that grow too large.
         """
         said = self._say(expr, where, lane if expr.dtype.lanes > 1 else None)
         if is_larger(said, _LARGEST):
@@ -191,11 +211,18 @@ class Values:
                 return Cast(dtype.element, self._say(value, where, lane))
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
                 test = self._say(condition, where, None)
-                sides = [self._say(e, self.under(test, holds, where), lane) for e, holds in ((then, True), (otherwise, False))]
+                sides = [
+                    self._say(e, self.under(test, holds, where), lane)
+                    for e, holds in ((then, True), (otherwise, False))
+                ]
                 return IfThenElseExpr(test, *sides)
             case Logical(op=op, lhs=lhs, rhs=rhs):
                 first = self._say(lhs, where, lane)
-                return Logical(op, first, self._say(rhs, self.under(first, op is LogicalOp.AND, where) if lane is None else where, lane))
+                return Logical(
+                    op,
+                    first,
+                    self._say(rhs, self.under(first, op is LogicalOp.AND, where) if lane is None else where, lane),
+                )
             case OpaqueCall() | PointerCast() | StringImm() | Assume():
                 raise NotModelled(f"{type(expr).__name__} as a value", expr)
             case _:
@@ -219,7 +246,9 @@ class Values:
             raise NotModelled(f"the vector {expr.name}", expr)
         return value
 
-    def indices(self, indices: tuple[Expr, ...], element_lanes: int, where: Where, lane: Expr | None) -> tuple[list[Expr], Expr | None]:
+    def indices(
+        self, indices: tuple[Expr, ...], element_lanes: int, where: Where, lane: Expr | None
+    ) -> tuple[list[Expr], Expr | None]:
         """The indices of one lane of an access, and the lane within its element where elements have lanes."""
         inner, outer = None, lane
         if element_lanes > 1:

@@ -19,12 +19,13 @@ from layoutproof.verify.isl.encode import NotQuasiAffine
 from layoutproof.verify.isl.instance_sets import Points, Region, Relation, Sources, links_of, only, part_of, tuples_of
 from layoutproof.verify.isl.isl_evidence import note_agreement, note_function
 from layoutproof.verify.isl.operations import coalesced
-from layoutproof.verify.program.instances import Scene, is_index_like, is_larger
+from layoutproof.verify.program.instances import IterationDomain, is_index_like, is_larger
 from layoutproof.verify.program.statement import Read, ReadRole, Statement
 
 
 def decided(region: Region, values: frozenset[Var], *exprs: Expr) -> Iterator[tuple[Region, tuple[Expr, ...]]]:
-    """The expressions on the parts of `region` where each condition on indices has one truth value, which is put in its place.
+    """The expressions on the parts of `region` where each condition on indices has one truth value, which is put in its
+    place.
 
     `values` are the variables that stand for loaded values. A condition that integer sets cannot say stays as it is.
     """
@@ -124,7 +125,12 @@ class Leaves:
         """The expression with every largest part that speaks of indices only replaced."""
 
         def visit(node: Node) -> Node:
-            if isinstance(node, Expr) and not isinstance(node, IntImm) and is_index_like(node) and not _loads(node, self.values):
+            if (
+                isinstance(node, Expr)
+                and not isinstance(node, IntImm)
+                and is_index_like(node)
+                and not _loads(node, self.values)
+            ):
                 return self._leaf(node)
             return map_children(node, visit)
 
@@ -139,7 +145,8 @@ class Leaves:
             if other == expr:
                 return variable
         try:
-            # Index arithmetic in a value wraps: it is the integer that it looks like only where nothing leaves its type.
+            # Index arithmetic in a value wraps: it is the integer that it looks like only where nothing leaves its
+            # type.
             if not self.region.fits(expr):
                 return expr
             number = self.region.constant(expr)
@@ -163,8 +170,8 @@ _LARGEST = 2000
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A statement on some of its instances (`points`, with its tuple name), where values stand in the place of some of its loads: there
-    it stores what the statement stores.
+    """A statement on some of its instances (`points`, with its tuple name), where values stand in the place of some of
+    its loads: there it stores what the statement stores.
     """
 
     statement: Statement
@@ -172,11 +179,12 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
-    """Looks through what one program stores. A load stays that finds what an instance in `kept` stored, or, without `updates`, what a
-    statement did that loads what it stored before.
+class StoredValues:
+    """Looks through what one program stores. A load stays that finds what an instance in `kept` stored, or, without
+    `updates`, what a statement did that loads what it stored before.
 
-    `loose`: instances that were taken out of the flow may have changed the sign of a zero, so floats of their memories stay loads.
+    `loose`: instances that were taken out of the flow may have changed the sign of a zero, so floats of their memories
+    stay loads.
     """
 
     flow: Dataflow
@@ -185,10 +193,11 @@ class Looking:
     loose: bool = False
 
     def through(self, statement: Statement, points: Points) -> list[Form]:
-        """A statement with a value in the place of each load, and so on in these values. The forms' points are all of `points`, each once.
+        """A statement with a value in the place of each load, and so on in these values. The forms' points are all of
+        `points`, each once.
 
-        A load that cannot be replaced stays. Where it would take too many forms, or too large ones, the statement stays what it is.
-        Raises NotModelled or BudgetExceeded where sources are not known.
+        A load that cannot be replaced stays. Where it would take too many forms, or too large ones, the statement stays
+        what it is. Raises NotModelled or BudgetExceeded where sources are not known.
         """
         done: list[Form] = []
         todo: list[tuple[Form, frozenset[Var], int]] = [(Form(statement, points), frozenset(), 0)]
@@ -205,15 +214,20 @@ class Looking:
             rest = coalesced(rest)
             if not rest.is_empty():
                 todo.append((replace(form, points=rest), settled | {read.var}, rounds))
-            if rounds >= _ROUNDS or len(todo) + len(done) > _FORMS or any(is_larger(each.statement.value, _LARGEST) for each in forms):
+            if (
+                rounds >= _ROUNDS
+                or len(todo) + len(done) > _FORMS
+                or any(is_larger(each.statement.value, _LARGEST) for each in forms)
+            ):
                 return [Form(statement, points)]
         return done
 
     def through_load(self, statement: Statement, read: Read, points: Points) -> Iterator[Form]:
-        """A statement with one of its loads replaced, on the parts of `points` on which that finds what one statement stored. The parts do
-        not meet; the load stays on the rest of `points`.
+        """A statement with one of its loads replaced, on the parts of `points` on which that finds what one statement
+        stored. The parts do not meet; the load stays on the rest of `points`.
 
-        `statement` may be a form that came of this already. Raises NotModelled or BudgetExceeded where sources are not known.
+        `statement` may be a form that came of this already. Raises NotModelled or BudgetExceeded where sources are not
+        known.
         """
         if not self._is_replaceable(statement, read):
             return
@@ -236,7 +250,9 @@ class Looking:
         return not any(read.var in free_variables(index) for other in statement.reads for index in other.access.indices)
 
     def _is_value(self, source: Statement, read: Read) -> bool:
-        """Whether what a statement stores is its value, whenever it happens, and is one value wherever that is written down."""
+        """Whether what a statement stores is its value, whenever it happens, and is one value wherever that is written
+        down.
+        """
         if source.scatter or source.value.dtype != read.var.dtype:
             return False
         if any(each.anywhere or each.role is ReadRole.CURRENT for each in source.reads):
@@ -254,13 +270,25 @@ class Looking:
         at = {dim.var: output for dim, output in zip(source.dims, piece.outputs, strict=True)}
         what = f"of {source.access.text} in the place of {read.access.text}"
         dims = [dim.var for dim in statement.dims]
-        note_function(self.flow.workspace.gathered, f"where the value {what} was stored", piece.link, dims, piece.outputs, piece.points)
+        note_function(
+            self.flow.workspace.gathered,
+            f"where the value {what} was stored",
+            piece.link,
+            dims,
+            piece.outputs,
+            piece.points,
+        )
         reads: list[Read] = []
         names: dict[Var, Expr] = {}
         for inner in source.reads:
-            var, scene = self._found_when_stored(statement, read, source, inner, piece)
-            indices, cell = (tuple(substitute(index, at) for index in indices) for indices in (inner.access.indices, inner.coordinates))
-            put = replace(inner, var=var, access=replace(inner.access, indices=indices, scene=scene), coordinates=cell)
+            var, domain = self._found_when_stored(statement, read, source, inner, piece)
+            indices, cell = (
+                tuple(substitute(index, at) for index in indices)
+                for indices in (inner.access.indices, inner.coordinates)
+            )
+            put = replace(
+                inner, var=var, access=replace(inner.access, indices=indices, domain=domain), coordinates=cell
+            )
             names[inner.var] = var
             reads.append(put)
             self._note(statement, put, source, inner, piece, what)
@@ -268,17 +296,30 @@ class Looking:
         reads = [*(each for each in statement.reads if each.var != read.var), *reads]
         return Form(replace(statement, value=value, reads=tuple(reads)), piece.points)
 
-    def _found_when_stored(self, statement: Statement, read: Read, source: Statement, inner: Read, piece: Piece) -> tuple[Var, Scene]:
-        """What a load in a value finds in the place of `read`, as a variable and its scene: what it found when the value was stored."""
-        return self.flow.carried(statement, piece.link, source, inner), Scene(statement.dims)
+    def _found_when_stored(
+        self, statement: Statement, read: Read, source: Statement, inner: Read, piece: Piece
+    ) -> tuple[Var, IterationDomain]:
+        """What a load in a value finds in the place of `read`, as a variable and its iteration domain: what it found
+        when the value was stored.
+        """
+        return self.flow.carried(statement, piece.link, source, inner), IterationDomain(statement.dims)
 
     def _note(self, statement: Statement, put: Read, source: Statement, inner: Read, piece: Piece, what: str) -> None:
-        """Keep for certificates that a load in the place of another one finds what it found when the value was computed."""
+        """Keep for certificates that a load in the place of another one finds what it found when the value was
+        computed.
+        """
         gathered = self.flow.workspace.gathered
         if gathered.is_recording:
             found, wanted = Relation.from_map(piece.link), self.flow.sources(statement, put)
             points = part_of(wanted.domain(), f"{self.flow.tag}{statement.number}", piece.points)
-            note_agreement(gathered, f"what {inner.access.text} found, {what}", found, self.flow.sources(source, inner), wanted, points)
+            note_agreement(
+                gathered,
+                f"what {inner.access.text} found, {what}",
+                found,
+                self.flow.sources(source, inner),
+                wanted,
+                points,
+            )
 
 
 def _may_be_anything(value: Expr) -> bool:
@@ -287,7 +328,7 @@ def _may_be_anything(value: Expr) -> bool:
 
 
 def unfolded(flow: Dataflow, statement: Statement, read: Read, points: Points, kept: Sources) -> Iterator[Form]:
-    """The forms of a statement in which one of its loads is the value that it finds, where that was stored by instances outside `kept`;
-    of the rest of `points` nothing is said. For whoever proposes what `Looking` then confirms.
+    """The forms of a statement in which one of its loads is the value that it finds, where that was stored by instances
+    outside `kept`; of the rest of `points` nothing is said. For whoever proposes what `StoredValues` then confirms.
     """
-    return Looking(flow, kept).through_load(statement, read, points)
+    return StoredValues(flow, kept).through_load(statement, read, points)

@@ -1,7 +1,7 @@
 """Where every value that a program reads was written: for every instance exactly, or not at all.
 
-Initial contents are cells of their own: what no instance wrote before comes from there. A memory that nobody writes costs no isl
-call. Part of the trust base.
+Initial contents are cells of their own: what no instance wrote before comes from there. A memory that nobody writes
+costs no isl call. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from layoutproof.ir.expr import Var, const
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.isl.instance_sets import Instances, Workspace
 from layoutproof.verify.isl.isl_evidence import evidence_of
-from layoutproof.verify.isl.last_writer import LastWrite, Moment, Time, preceding
+from layoutproof.verify.isl.last_writer import LastWrite, Time, Timestamp, preceding
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.space import isl
 from layoutproof.verify.program.evidence import Several
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.statement import NotModelled, Read, Statement, Statements
 
 __all__ = ["Dataflow", "Workspace"]
@@ -30,10 +30,10 @@ Reduced: TypeAlias = "tuple[isl.UnionMap, isl.UnionMap]"
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """One store when it happens; `cells` leads from the points of `moment` to the cells they write."""
+    """One store when it happens; `cells` leads from the points of `timestamp` to the cells they write."""
 
     statement: Statement
-    moment: Moment
+    timestamp: Timestamp
     cells: isl.Map
 
 
@@ -49,8 +49,8 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A load of `source` that stands in the value of another statement, whose instances `link` takes to those of `source`; in the flow
-    that has this `mark`.
+    """A load of `source` that stands in the value of another statement, whose instances `link` takes to those of
+    `source`; in the flow that has this `mark`.
     """
 
     mark: object
@@ -60,14 +60,15 @@ class _Carried:
 
 
 class Dataflow:
-    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none approximates.
+    """The exact flow of one program. All methods raise NotModelled or BudgetExceeded where it is not known; none
+    approximates.
 
-    Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before the program
-    (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption number k. The instances of an
-    `anywhere` read have the dims of its scene, under the same tuple name.
+    Tuple names: `{tag}{number}` instances of a statement (dims in the statement's order), `{tag}in_{data}` cells before
+    the program (also the cells of `access`), `{tag}out_{data}` cells after it, `{tag}a{k}` instances of assumption
+    number k. The instances of an `anywhere` read have the dims of its iteration domain, under the same tuple name.
 
-    A value that is put in the place of a load (`carried`) has loads of another statement. To `sources`, `reduced` and `access` these are
-    loads of the statement in which they stand: they find what was found when the value was computed.
+    A value that is put in the place of a load (`carried`) has loads of another statement. To `sources`, `reduced` and
+    `access` these are loads of the statement in which they stand: they find what was found when the value was computed.
     """
 
     def __init__(self, workspace: Workspace, statements: Statements, tag: str) -> None:
@@ -121,7 +122,9 @@ class Dataflow:
     # Sources
 
     def sources(self, statement: Statement, read: Read) -> isl.UnionMap:
-        """Instance -> the instance that wrote what it reads, or the Init cell: single valued, total where the read happens."""
+        """Instance -> the instance that wrote what it reads, or the Init cell: single valued, total where the read
+        happens.
+        """
         key = (statement.number, read.var)
         known = self._known.flows.get(key)
         if known is None:
@@ -144,12 +147,12 @@ class Dataflow:
                     known = self._parent.assumed_sources(number, read)
                 else:
                     fact = self.statements.assumptions[number]
-                    instances = self._reading(self.workspace.instances(fact.scene), fact.scene, read)
+                    instances = self._reading(self.workspace.instances(fact.domain), fact.domain, read)
                     name = f"{self.tag}a{number}"
                     known = self._flow(
                         read.data,
                         self._to_cells(instances, read, name),
-                        Moment(instances.space, (0, *read.access.scene.time), instances.points),
+                        Timestamp(instances.space, (0, *read.access.domain.time), instances.points),
                     )
             self._known.flows[key] = known
         return known
@@ -168,8 +171,9 @@ class Dataflow:
         return known
 
     def reduced(self, statement: Statement, read: Read, chain: frozenset[int]) -> Reduced:
-        """Instance -> owner (the last writer outside the chain, or the Init cell), and instance -> each instance of the chain (statement
-        numbers) that wrote the cell after the owner and before the read."""
+        """Instance -> owner (the last writer outside the chain, or the Init cell), and instance -> each instance of the
+        chain (statement numbers) that wrote the cell after the owner and before the read.
+        """
         key = (statement.number, read.var, chain)
         known = self._known.reduced.get(key)
         if known is None:
@@ -195,8 +199,9 @@ class Dataflow:
         return known
 
     def carried(self, statement: Statement, link: isl.Map, source: Statement, read: Read) -> Var:
-        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads from some of those
-        of `statement`: a load with this variable is, in this flow, one of `statement` that finds just that.
+        """A new variable for what `read`, a load of `source`, finds at the instances of `source` to which `link` leads
+        from some of those of `statement`: a load with this variable is, in this flow, one of `statement` that finds
+        just that.
         """
         var = Var(f"{read.var.name}~{len(self._carried)}", read.var.dtype)
         self._carried[statement.number, var] = _Carried(self._mark, isl.UnionMap.from_map(link), source, read)
@@ -256,29 +261,33 @@ class Dataflow:
         """All instances of a statement of the original program."""
         known = self._instances.get(statement.number)
         if known is None:
-            known = self._instances[statement.number] = self.workspace.instances(statement.scene)
+            known = self._instances[statement.number] = self.workspace.instances(statement.domain)
         return known
 
-    def _reading(self, instances: Instances, scene: Scene, read: Read) -> Instances:
-        """The instances of a scene in which a read happens."""
-        more = [g for g in read.access.scene.guards if g not in scene.guards]
-        extra = read.access.scene.dims[len(scene.dims) :]
+    def _reading(self, instances: Instances, domain: IterationDomain, read: Read) -> Instances:
+        """The instances of a iteration domain in which a read happens."""
+        more = [g for g in read.access.domain.guards if g not in domain.guards]
+        extra = read.access.domain.dims[len(domain.dims) :]
         if extra:
-            inner = self.workspace.boxed(read.access.scene.dims)
+            inner = self.workspace.boxed(read.access.domain.dims)
             outside = instances.points.add_dims(isl.dim_type.set, len(extra))
             instances = Instances(inner.space, inner.encoder, inner.points.intersect(outside))
         return self.workspace.restricted(instances, more)
 
     def _to_cells(self, instances: Instances, read: Read, name: str) -> isl.Map:
         relation = instances.map_to(read.coordinates)
-        return relation.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, self._cell_name(read.data))
+        return relation.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(
+            isl.dim_type.out, self._cell_name(read.data)
+        )
 
     def _write(self, statement: Statement) -> isl.Map:
         known = self._accesses.get((statement.number,))
         if known is None:
             relation = self._all(statement).map_to(statement.coordinates)
             relation = relation.set_tuple_name(isl.dim_type.in_, self._name(statement))
-            known = self._accesses[(statement.number,)] = relation.set_tuple_name(isl.dim_type.out, self._cell_name(statement.data))
+            known = self._accesses[(statement.number,)] = relation.set_tuple_name(
+                isl.dim_type.out, self._cell_name(statement.data)
+            )
         return known
 
     def _read(self, statement: Statement, read: Read) -> isl.Map:
@@ -286,30 +295,30 @@ class Dataflow:
         key = (statement.number, read.var)
         known = self._accesses.get(key)
         if known is None:
-            instances = self._reading(self._all(statement), statement.scene, read)
+            instances = self._reading(self._all(statement), statement.domain, read)
             known = self._accesses[key] = self._to_cells(instances, read, self._name(statement))
         if statement.number not in self._removed:
             return known
         domain = self.domain(statement)
-        extra = len(read.access.scene.dims) - len(statement.dims)
+        extra = len(read.access.domain.dims) - len(statement.dims)
         if extra:
             domain = domain.add_dims(isl.dim_type.set, extra).set_tuple_name(self._name(statement))
         return coalesced(known.intersect_domain(domain))
 
     # Times
 
-    def _when(self, statement: Statement, read: Read) -> Moment:
-        instances = self._reading(self._all(statement), statement.scene, read)
-        return Moment(instances.space, (0, *read.access.scene.time), instances.points)
+    def _when(self, statement: Statement, read: Read) -> Timestamp:
+        instances = self._reading(self._all(statement), statement.domain, read)
+        return Timestamp(instances.space, (0, *read.access.domain.time), instances.points)
 
-    def _end(self, data: Var) -> tuple[isl.Map, Moment]:
+    def _end(self, data: Var) -> tuple[isl.Map, Timestamp]:
         """Every cell, looked at when all is over."""
         instances = self.workspace.boxed(self._cell_dims(data))
         looked = isl.Map.identity(isl.Space.map_from_set(instances.space.space)).intersect_domain(instances.points)
         looked = looked.set_tuple_name(isl.dim_type.in_, f"{self.tag}out_{data.name}").set_tuple_name(
             isl.dim_type.out, self._cell_name(data)
         )
-        return looked, Moment(instances.space, _END, instances.points)
+        return looked, Timestamp(instances.space, _END, instances.points)
 
     # Flow
 
@@ -324,11 +333,13 @@ class Dataflow:
             return isl.UnionMap.from_map(sink)
         return self._flow(read.data, sink, self._when(statement, read))
 
-    def _flow(self, data: Var, sink: isl.Map, reader: Moment) -> isl.UnionMap:
-        """Where each instance of `sink`, which happens as `reader` says, finds its cell written last: one instance or the Init cell."""
+    def _flow(self, data: Var, sink: isl.Map, reader: Timestamp) -> isl.UnionMap:
+        """Where each instance of `sink`, which happens as `reader` says, finds its cell written last: one instance or
+        the Init cell.
+        """
         return self._flow_around(data, sink, reader, frozenset())[0]
 
-    def _flow_around(self, data: Var, sink: isl.Map, reader: Moment, chain: frozenset[int]) -> Reduced:
+    def _flow_around(self, data: Var, sink: isl.Map, reader: Timestamp, chain: frozenset[int]) -> Reduced:
         """The last writer outside the chain, and what the chain wrote after that."""
         nothing = isl.UnionMap.empty(sink.get_space().params())
         writes = self._writes(data)
@@ -337,7 +348,9 @@ class Dataflow:
         if not writes:
             return isl.UnionMap.from_map(sink), nothing
         owners, parts = nothing, nothing
-        search = LastWrite(reader, reader.accessing(_unnamed(sink)), [w.moment for w in outside], [w.cells for w in outside])
+        search = LastWrite(
+            reader, reader.accessing(_unnamed(sink)), [w.timestamp for w in outside], [w.cells for w in outside]
+        )
         search.run()
         self.workspace.gathered.record(Several(f"where {data.name} was written last", partial(evidence_of, search)))
         for number, found in search.found:
@@ -347,9 +360,11 @@ class Dataflow:
             owners = owners.union(isl.UnionMap.from_map(coalesced(_named(initial, _in(sink), self._cell_name(data)))))
         for write in inside:
             related = search.read.apply_range(write.cells.reverse())
-            after = preceding(reader, write.moment, related)
+            after = preceding(reader, write.timestamp, related)
             for number, found in search.found:
-                hidden = found.apply_range(preceding(outside[number].moment, write.moment, _all_pairs(outside[number], write)))
+                hidden = found.apply_range(
+                    preceding(outside[number].timestamp, write.timestamp, _all_pairs(outside[number], write))
+                )
                 after = coalesced(after.subtract(hidden))
             if not after.is_empty():
                 parts = parts.union(isl.UnionMap.from_map(self._between(sink, write, after)))
@@ -370,8 +385,8 @@ class Dataflow:
             for statement in self.statements.writers(data):
                 access = _unnamed(self._write(statement).intersect_domain(self.domain(statement)))
                 instances = self._all(statement)
-                moment = Moment(instances.space, (0, *statement.scene.time), instances.points)
-                known.append(_Write(statement, moment, moment.accessing(access)))
+                timestamp = Timestamp(instances.space, (0, *statement.domain.time), instances.points)
+                known.append(_Write(statement, timestamp, timestamp.accessing(access)))
             self._known.writes[data] = known
         return known
 

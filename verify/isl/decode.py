@@ -56,7 +56,11 @@ class Decoder:
                 terms[expr] = terms.get(expr, 0) + factor * coefficient
             return factor * constant
         times, rest = divmod(-factor, divisor)
-        if rest == 0 and numerator and all(terms.get(expr) == times * coefficient for expr, coefficient in numerator.items()):
+        if (
+            rest == 0
+            and numerator
+            and all(terms.get(expr) == times * coefficient for expr, coefficient in numerator.items())
+        ):
             for expr in numerator:
                 del terms[expr]
             remainder = sum_of(numerator, constant) % divisor
@@ -67,14 +71,20 @@ class Decoder:
         return 0
 
     def affine(self, aff: isl.Aff) -> Expr:
-        """An affine function, floor divisions included; a fraction that is whole on its domain becomes an exact division."""
+        """An affine function, floor divisions included; a fraction that is whole on its domain becomes an exact
+        division.
+        """
         terms, constant, denominator = self._linear(aff)
         total = sum_of(terms, constant)
         return total if denominator == 1 else total // denominator
 
     def condition(self, where: isl.Set) -> Expr:
         """A set as a condition: or of and of comparisons."""
-        return logical_or(*(self._basic(piece) for piece in where.compute_divs().get_basic_sets())) if not where.is_empty() else FALSE
+        return (
+            logical_or(*(self._basic(piece) for piece in where.compute_divs().get_basic_sets()))
+            if not where.is_empty()
+            else FALSE
+        )
 
     def _basic(self, piece: isl.BasicSet) -> Expr:
         facts = []
@@ -141,8 +151,8 @@ class Piece:
 
 
 def pieces_said(workspace: Workspace, link: Link, dims: Sequence[Dim], targets: Sequence[Dim]) -> Iterator[Piece]:
-    """The parts of a single valued relation from points over `dims` to points over `targets` that expressions over `dims` and symbols say,
-    each output in the type of its target. Parts that they do not say are left out.
+    """The parts of a single valued relation from points over `dims` to points over `targets` that expressions over
+    `dims` and symbols say, each output in the type of its target. Parts that they do not say are left out.
     """
     # Numbers of one kind go together whatever their widths; nothing is said of others.
     if len({v.dtype.kind for v in (*workspace.symbols, *(dim.var for dim in (*dims, *targets)))}) > 1:

@@ -1,9 +1,9 @@
 """Index arithmetic to isl functions and sets, built in structured form. Part of the trust base.
 
-Everything quasi-affine is exact: `+ - *` by constants, floor and truncated division and remainder by constants of either sign,
-min, max, abs, choices, comparisons and logic, shifts by constants, and bitwise operations: with a constant for any operand, with two
-operands where both are bounded (bit by bit, negative numbers in two's complement). The meaning is that of `ir/evaluate.py`.
-Nothing is negated by set subtraction: `not` is pushed down to comparisons.
+Everything quasi-affine is exact: `+ - *` by constants, floor and truncated division and remainder by constants of
+either sign, min, max, abs, choices, comparisons and logic, shifts by constants, and bitwise operations: with a constant
+for any operand, with two operands where both are bounded (bit by bit, negative numbers in two's complement). The
+meaning is that of `ir/evaluate.py`. Nothing is negated by set subtraction: `not` is pushed down to comparisons.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ _SETS: dict[CompareOp, Callable[[isl.PwAff, isl.PwAff], isl.Set]] = {
 class Encoder:
     """Expressions over the names of one space.
 
-    `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is where the
-    operands of bitwise operations and quotients are looked up for their bounds. `ranges` are those of names, where they are of numbers.
-    Functions are asked for on the domain, and in the ranges, only.
+    `values` gives names that stand for functions of the space (let-bound variables, loads that are affine); `domain` is
+    where the operands of bitwise operations and quotients are looked up for their bounds. `ranges` are those of names,
+    where they are of numbers. Functions are asked for on the domain, and in the ranges, only.
     """
 
     def __init__(
@@ -89,7 +89,9 @@ class Encoder:
         if known is None:
             encode = _FUNCTIONS.get(type(expr))
             if encode is None or not expr.dtype.is_integer or expr.dtype.lanes != 1:
-                raise NotQuasiAffine(expr, f"{type(expr).__name__} of type {expr.dtype} is not integer index arithmetic")
+                raise NotQuasiAffine(
+                    expr, f"{type(expr).__name__} of type {expr.dtype} is not integer index arithmetic"
+                )
             known = self._done[expr] = encode(self, expr)
         return known
 
@@ -111,7 +113,8 @@ class Encoder:
             return (0, 0)
         return bounds_of(inside)
 
-    # -- arithmetic -------------------------------------------------------------------------------------------------------
+    # -- arithmetic
+    # -------------------------------------------------------------------------------------------------------
 
     def scale(self, function: isl.PwAff, factor: int) -> isl.PwAff:
         """`factor * function`."""
@@ -140,7 +143,9 @@ class Encoder:
         return then.intersect_domain(where).union_add(otherwise.intersect_domain(elsewhere))
 
     def by_cases(self, factor: Expr, other: isl.PwAff, most: int = MAX_CASES) -> isl.PwAff | None:
-        """`factor * other` where the factor has at most `most` values in the ranges (the product is defined there only); None elsewhere."""
+        """`factor * other` where the factor has at most `most` values in the ranges (the product is defined there
+        only); None elsewhere.
+        """
         known = {v: Interval(*self.ranges[v.name]) for v in free_variables(factor) if v.name in self.ranges}
         found = interval_of(factor, known) if known else None
         if found is None or not found.high - found.low < most:
@@ -152,7 +157,9 @@ class Encoder:
         return result
 
     def by_pieces(self, factor: isl.PwAff, other: isl.PwAff) -> isl.PwAff | None:
-        """`factor * other` where the factor is a number on each of few pieces, as a quotient with few values is; None elsewhere."""
+        """`factor * other` where the factor is a number on each of few pieces, as a quotient with few values is; None
+        elsewhere.
+        """
         if factor.n_piece() > MAX_CASES:
             return None
         result: isl.PwAff | None = None
@@ -165,8 +172,8 @@ class Encoder:
         return result
 
     def quotient_by_cases(self, function: isl.PwAff, divisor: isl.PwAff) -> list[tuple[int, isl.Set]] | None:
-        """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with its part of the
-        domain. None elsewhere.
+        """`function // divisor` where that has few values on the domain, and the divisor is at least 1 there: each with
+        its part of the domain. None elsewhere.
         """
         if self.domain is None or not self.domain.is_subset(divisor.pos_set()):
             return None
@@ -186,7 +193,8 @@ class Encoder:
                 return found
         return None
 
-    # -- bits -------------------------------------------------------------------------------------------------------------
+    # -- bits
+    # -------------------------------------------------------------------------------------------------------------
 
     def mask(self, function: isl.PwAff, mask: int) -> isl.PwAff:
         """`function & mask`, one term for each run of ones; right for negative numbers too."""
@@ -216,7 +224,9 @@ class Encoder:
         for operand, function in ((expr.lhs, a), (expr.rhs, b)):
             found = self.bounds(function)
             if found is None:
-                raise NotQuasiAffine(operand, f"an operand of `{expr.op}` has no bound, so it has no fixed number of bits")
+                raise NotQuasiAffine(
+                    operand, f"an operand of `{expr.op}` has no bound, so it has no fixed number of bits"
+                )
             both.append(found)
         width = max(max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length()) for low, high in both)
         width = max(width, max((~low).bit_length() if low < 0 else 0 for low, _ in both))
@@ -350,7 +360,9 @@ def _variable(enc: Encoder, expr: Var) -> isl.PwAff:
 
 def _choice(enc: Encoder, expr: Select | IfThenElseExpr) -> isl.PwAff:
     condition = expr.condition
-    return enc.choose(enc.set_of(condition), enc.function(expr.then), enc.set_of(condition, False), enc.function(expr.otherwise))
+    return enc.choose(
+        enc.set_of(condition), enc.function(expr.then), enc.set_of(condition, False), enc.function(expr.otherwise)
+    )
 
 
 def _cast(enc: Encoder, expr: Cast) -> isl.PwAff:

@@ -1,7 +1,9 @@
-"""Questions about instances, answered by integer sets: is there an instance where this holds, and which instances does nothing cover?
+"""Questions about instances, answered by integer sets: is there an instance where this holds, and which instances does
+nothing cover?
 
-A scene becomes a set: its dims and unknowns are dimensions, the program's symbols are parameters. What cannot be encoded is left out,
-which only adds instances: an empty answer then still proves, a point found no longer refutes (`exact`). Part of the trust base.
+A iteration domain becomes a set: its dims and unknowns are dimensions, the program's symbols are parameters. What
+cannot be encoded is left out, which only adds instances: an empty answer then still proves, a point found no longer
+refutes (`exact`). Part of the trust base.
 """
 
 from __future__ import annotations
@@ -14,9 +16,18 @@ from layoutproof.ir.expr import Expr, Var
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.isl_evidence import choose_witnesses
 from layoutproof.verify.isl.operations import coalesced, point_of
-from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, BudgetExceeded, NamedSpace, integer, isl, limited, new_context, value
+from layoutproof.verify.isl.space import (
+    DEFAULT_OPERATIONS,
+    BudgetExceeded,
+    NamedSpace,
+    integer,
+    isl,
+    limited,
+    new_context,
+    value,
+)
 from layoutproof.verify.program.evidence import UNRECORDED, Covered, Gathered, NoInstance, Setting, Unsaid, Witness
-from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown, ranges_of
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown, ranges_of
 from layoutproof.verify.program.questions import Cover, Search, above, below, no_answer, nothing
 
 ENGINE = "isl"
@@ -24,9 +35,9 @@ _SMALL = 12
 
 
 @dataclass(slots=True)
-class SceneSet:
-    """A scene as a set, with the encoder of its expressions and what could not be encoded: of the scene (`missing`), of what is
-    assumed (`loose`).
+class DomainSet:
+    """A iteration domain as a set, with the encoder of its expressions and what could not be encoded: of the iteration
+    domain (`missing`), of what is assumed (`loose`).
     """
 
     space: NamedSpace
@@ -59,85 +70,95 @@ class Model:
         self._assumed = tuple(assumed)
         self._ranges = {s.name: ranges[s] for s in symbols if s in ranges}
         self._setting = Setting.of(assumed, {s: ranges[s] for s in symbols if s in ranges})
-        self._scenes: dict[_Key, SceneSet] = {}
+        self._domains: dict[_Key, DomainSet] = {}
 
-    def search(self, scene: Scene, *conditions: Expr) -> Search:
-        """An instance of the scene where every condition holds."""
+    def search(self, domain: IterationDomain, *conditions: Expr) -> Search:
+        """An instance of the iteration domain where every condition holds."""
         try:
             with self._budget():
-                found = self._scene(scene)
+                found = self._domain(domain)
                 points, missing = self._restrict(found, conditions)
-                return self._none(scene, (conditions,)) if points.is_empty() else self._found(found, points, missing)
+                return self._none(domain, (conditions,)) if points.is_empty() else self._found(found, points, missing)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
-    def outside(self, scene: Scene, expr: Expr, low: int, high: int) -> Search:
+    def outside(self, domain: IterationDomain, expr: Expr, low: int, high: int) -> Search:
         """An instance where `expr` is below `low` or above `high`."""
         try:
             with self._budget():
-                found = self._scene(scene)
+                found = self._domain(domain)
                 function = found.encoder.function(expr)
                 too_low = function.lt_set(found.encoder.constant(low))
                 too_high = function.gt_set(found.encoder.constant(high))
                 points = found.points.intersect(too_low.union(too_high))
                 if not points.is_empty():
                     return self._found(found, points, found.missing)
-                return self._none(scene, ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ())
+                return self._none(
+                    domain, ((below(expr, low),), (above(expr, high),)) if self._gathered.is_recording else ()
+                )
         except NotQuasiAffine as problem:
             return no_answer(ENGINE, problem.reason)
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
-    def uncovered(self, scene: Scene, covers: Iterable[Cover], *conditions: Expr) -> Search:
-        """An instance of `scene` (where every condition holds) that no cover reaches.
+    def uncovered(self, domain: IterationDomain, covers: Iterable[Cover], *conditions: Expr) -> Search:
+        """An instance of `domain` (where every condition holds) that no cover reaches.
 
         A cover that cannot be encoded reaches nothing.
         """
         try:
             with self._budget():
-                found = self._scene(scene)
+                found = self._domain(domain)
                 left, missing = self._restrict(found, conditions)
                 left = coalesced(left)
                 tried: list[Cover] = []
                 for cover in covers:
                     if left.is_empty():
-                        return self._all_covered(scene, conditions, tried)
+                        return self._all_covered(domain, conditions, tried)
                     tried.append(cover)
                     reached = self._reached(found.space.dims, cover)
                     if reached is None:
                         missing = missing if missing is not None else _NO_COVER
                         continue
                     left = coalesced(left.subtract(reached))
-                return self._all_covered(scene, conditions, tried) if left.is_empty() else self._found(found, left, missing)
+                return (
+                    self._all_covered(domain, conditions, tried)
+                    if left.is_empty()
+                    else self._found(found, left, missing)
+                )
         except BudgetExceeded as problem:
             return no_answer(ENGINE, str(problem), *problem.because)
 
-    def _none(self, scene: Scene, either: tuple[tuple[Expr, ...], ...]) -> Search:
-        self._gathered.record(NoInstance(self._setting, scene, either, ENGINE))
+    def _none(self, domain: IterationDomain, either: tuple[tuple[Expr, ...], ...]) -> Search:
+        self._gathered.record(NoInstance(self._setting, domain, either, ENGINE))
         return nothing(ENGINE)
 
-    def _all_covered(self, scene: Scene, conditions: tuple[Expr, ...], covers: Sequence[Cover]) -> Search:
+    def _all_covered(self, domain: IterationDomain, conditions: tuple[Expr, ...], covers: Sequence[Cover]) -> Search:
         def witnesses() -> list[Witness]:
-            return self.witnesses(scene, covers, *conditions)
+            return self.witnesses(domain, covers, *conditions)
 
-        self._gathered.record(Covered(self._setting, scene, conditions, tuple(covers), witnesses, ENGINE))
+        self._gathered.record(Covered(self._setting, domain, conditions, tuple(covers), witnesses, ENGINE))
         return nothing(ENGINE)
 
-    def witnesses(self, scene: Scene, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
-        """Which cover reaches each instance of `scene` where the conditions hold, and at which values of its further dims.
+    def witnesses(self, domain: IterationDomain, covers: Sequence[Cover], *conditions: Expr) -> list[Witness]:
+        """Which cover reaches each instance of `domain` where the conditions hold, and at which values of its further
+        dims.
 
         Raises Unsaid where isl gives up, or gives numbers that are too large to write down.
         """
         try:
             with self._budget():
-                found = self._scene(scene)
+                found = self._domain(domain)
                 left, _ = self._restrict(found, conditions)
                 reached = [(number, self._points_of(cover)) for number, cover in enumerate(covers)]
-                return choose_witnesses(found.space, left, [(number, *points) for number, points in reached if points is not None])
+                return choose_witnesses(
+                    found.space, left, [(number, *points) for number, points in reached if points is not None]
+                )
         except BudgetExceeded as problem:
             raise Unsaid(str(problem)) from problem
 
-    # -- sets -------------------------------------------------------------------------------------------------------------
+    # -- sets
+    # -------------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _budget(self) -> Iterator[None]:
@@ -147,7 +168,7 @@ class Model:
         except BudgetExceeded:
             # What was being computed may be half changed: nothing of this context is used again.
             self._ctx = new_context()
-            self._scenes = {}
+            self._domains = {}
             raise
 
     def _reached(self, wanted: Sequence[str], cover: Cover) -> isl.Set | None:
@@ -166,7 +187,7 @@ class Model:
 
     def _points_of(self, cover: Cover) -> tuple[tuple[str, ...], isl.Set] | None:
         """A cover's instances, over all its dims and unknowns; None where that cannot be said exactly."""
-        found = self._scene(cover.scene)
+        found = self._domain(cover.domain)
         if found.missing is not None:
             return None
         points = found.points
@@ -182,7 +203,7 @@ class Model:
             points = coalesced(points.subtract(excluded))
         return found.space.dims, points
 
-    def _restrict(self, found: SceneSet, conditions: Sequence[Expr]) -> tuple[isl.Set, NotQuasiAffine | None]:
+    def _restrict(self, found: DomainSet, conditions: Sequence[Expr]) -> tuple[isl.Set, NotQuasiAffine | None]:
         points, missing = found.points, found.missing
         for condition in conditions:
             try:
@@ -191,24 +212,26 @@ class Model:
                 missing = problem
         return points, missing
 
-    def _scene(self, scene: Scene) -> SceneSet:
-        key = (scene.dims, scene.guards, scene.unknowns)
-        known = self._scenes.get(key)
+    def _domain(self, domain: IterationDomain) -> DomainSet:
+        key = (domain.dims, domain.guards, domain.unknowns)
+        known = self._domains.get(key)
         if known is None:
-            known = self._scenes[key] = self._encode(scene)
+            known = self._domains[key] = self._encode(domain)
         return known
 
-    def _encode(self, scene: Scene) -> SceneSet:
-        names = (*(dim.var.name for dim in scene.dims), *(u.var.name for u in scene.unknowns))
+    def _encode(self, domain: IterationDomain) -> DomainSet:
+        names = (*(dim.var.name for dim in domain.dims), *(u.var.name for u in domain.unknowns))
         space = NamedSpace(self._ctx, names, self._params)
         plain = Encoder(space)
         points: isl.Set = space.universe()
         missing: NotQuasiAffine | None = None
         for name, (low, high) in self._ranges.items():
             points = points.intersect(self._between(plain, Var(name), low, high))
-        for unknown in scene.unknowns:
-            points = points.intersect(self._between(plain, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int))
-        for dim in scene.dims:
+        for unknown in domain.unknowns:
+            points = points.intersect(
+                self._between(plain, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int)
+            )
+        for dim in domain.dims:
             variable = plain.function(dim.var)
             try:
                 start = plain.function(dim.start)
@@ -217,19 +240,19 @@ class Model:
             except NotQuasiAffine as problem:
                 missing = problem
         # Bitwise operations in guards need bounds of their operands, which the loops give.
-        encoder = Encoder(space, points, ranges=ranges_of(scene.dims))
+        encoder = Encoder(space, points, ranges=ranges_of(domain.dims))
         loose: NotQuasiAffine | None = None
         for condition in self._assumed:
             try:
                 points = points.intersect(encoder.set_of(condition))
             except NotQuasiAffine as problem:
                 loose = problem
-        for guard in scene.guards:
+        for guard in domain.guards:
             try:
                 points = points.intersect(encoder.set_of(guard.condition, guard.holds))
             except NotQuasiAffine as problem:
                 missing = problem
-        return SceneSet(space, encoder, points, missing, loose)
+        return DomainSet(space, encoder, points, missing, loose)
 
     @staticmethod
     def _between(encoder: Encoder, variable: Var, low: int | None, high: int | None) -> isl.Set:
@@ -241,7 +264,7 @@ class Model:
             result = result.intersect(function.le_set(encoder.constant(high)))
         return result
 
-    def _found(self, found: SceneSet, points: isl.Set, missing: NotQuasiAffine | None) -> Search:
+    def _found(self, found: DomainSet, points: isl.Set, missing: NotQuasiAffine | None) -> Search:
         if points.is_empty():
             return nothing(ENGINE)
         point = self._sample(found.space, points)
@@ -256,8 +279,12 @@ class Model:
             if not small.is_empty():
                 chosen = small
         picked = point_of(chosen)
-        coordinates = {name: integer(picked.get_coordinate_val(isl.dim_type.set, k)) for k, name in enumerate(space.dims)}
-        coordinates.update({name: integer(picked.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(space.params)})
+        coordinates = {
+            name: integer(picked.get_coordinate_val(isl.dim_type.set, k)) for k, name in enumerate(space.dims)
+        }
+        coordinates.update(
+            {name: integer(picked.get_coordinate_val(isl.dim_type.param, k)) for k, name in enumerate(space.params)}
+        )
         return coordinates
 
 

@@ -1,6 +1,6 @@
-"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all that is
-asked of a rewrite's programs. Everything here is exact; what integer sets cannot state raises NotQuasiAffine. Part of
-the trust base.
+"""Iteration domains as sets and relations between instances, in one isl context and one space of symbols for all that
+is asked of a rewrite's programs. Everything here is exact; what integer sets cannot state raises NotQuasiAffine. Part
+of the trust base.
 """
 
 from __future__ import annotations
@@ -17,9 +17,18 @@ from layoutproof.ir.operators import CompareOp
 from layoutproof.ir.visit import walk
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.operations import bounds_of, coalesced
-from layoutproof.verify.isl.space import DEFAULT_OPERATIONS, Late, NamedSpace, NoAnswer, isl, limited, map_from_affs, new_context
+from layoutproof.verify.isl.space import (
+    DEFAULT_OPERATIONS,
+    Late,
+    NamedSpace,
+    NoAnswer,
+    isl,
+    limited,
+    map_from_affs,
+    new_context,
+)
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
-from layoutproof.verify.program.instances import Dim, Guard, Scene, ranges_of
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, ranges_of
 from layoutproof.verify.program.statement import NotModelled
 
 _LARGE = (1 << 31) - 1
@@ -27,7 +36,7 @@ _LARGE = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """A scene as a set without a tuple name, exactly, with the encoder of expressions over its dims."""
+    """A iteration domain as a set without a tuple name, exactly, with the encoder of expressions over its dims."""
 
     space: NamedSpace
     encoder: Encoder
@@ -51,8 +60,8 @@ def said() -> Iterator[None]:
 class Workspace:
     """One isl context and one space of symbols for all programs of a rewrite.
 
-    `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed), `ranges` bounds
-    symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
+    `assumed` are conditions on symbols (what isl cannot say of them is left out, so that more values are allowed),
+    `ranges` bounds symbols. `operations` bounds each outermost `limited` block. What integer sets answer is `gathered`.
     """
 
     def __init__(
@@ -114,9 +123,9 @@ class Workspace:
                 continue
         return coalesced(points)
 
-    def instances(self, scene: Scene) -> Instances:
-        """All instances of a scene. Raises NotModelled for a bound or a guard that integer sets cannot say."""
-        return self.restricted(self.boxed(scene.dims), scene.guards)
+    def instances(self, domain: IterationDomain) -> Instances:
+        """All instances of a iteration domain. Raises NotModelled for a bound or a guard that integer sets cannot say."""
+        return self.restricted(self.boxed(domain.dims), domain.guards)
 
     def boxed(self, dims: Sequence[Dim]) -> Instances:
         """All values of some loops."""
@@ -126,7 +135,9 @@ class Workspace:
         with said():
             for dim in dims:
                 variable, start = plain.function(dim.var), plain.function(dim.start)
-                points = points.intersect(variable.ge_set(start)).intersect(variable.lt_set(start.add(plain.function(dim.extent))))
+                points = points.intersect(variable.ge_set(start)).intersect(
+                    variable.lt_set(start.add(plain.function(dim.extent)))
+                )
         return Instances(space, Encoder(space, points, ranges=ranges_of(dims)), points)
 
     def restricted(self, instances: Instances, guards: Sequence[Guard]) -> Instances:
@@ -182,7 +193,9 @@ class Region:
         return Region(self.encoder, self.points.intersect(holds)), Region(self.encoder, self.points.intersect(fails))
 
     def constant(self, expr: Expr) -> int | None:
-        """The one value of an integer expression on the region, for every value of the symbols; None where it has several."""
+        """The one value of an integer expression on the region, for every value of the symbols; None where it has
+        several.
+        """
         function = self.encoder.function(expr).intersect_domain(self.points)
         if function.domain().is_empty():
             return 0
@@ -209,7 +222,9 @@ class Region:
 
 
 def _check_size(first: Points, second: Points) -> None:
-    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not begun."""
+    """Sets of many pieces with many quotients each take isl minutes, few operations as it counts them: these are not
+    begun.
+    """
     mine, theirs = first.n_basic_set(), second.n_basic_set()
     if mine * theirs >= _MANY and _quotients(first) * theirs + _quotients(second) * mine > _QUOTIENTS:
         raise NoAnswer("sets of instances fall into too many pieces with too many quotients")
@@ -243,8 +258,11 @@ def unnamed(points: Points) -> Points:
     return points.reset_tuple_id() if points.has_tuple_id() else points
 
 
-def function_between(encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None) -> isl.Map:
-    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named `target`.
+def function_between(
+    encoder: Encoder, name: str, outputs: Sequence[Expr], target: str, where: Expr | None = None
+) -> isl.Map:
+    """The map from the points of the encoder's space, with the tuple name `name`, to the tuple of the outputs, named
+    `target`.
 
     Raises NotQuasiAffine.
     """
@@ -308,11 +326,15 @@ def tuples_of(points: Sources) -> Iterator[tuple[str, Points]]:
 
 
 def links_of(relation: Relation, name: str) -> Iterator[tuple[str, Link]]:
-    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in alphabetical order."""
+    """The parts of a relation that lead from the tuple `name`, by the name of the tuple that they lead to, in
+    alphabetical order.
+    """
     parts = relation.get_map_list()
     maps = [parts.get_at(k) for k in range(parts.n_map())]
     here = [each for each in maps if each.get_tuple_name(isl.dim_type.in_) == name]
-    found = [(each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here]
+    found = [
+        (each.get_tuple_name(isl.dim_type.out) if each.has_tuple_name(isl.dim_type.out) else "", each) for each in here
+    ]
     yield from sorted(found, key=lambda pair: pair[0])
 
 

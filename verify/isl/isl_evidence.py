@@ -13,11 +13,11 @@ from layoutproof.ir.expr import FALSE, Expr, Not, Var, const, equal, logical_and
 from layoutproof.ir.visit import substitute
 from layoutproof.verify.isl.decode import Decoder, pieces_of
 from layoutproof.verify.isl.instance_sets import Points, Relation
-from layoutproof.verify.isl.last_writer import LastWrite, Moment
+from layoutproof.verify.isl.last_writer import LastWrite, Timestamp
 from layoutproof.verify.isl.operations import coalesced, function_of, least
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, isl, limited
 from layoutproof.verify.program.evidence import Evidence, Gathered, NoInstance, Setting, Several, Unsaid, Witness
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 
 # A cover: its number, the names of all its dimensions, its points.
 Reaching: TypeAlias = "tuple[int, tuple[str, ...], isl.Set]"
@@ -26,8 +26,8 @@ Reaching: TypeAlias = "tuple[int, tuple[str, ...], isl.Set]"
 def choose_witnesses(space: NamedSpace, points: isl.Set, covers: Sequence[Reaching]) -> list[Witness]:
     """For each cover in turn and what the ones before left of `points`: the least further coordinates, piece by piece.
 
-    `space` names the coordinates of the points, which every cover has too. Raises Unsaid for numbers that are too large to write down,
-    and NoAnswer.
+    `space` names the coordinates of the points, which every cover has too. Raises Unsaid for numbers that are too large
+    to write down, and NoAnswer.
     """
     decoder = Decoder(space)
     left = points
@@ -81,9 +81,14 @@ def _claims(search: LastWrite) -> Iterator[Evidence]:
     reads = _accesses(search.read, reader.space, here, cells)
     time = _stamp(reader, here)
     writers = [
-        _Writer(moment, access, number, cells) for number, (moment, access) in enumerate(zip(search.writers, search.writes, strict=True))
+        _Writer(timestamp, access, number, cells)
+        for number, (timestamp, access) in enumerate(zip(search.writers, search.writes, strict=True))
     ]
-    pieces = [(writers[number], domain, source) for number, found in search.found for domain, source in _pieces(found, reader.space, here)]
+    pieces = [
+        (writers[number], domain, source)
+        for number, found in search.found
+        for domain, source in _pieces(found, reader.space, here)
+    ]
     if len(pieces) * max(1, len(writers)) > _MOST_PIECES * 4 or len(pieces) > _MOST_PIECES:
         raise Unsaid(f"the sources take {len(pieces)} cases to tell")
     initial = Decoder(reader.space, here).condition(search.todo)
@@ -104,17 +109,17 @@ def _claims(search: LastWrite) -> Iterator[Evidence]:
 
 
 def _none(either: Sequence[tuple[Expr, ...]]) -> NoInstance:
-    return NoInstance(Setting(), Scene(), tuple(either), _ENGINE)
+    return NoInstance(Setting(), IterationDomain(), tuple(either), _ENGINE)
 
 
 class _Writer:
     """One writer: `writes` says that its point writes the cell, over variables of its own."""
 
-    def __init__(self, moment: Moment, access: isl.Map, number: int, cells: Sequence[Expr]) -> None:
-        self.names = _variables(moment.space, f".{number}")
-        self._order = [self.names[name] for name in moment.space.dims]
-        self.writes = _accesses(access, moment.space, self.names, cells)
-        self.time = _stamp(moment, self.names)
+    def __init__(self, timestamp: Timestamp, access: isl.Map, number: int, cells: Sequence[Expr]) -> None:
+        self.names = _variables(timestamp.space, f".{number}")
+        self._order = [self.names[name] for name in timestamp.space.dims]
+        self.writes = _accesses(access, timestamp.space, self.names, cells)
+        self.time = _stamp(timestamp, self.names)
 
     def at(self, source: Sequence[Expr]) -> Expr:
         """That the point `source` writes the cell."""
@@ -149,8 +154,8 @@ def _pieces(found: isl.Map, space: NamedSpace, names: Mapping[str, Expr]) -> Ite
         yield decoder.condition(domain), [decoder.affine(piece.get_aff(k)) for k in range(piece.dim(isl.dim_type.out))]
 
 
-def _stamp(moment: Moment, names: Mapping[str, Expr]) -> Stamp:
-    return [const(part) if isinstance(part, int) else names[part.var.name] for part in moment.time]
+def _stamp(timestamp: Timestamp, names: Mapping[str, Expr]) -> Stamp:
+    return [const(part) if isinstance(part, int) else names[part.var.name] for part in timestamp.time]
 
 
 def _before(first: Stamp, second: Stamp) -> Expr:
@@ -166,19 +171,25 @@ def _before(first: Stamp, second: Stamp) -> Expr:
     return logical_or(*cases)
 
 
-def note_agreement(gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+def note_agreement(
+    gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points
+) -> None:
     """Gather that `carry` takes what `found` leads to from each of `points` to what `wanted` leads to."""
     if gathered.is_recording and not points.is_empty():
         gathered.record(Several(what, partial(_evidence_of, _exceptions, found, carry, wanted, points)))
 
 
-def note_contributions(gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points) -> None:
+def note_contributions(
+    gathered: Gathered, what: str, found: Relation, carry: Relation, wanted: Relation, points: Points
+) -> None:
     """Gather that `carry` takes all that `found` leads to from each of `points` to all that `wanted` leads to."""
     if gathered.is_recording and not points.is_empty():
         gathered.record(Several(what, partial(_evidence_of, _missing, found, carry, wanted, points)))
 
 
-def note_function(gathered: Gathered, what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> None:
+def note_function(
+    gathered: Gathered, what: str, link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points
+) -> None:
     """Gather that a relation leads from each of `points` to the values of `outputs`, which speak of `dims`."""
     if gathered.is_recording and not points.is_empty():
         gathered.record(Several(what, partial(_evidence_of_function, link, dims, outputs, points)))
@@ -187,27 +198,33 @@ def note_function(gathered: Gathered, what: str, link: isl.Map, dims: Sequence[V
 _Exceptions = Callable[[Relation, Relation, Relation, Points], list[tuple[Expr, ...]]]
 
 
-def _evidence_of(exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[Evidence]:
+def _evidence_of(
+    exceptions: _Exceptions, found: Relation, carry: Relation, wanted: Relation, points: Points
+) -> list[Evidence]:
     try:
         with limited(_OPERATIONS, points.get_ctx()):
             # Where both lead nowhere there is nothing to ask.
             either = tuple(exceptions(found, carry, wanted, points))
-            return [NoInstance(Setting(), Scene(), either, _ENGINE)] if either else []
+            return [NoInstance(Setting(), IterationDomain(), either, _ENGINE)] if either else []
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:
         raise Unsaid(f"a number is too large: {problem}") from problem
 
 
-def _evidence_of_function(link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points) -> list[Evidence]:
+def _evidence_of_function(
+    link: isl.Map, dims: Sequence[Var], outputs: Sequence[Expr], points: Points
+) -> list[Evidence]:
     try:
         with limited(_OPERATIONS, points.get_ctx()):
             here, there = _names("p", len(dims)), _names("x", len(outputs))
             inside, leads = _said(points, here), _said(link.wrap().flatten(), [*here, *there])
             values = dict(zip(dims, here, strict=True))
-            same = logical_and(*(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True)))
+            same = logical_and(
+                *(equal(v, substitute(output, values)) for v, output in zip(there, outputs, strict=True))
+            )
             nowhere = Not(_said(link.domain(), here))
-            return [NoInstance(Setting(), Scene(), ((inside, nowhere), (inside, leads, Not(same))), _ENGINE)]
+            return [NoInstance(Setting(), IterationDomain(), ((inside, nowhere), (inside, leads, Not(same))), _ENGINE)]
     except BudgetExceeded as problem:
         raise Unsaid(str(problem)) from problem
     except ValueError as problem:
@@ -215,8 +232,8 @@ def _evidence_of_function(link: isl.Map, dims: Sequence[Var], outputs: Sequence[
 
 
 def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """What would have to hold somewhere if the claim were wrong: a point that leads nowhere, or two sources that are not carried one to
-    the other.
+    """What would have to hold somewhere if the claim were wrong: a point that leads nowhere, or two sources that are
+    not carried one to the other.
     """
     here = _names("p", points.dim(isl.dim_type.set))
     inside = _said(points, here)
@@ -230,13 +247,18 @@ def _exceptions(found: Relation, carry: Relation, wanted: Relation, points: Poin
             others = _names("z", second.dim(isl.dim_type.out))
             pairs = carry.extract_map(_between(first.range().get_space(), second.range().get_space()))
             carried = _said(pairs.wrap().flatten(), [*ours, *others]) if not pairs.is_empty() else FALSE
-            leads = [_said(relation.wrap().flatten(), [*here, *names]) for relation, names in ((first, ours), (second, others))]
+            leads = [
+                _said(relation.wrap().flatten(), [*here, *names])
+                for relation, names in ((first, ours), (second, others))
+            ]
             either.append((inside, *leads, Not(carried)))
     return either
 
 
 def _missing(found: Relation, carry: Relation, wanted: Relation, points: Points) -> list[tuple[Expr, ...]]:
-    """The same for all that two relations lead to: something that is carried to nothing that is wanted, or that nothing is carried to."""
+    """The same for all that two relations lead to: something that is carried to nothing that is wanted, or that nothing
+    is carried to.
+    """
     here = _names("p", points.dim(isl.dim_type.set))
     inside = _said(points, here)
     either: list[tuple[Expr, ...]] = []
@@ -275,4 +297,6 @@ def _said(points: isl.Set, variables: Sequence[Var]) -> Expr:
     params = [points.get_dim_name(isl.dim_type.param, k) or "" for k in range(points.dim(isl.dim_type.param))]
     names = [f"dim {axis}" for axis in range(len(variables))]
     space = NamedSpace(points.get_ctx(), names, params)
-    return Decoder(space, dict(zip(names, variables, strict=True))).condition(points.reset_tuple_id() if points.has_tuple_id() else points)
+    return Decoder(space, dict(zip(names, variables, strict=True))).condition(
+        points.reset_tuple_id() if points.has_tuple_id() else points
+    )

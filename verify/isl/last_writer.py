@@ -16,9 +16,10 @@ Time = tuple[int | Dim, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order. No tuple has a
-    name."""
+class Timestamp:
+    """Instances that happen at one `time`, as points over the dims of `space`, of which the time speaks in their order.
+    No tuple has a name.
+    """
 
     space: NamedSpace
     time: Time
@@ -29,25 +30,30 @@ class Moment:
         return access.intersect_domain(self.instances)
 
 
-def suffixes(moments: Sequence[Moment], position: int) -> list[isl.Map]:
+def suffixes(timestamps: Sequence[Timestamp], position: int) -> list[isl.Map]:
     """Point -> time after `position`, up to which all agree, in one space: what does not tell them apart is left out.
 
     Raises ValueError where two happen at once.
     """
-    columns: list[list[int | str]] = [[] for _ in moments]
-    _tell_apart(moments, list(range(len(moments))), position, columns)
+    columns: list[list[int | str]] = [[] for _ in timestamps]
+    _tell_apart(timestamps, list(range(len(timestamps))), position, columns)
     width = max(len(c) for c in columns)
-    return [_schedule(moment.space, [*c, *[0] * (width - len(c))]) for moment, c in zip(moments, columns, strict=True)]
+    return [
+        _schedule(timestamp.space, [*c, *[0] * (width - len(c))])
+        for timestamp, c in zip(timestamps, columns, strict=True)
+    ]
 
 
-def _tell_apart(moments: Sequence[Moment], group: list[int], position: int, columns: list[list[int | str]]) -> None:
+def _tell_apart(
+    timestamps: Sequence[Timestamp], group: list[int], position: int, columns: list[list[int | str]]
+) -> None:
     if len(group) == 1:
         (only,) = group
-        columns[only] += [m.var.name for m in moments[only].time[position:] if isinstance(m, Dim)]
+        columns[only] += [m.var.name for m in timestamps[only].time[position:] if isinstance(m, Dim)]
         return
-    if any(len(moments[k].time) <= position for k in group):
+    if any(len(timestamps[k].time) <= position for k in group):
         raise ValueError("two writes of one memory happen at one time")
-    heads = {k: moments[k].time[position] for k in group}
+    heads = {k: timestamps[k].time[position] for k in group}
     numbers = sorted({h for h in heads.values() if isinstance(h, int)})
     names = {h.var.name for h in heads.values() if isinstance(h, Dim)}
     if len(names) > 1 or (names and numbers):
@@ -55,13 +61,13 @@ def _tell_apart(moments: Sequence[Moment], group: list[int], position: int, colu
     if names:
         for k in group:
             columns[k].append(*names)
-        _tell_apart(moments, group, position + 1, columns)
+        _tell_apart(timestamps, group, position + 1, columns)
         return
     for rank, number in enumerate(numbers):
         part = [k for k in group if heads[k] == number]
         for k in part if len(numbers) > 1 else ():
             columns[k].append(rank)
-        _tell_apart(moments, part, position + 1, columns)
+        _tell_apart(timestamps, part, position + 1, columns)
 
 
 def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
@@ -76,11 +82,13 @@ def _schedule(space: NamedSpace, columns: Sequence[int | str]) -> isl.Map:
 
 @dataclass(slots=True)
 class LastWrite:
-    """One read and the writes to its memory. `read` leads from the points of `reader` to cells, `writes` from those of each writer."""
+    """One read and the writes to its memory. `read` leads from the points of `reader` to cells, `writes` from those of
+    each writer.
+    """
 
-    reader: Moment
+    reader: Timestamp
     read: isl.Map
-    writers: Sequence[Moment]
+    writers: Sequence[Timestamp]
     writes: Sequence[isl.Map]
     todo: isl.Set = field(init=False)
     found: list[tuple[int, isl.Map]] = field(default_factory=list)
@@ -110,7 +118,9 @@ class LastWrite:
             self._within(position + 1, [k for k in group if heads[k] == number], shared, None)
 
     def _within(self, position: int, group: list[int], shared: tuple[str, ...], below: str | None) -> None:
-        """The last of some writers that agree with each other before `position`, in an earlier iteration of the loop `below`."""
+        """The last of some writers that agree with each other before `position`, in an earlier iteration of the loop
+        `below`.
+        """
         while len(group) > 1 and below is None:
             heads = {k: self.writers[k].time[position] for k in group}
             numbers = sorted({h for h in heads.values() if isinstance(h, int)}, reverse=True)
@@ -137,12 +147,15 @@ class LastWrite:
         times = {n: time.project_out(isl.dim_type.in_, 0, len(shared)) for n, time in whole.items()}
         every: isl.Map | None = None
         for number, relation in candidates.items():
-            moments = relation.apply_range(times[number])
-            every = moments if every is None else every.union(moments)
+            timestamps = relation.apply_range(times[number])
+            every = timestamps if every is None else every.union(timestamps)
         assert every is not None
         every = coalesced(every)
         latest = greatest(every)
-        found = {n: coalesced(relation.intersect(latest.apply_range(times[n].reverse()))) for n, relation in candidates.items()}
+        found = {
+            n: coalesced(relation.intersect(latest.apply_range(times[n].reverse())))
+            for n, relation in candidates.items()
+        }
         self._take(found, every, shared)
 
     def _take(self, latest: dict[int, isl.Map], candidates: isl.Map, shared: tuple[str, ...]) -> None:
@@ -161,7 +174,9 @@ class LastWrite:
         return relation.intersect_domain(self.todo)
 
     def _sharing(self, number: int, shared: tuple[str, ...]) -> isl.Map:
-        """The writes of the cell that a read looks at, in the same iteration of some loops: the outermost ones of reader and writer."""
+        """The writes of the cell that a read looks at, in the same iteration of some loops: the outermost ones of
+        reader and writer.
+        """
         known = self._related.get((number, shared))
         if known is None:
             if not shared:
@@ -185,21 +200,29 @@ def _with_coordinates(relation: isl.Map, positions: Sequence[int]) -> isl.Map:
     return relation
 
 
-def preceding(later: Moment, earlier: Moment, relation: isl.Map) -> isl.Map:
-    """The pairs of a relation from points of `later` to points of `earlier` in which the second happens before the first."""
+def preceding(later: Timestamp, earlier: Timestamp, relation: isl.Map) -> isl.Map:
+    """The pairs of a relation from points of `later` to points of `earlier` in which the second happens before the
+    first.
+    """
     result = relation.subtract(relation)
     for shared, below in _ways(later.time, earlier.time):
         part = relation
         for name in shared:
-            part = part.equate(isl.dim_type.in_, later.space.position(name)[1], isl.dim_type.out, earlier.space.position(name)[1])
+            part = part.equate(
+                isl.dim_type.in_, later.space.position(name)[1], isl.dim_type.out, earlier.space.position(name)[1]
+            )
         if below is not None:
-            part = part.order_gt(isl.dim_type.in_, later.space.position(below)[1], isl.dim_type.out, earlier.space.position(below)[1])
+            part = part.order_gt(
+                isl.dim_type.in_, later.space.position(below)[1], isl.dim_type.out, earlier.space.position(below)[1]
+            )
         result = result.union(part)
     return coalesced(result)
 
 
 def _ways(later: Sequence[int | Dim], earlier: Sequence[int | Dim]) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """The loops that agree, and the one in which the second is in an earlier iteration (None: it stands before in the text)."""
+    """The loops that agree, and the one in which the second is in an earlier iteration (None: it stands before in the
+    text).
+    """
     shared: tuple[str, ...] = ()
     depth = min(len(later), len(earlier))  # one may stand deeper than the other
     for a, b in zip(later[:depth], earlier[:depth], strict=True):

@@ -55,8 +55,8 @@ def _alike(points: isl.Set) -> isl.Set:
 
 
 def _in_remainders(piece: isl.BasicSet) -> isl.BasicSet | None:
-    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are, or where isl does
-    not know what another one is.
+    """The piece with each variable that an equality defines over no other one said as a remainder; None where all are,
+    or where isl does not know what another one is.
     """
     columns = (isl.dim_type.cst, isl.dim_type.param, isl.dim_type.set, isl.dim_type.div)
     equalities = _rows(piece.equalities_matrix(*columns))
@@ -94,12 +94,16 @@ def _is_plain(piece: isl.BasicSet, position: int) -> bool:
 
 
 class _Sums:
-    """Sums over a constant, the parameters, the dims and those existential variables of a piece that were added, in this order."""
+    """Sums over a constant, the parameters, the dims and those existential variables of a piece that were added, in
+    this order.
+    """
 
     def __init__(self, piece: isl.BasicSet) -> None:
         self._ctx = piece.get_ctx()
         self._local = isl.LocalSpace.from_space(piece.get_space())
-        self._places = [(kind, position) for kind in (isl.dim_type.param, isl.dim_type.set) for position in range(piece.dim(kind))]
+        self._places = [
+            (kind, position) for kind in (isl.dim_type.param, isl.dim_type.set) for position in range(piece.dim(kind))
+        ]
         self._terms = [isl.Aff.var_on_domain(self._local, *place) for place in self._places]
 
     def of(self, row: Sequence[int]) -> isl.Aff:
@@ -119,7 +123,9 @@ class _Sums:
         constant, total = sign * row[0], self.of([0, *(sign * entry for entry in row[1:])])
         rest = -constant % modulus
         by, less = value(self._ctx, modulus), value(self._ctx, -rest)
-        self._terms.append(total.scale_down_val(by).floor().add_constant_val(value(self._ctx, (constant + rest) // modulus)))
+        self._terms.append(
+            total.scale_down_val(by).floor().add_constant_val(value(self._ctx, (constant + rest) // modulus))
+        )
         return total.mod_val(by).add_constant_val(less).zero_basic_set()
 
     def add_floor(self, piece: isl.BasicSet, position: int) -> bool:
@@ -129,14 +135,19 @@ class _Sums:
         except isl.Error:
             return False
         kinds = {isl.dim_type.param: isl.dim_type.param, isl.dim_type.set: isl.dim_type.in_}
-        factors = [inside.get_constant_val(), *(inside.get_coefficient_val(kinds[kind], place) for kind, place in self._places)]
+        factors = [
+            inside.get_constant_val(),
+            *(inside.get_coefficient_val(kinds[kind], place) for kind, place in self._places),
+        ]
         factors += [inside.get_coefficient_val(isl.dim_type.div, earlier) for earlier in range(position)]
         self._terms.append(self._sum(factors).floor())
         return True
 
 
 def _rows(matrix: isl.Mat) -> list[_Row]:
-    return [[integer(matrix.get_element_val(k, column)) for column in range(matrix.cols())] for k in range(matrix.rows())]
+    return [
+        [integer(matrix.get_element_val(k, column)) for column in range(matrix.cols())] for k in range(matrix.rows())
+    ]
 
 
 _FORMS = ("lexopt", "lifted", "compute_divs", "remove_redundancies", "detect_equalities", "coordinates")
@@ -200,7 +211,9 @@ def _lifted(relation: isl.Map, last: bool) -> isl.Map:
     for piece in relation.get_basic_maps():
         count, hidden = piece.dim(isl.dim_type.out), piece.dim(isl.dim_type.div)
         rows = piece.equalities_matrix(*columns), piece.inequalities_matrix(*columns)
-        wide = isl.BasicMap.from_constraint_matrices(piece.get_space().add_dims(isl.dim_type.out, hidden), *rows, *columns)
+        wide = isl.BasicMap.from_constraint_matrices(
+            piece.get_space().add_dims(isl.dim_type.out, hidden), *rows, *columns
+        )
         best = wide.lexmax() if last else wide.lexmin()
         found.append(best.project_out(isl.dim_type.out, count, hidden))
     if not found:
@@ -217,13 +230,16 @@ def _coordinatewise(relation: isl.Map, last: bool) -> isl.Map:
     for axis in range(count):
         one = relation.project_out(isl.dim_type.out, axis + 1, count - axis - 1).project_out(isl.dim_type.out, 0, axis)
         best = _of(one, last)
-        relation = relation.intersect(best.insert_dims(isl.dim_type.out, 0, axis).add_dims(isl.dim_type.out, count - axis - 1))
+        relation = relation.intersect(
+            best.insert_dims(isl.dim_type.out, 0, axis).add_dims(isl.dim_type.out, count - axis - 1)
+        )
     return relation
 
 
 def is_extreme(relation: isl.Map, found: isl.Map, last: bool) -> bool:
-    """Whether `found` has for each element of the domain a partner of its own, and no partner comes after it (before it, for the
-    first)."""
+    """Whether `found` has for each element of the domain a partner of its own, and no partner comes after it (before
+    it, for the first).
+    """
     if not relation.domain().is_subset(found.domain()) or not found.is_subset(relation):
         return False
     order = (isl.Map.lex_lt if last else isl.Map.lex_gt)(found.get_space().range())
@@ -248,8 +264,9 @@ def extreme_of(values: isl.Set, largest: bool) -> isl.PwMultiAff:
 
 
 def bounds_of(function: isl.PwAff) -> tuple[int, int] | None:
-    """The least and the largest value of a function, for all parameters; None where there is none, or isl cannot say. The function
-    is defined somewhere."""
+    """The least and the largest value of a function, for all parameters; None where there is none, or isl cannot say.
+    The function is defined somewhere.
+    """
     try:
         low, high = function.min_val(), function.max_val()
     except isl.Error as problem:
@@ -260,7 +277,9 @@ def bounds_of(function: isl.PwAff) -> tuple[int, int] | None:
         return None
     found = integer(low), integer(high)
     domain = function.domain().get_space()
-    below, above = (isl.PwAff.from_aff(isl.Aff.val_on_domain(domain, value(function.get_ctx(), number))) for number in found)
+    below, above = (
+        isl.PwAff.from_aff(isl.Aff.val_on_domain(domain, value(function.get_ctx(), number))) for number in found
+    )
     if not (function.lt_set(below).is_empty() and function.gt_set(above).is_empty()):
         raise NoAnswer("isl did not find the bounds of a function")
     return found

@@ -1,7 +1,7 @@
 """An index map as an isl relation: injectivity, collisions, inverse, image and extremes, each under a budget.
 
-Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of operations and
-raises BudgetExceeded past it, NoAnswer where a check shows that isl's answer is wrong.
+Inputs, symbols and cells are known by name. Nothing here hangs: every method runs within the context's limit of
+operations and raises BudgetExceeded past it, NoAnswer where a check shows that isl's answer is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def _numbers_that_fit() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Relation:
-    """The map from points of the domain to cells, as a relation; `space` names inputs and symbols, `cells` names cells and symbols."""
+    """The map from points of the domain to cells, as a relation; `space` names inputs and symbols, `cells` names cells
+    and symbols.
+    """
 
     space: NamedSpace
     cells: NamedSpace
@@ -56,8 +58,8 @@ class Relation:
         return first, second, symbols
 
     def inverse(self) -> list[Expr] | None:
-        """The inputs over the cells where one piece of affine functions gives them; None where it takes several. The relation is
-        injective.
+        """The inputs over the cells where one piece of affine functions gives them; None where it takes several. The
+        relation is injective.
         """
         back = self.relation.reverse()
         pieces = pieces_of(function_of(back))
@@ -79,7 +81,9 @@ class Relation:
         for name, extent in zip(self.cells.dims, box, strict=True):
             cell = isl.PwAff.from_aff(self.cells.variable(name))
             inside = inside.intersect(cell.ge_set(encoder.constant(0))).intersect(cell.lt_set(encoder.function(extent)))
-        inside = inside.intersect(isl.Set.from_params(self.domain.params()).add_dims(isl.dim_type.set, len(self.cells.dims)))
+        inside = inside.intersect(
+            isl.Set.from_params(self.domain.params()).add_dims(isl.dim_type.set, len(self.cells.dims))
+        )
         missing = coalesced(inside.subtract(self.relation.range()))
         with _numbers_that_fit():
             found = Decoder(self.cells).condition(missing.gist(inside))
@@ -95,7 +99,9 @@ class Relation:
         return integer(size) if size.is_int() else None
 
     def extreme(self, position: int, largest: bool) -> Expr | None:
-        """The least or largest value of one output over the domain, exact, over the symbols; None where it takes several pieces."""
+        """The least or largest value of one output over the domain, exact, over the symbols; None where it takes
+        several pieces.
+        """
         values = isl.Map.from_pw_aff(self.functions[position]).intersect_domain(self.domain).range()
         pieces = pieces_of(extreme_of(values, largest))
         if len(pieces) != 1:
@@ -122,7 +128,12 @@ class Relation:
 
 
 def make_relation(
-    ctx: isl.Context, names: Sequence[str], extents: Sequence[Expr], symbols: Sequence[str], where: Expr, outputs: Mapping[str, Expr]
+    ctx: isl.Context,
+    names: Sequence[str],
+    extents: Sequence[Expr],
+    symbols: Sequence[str],
+    where: Expr,
+    outputs: Mapping[str, Expr],
 ) -> Relation:
     """The relation of `outputs` (a cell's name for each) on the box of the named inputs. Raises NotQuasiAffine."""
     space = NamedSpace(ctx, names, symbols)
@@ -135,4 +146,6 @@ def make_relation(
         domain = domain.intersect(this.nonneg_set()).intersect(this.lt_set(encoder.function(extent)))
     inner = Encoder(space, domain)
     functions = [inner.function(o) for o in outputs.values()]
-    return Relation(space, NamedSpace(ctx, list(outputs), symbols), functions, domain, map_from_affs(space, functions, domain))
+    return Relation(
+        space, NamedSpace(ctx, list(outputs), symbols), functions, domain, map_from_affs(space, functions, domain)
+    )

@@ -44,7 +44,8 @@ else:
 DEFAULT_OPERATIONS = 200_000
 _LONG = 1 << 62
 _EXCEEDED = "maximal number of operations exceeded"
-# Without operations left isl gives objects that hold nothing, which islpy then takes for another type than the one that is asked for.
+# Without operations left isl gives objects that hold nothing, which islpy then takes for another type than the one that
+# is asked for.
 _NULL = re.compile(r"incompatible function arguments.*islpy\._isl", re.DOTALL)
 # The limit of a context that must not be used any more.
 _SPENT = 1
@@ -61,14 +62,17 @@ class BudgetExceeded(Exception):
 
 
 class NoAnswer(BudgetExceeded):
-    """isl failed inside, or answered what a check showed to be wrong; the answer is unknown, as where a budget is spent."""
+    """isl failed inside, or answered what a check showed to be wrong; the answer is unknown, as where a budget is
+    spent.
+    """
 
     def __init__(self, why: str) -> None:
         Exception.__init__(self, why)
         self.operations = 0
 
 
-# What isl says when it meets something of its own making that it did not expect, now and then because its budget ends just there.
+# What isl says when it meets something of its own making that it did not expect, now and then because its budget ends
+# just there.
 _INTERNAL = (
     'Assertion "',
     "<no message>",
@@ -86,7 +90,8 @@ def is_internal(problem: isl.Error) -> bool:
 def new_context() -> isl.Context:
     """A context with nothing in it."""
     ctx = isl.Context()
-    # isl 2026.2 crashes now and then, or stumbles, where it joins pieces by giving up or changing their existential variables.
+    # isl 2026.2 crashes now and then, or stumbles, where it joins pieces by giving up or changing their existential
+    # variables.
     ctx.set_coalesce_preserve_locals(1)
     return ctx
 
@@ -95,8 +100,9 @@ def new_context() -> isl.Context:
 def limited(operations: int = DEFAULT_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
     """A context (a fresh one unless given) in which isl may spend `operations` steps; the limit ends with the block.
 
-    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left objects of the
-    context half changed, so that they would answer wrongly: the context is spent, and every later block in it raises BudgetExceeded.
+    Raises BudgetExceeded when they are spent, NoAnswer where isl fails inside. What isl was doing then may have left
+    objects of the context half changed, so that they would answer wrongly: the context is spent, and every later block
+    in it raises BudgetExceeded.
     """
     ctx, operations = new_context() if context is None else context, scaled(operations)
     if ctx.get_max_operations() == _SPENT:
@@ -188,7 +194,9 @@ class NamedSpace:
         result = isl.BasicSet.universe(self.space)
         for name, extent in extents.items():
             kind, position = self.position(name)
-            result = result.add_constraint(isl.Constraint.alloc_inequality(self.local).set_coefficient_val(kind, position, 1))
+            result = result.add_constraint(
+                isl.Constraint.alloc_inequality(self.local).set_coefficient_val(kind, position, 1)
+            )
             if extent is not None:
                 upper = isl.Constraint.alloc_inequality(self.local).set_coefficient_val(kind, position, -1)
                 result = result.add_constraint(upper.set_constant_val(value(self.ctx, extent - 1)))
@@ -200,7 +208,8 @@ class NamedSpace:
 
 
 def map_from_affs(space: NamedSpace, outputs: Sequence[isl.PwAff], domain: isl.Set | None = None) -> isl.Map:
-    """The relation from a point to the tuple of the functions' values, on `domain` (everywhere they are defined when not given).
+    """The relation from a point to the tuple of the functions' values, on `domain` (everywhere they are defined when
+    not given).
 
     The range is unnamed; `NamedSpace.with_dims` gives it names when it is looked at as a set.
     """

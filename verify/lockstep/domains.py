@@ -18,7 +18,7 @@ from layoutproof.ir.stmt import For, ForKind
 from layoutproof.ir.visit import free_variables, fresh, substitute, walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown, conjuncts, keeps_range
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain, Unknown, conjuncts, keeps_range
 from layoutproof.verify.program.questions import Search, below, differ
 
 
@@ -48,33 +48,39 @@ def bind(env: Env, var: Var, value: Expr) -> Env:
     return found
 
 
-def shared_name(name: str, scene: Scene, facts: Facts) -> str:
-    """A name like `name` that nothing at the scene has."""
-    taken = {dim.var.name for dim in scene.dims} | {u.var.name for u in scene.unknowns} | {v.name for v in facts.program.symbols}
+def shared_name(name: str, domain: IterationDomain, facts: Facts) -> str:
+    """A name like `name` that nothing at the iteration domain has."""
+    taken = (
+        {dim.var.name for dim in domain.dims}
+        | {u.var.name for u in domain.unknowns}
+        | {v.name for v in facts.program.symbols}
+    )
     taken |= {p.name for p in facts.program.function.params}
     return fresh(name, taken)
 
 
-def enter(loop: For, start: Expr, extent: Expr, scene: Scene, facts: Facts) -> tuple[Var, Scene]:
-    """The shared variable of a loop, and the scene inside it."""
-    var = Var(shared_name(loop.var.name, scene, facts), loop.var.dtype)
-    return var, scene.inside(Dim(var, start, extent, ForKind.SERIAL))
+def enter(loop: For, start: Expr, extent: Expr, domain: IterationDomain, facts: Facts) -> tuple[Var, IterationDomain]:
+    """The shared variable of a loop, and the iteration domain inside it."""
+    var = Var(shared_name(loop.var.name, domain, facts), loop.var.dtype)
+    return var, domain.inside(Dim(var, start, extent, ForKind.SERIAL))
 
 
-def with_unknown(scene: Scene, var: Var, source: Expr) -> Scene:
-    """The scene with a number of which only the type is known."""
-    return replace(scene, unknowns=(*scene.unknowns, Unknown(var, source)))
+def with_unknown(domain: IterationDomain, var: Var, source: Expr) -> IterationDomain:
+    """The iteration domain with a number of which only the type is known."""
+    return replace(domain, unknowns=(*domain.unknowns, Unknown(var, source)))
 
 
-def where(scene: Scene, condition: Expr, holds: bool = True) -> Scene:
-    """The scene with what a condition over the shared names says there; what no index arithmetic says is left out."""
-    told = {u.var for u in scene.unknowns}
+def where(domain: IterationDomain, condition: Expr, holds: bool = True) -> IterationDomain:
+    """The iteration domain with what a condition over the shared names says there; what no index arithmetic says is
+    left out.
+    """
+    told = {u.var for u in domain.unknowns}
 
     def is_said(expr: Expr) -> bool:
         return is_speakable(expr) and all("@" not in v.name or v in told for v in free_variables(expr))
 
     added = tuple(g for g in conjuncts(condition, holds) if is_said(g.condition) and not _is_plain(g))
-    return replace(scene, guards=(*scene.guards, *added)) if added else scene
+    return replace(domain, guards=(*domain.guards, *added)) if added else domain
 
 
 def _is_plain(guard: Guard) -> bool:
@@ -98,13 +104,15 @@ def is_speakable(expr: Expr) -> bool:
     return True
 
 
-def is_exact(expr: Expr, scene: Scene, facts: Facts, data: frozenset[Var]) -> bool:
+def is_exact(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[Var]) -> bool:
     """Whether an integer expression in a place where arithmetic wraps has the value that it has over the integers.
 
     `data` are variables that stand for what was loaded.
     """
-    unknowns = tuple(Unknown(v, v) for v in free_variables(expr) if v in data and v not in {u.var for u in scene.unknowns})
-    inside = replace(scene, unknowns=(*scene.unknowns, *unknowns))
+    unknowns = tuple(
+        Unknown(v, v) for v in free_variables(expr) if v in data and v not in {u.var for u in domain.unknowns}
+    )
+    inside = replace(domain, unknowns=(*domain.unknowns, *unknowns))
     for node in walk(expr):
         if isinstance(node, Expr) and node.dtype.is_integer and not keeps_range(node):
             if not facts.interval(node, inside).fits(node.dtype):
@@ -112,11 +120,11 @@ def is_exact(expr: Expr, scene: Scene, facts: Facts, data: frozenset[Var]) -> bo
     return True
 
 
-def is_exact_condition(expr: Expr, scene: Scene, facts: Facts, data: frozenset[Var]) -> bool:
+def is_exact_condition(expr: Expr, domain: IterationDomain, facts: Facts, data: frozenset[Var]) -> bool:
     """The same for a condition: comparisons without data are index arithmetic, which fits its types wherever it stands."""
     for node in walk(expr):
         if isinstance(node, Compare) and data & set(free_variables(node)):
-            if not (is_exact(node.lhs, scene, facts, data) and is_exact(node.rhs, scene, facts, data)):
+            if not (is_exact(node.lhs, domain, facts, data) and is_exact(node.rhs, domain, facts, data)):
                 return False
     return True
 
@@ -140,7 +148,7 @@ _Key = tuple[tuple[Dim, ...], tuple[Guard, ...], tuple[Unknown, ...], tuple[Expr
 
 
 class Asking:
-    """Questions about scenes, answered once each. `engines` are those that proved something."""
+    """Questions about iteration domains, answered once each. `engines` are those that proved something."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -148,25 +156,25 @@ class Asking:
         self._symbols = set(facts.program.symbols)
         self._known: dict[_Key, bool] = {}
 
-    def never(self, scene: Scene, *conditions: Expr) -> bool:
-        """Whether the scene certainly has no instance where all conditions hold."""
-        key = (scene.dims, scene.guards, scene.unknowns, conditions)
+    def never(self, domain: IterationDomain, *conditions: Expr) -> bool:
+        """Whether the iteration domain certainly has no instance where all conditions hold."""
+        key = (domain.dims, domain.guards, domain.unknowns, conditions)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._never(scene, conditions)
+            known = self._known[key] = self._never(domain, conditions)
         return known
 
-    def _never(self, scene: Scene, conditions: Sequence[Expr]) -> bool:
-        if any(not is_speakable(c) for c in conditions) or not self._is_closed(scene, conditions):
+    def _never(self, domain: IterationDomain, conditions: Sequence[Expr]) -> bool:
+        if any(not is_speakable(c) for c in conditions) or not self._is_closed(domain, conditions):
             return False
-        found: Search = self.facts.search(scene, *conditions)
+        found: Search = self.facts.search(domain, *conditions)
         if found.is_empty:
             self.engines.setdefault(found.engine)
         return found.is_empty
 
-    def _is_closed(self, scene: Scene, conditions: Sequence[Expr]) -> bool:
-        """Whether every variable means something at the scene."""
-        told = self._symbols | {d.var for d in scene.dims} | {u.var for u in scene.unknowns}
+    def _is_closed(self, domain: IterationDomain, conditions: Sequence[Expr]) -> bool:
+        """Whether every variable means something at the iteration domain."""
+        told = self._symbols | {d.var for d in domain.dims} | {u.var for u in domain.unknowns}
         return all(v in told for c in conditions for v in free_variables(c))
 
     def is_of_symbols(self, expr: Expr, dtype: DType) -> bool:
@@ -174,17 +182,17 @@ class Asking:
         variables = free_variables(expr)
         return expr.dtype == dtype and set(variables) <= self._symbols and all(v.dtype == dtype for v in variables)
 
-    def always(self, scene: Scene, condition: Expr) -> bool:
-        """Whether the condition holds at every instance of the scene."""
+    def always(self, domain: IterationDomain, condition: Expr) -> bool:
+        """Whether the condition holds at every instance of the iteration domain."""
         if isinstance(condition, Logical) and condition.op is LogicalOp.AND:
-            return self.always(scene, condition.lhs) and self.always(scene, condition.rhs)
-        return is_plain(scene, condition) or self.never(scene, Not(condition))
+            return self.always(domain, condition.lhs) and self.always(domain, condition.rhs)
+        return is_plain(domain, condition) or self.never(domain, Not(condition))
 
-    def is_empty(self, scene: Scene) -> bool:
+    def is_empty(self, domain: IterationDomain) -> bool:
         """Whether nothing ever happens there."""
-        return bool(scene.dims or scene.guards) and self.never(scene)
+        return bool(domain.dims or domain.guards) and self.never(domain)
 
-    def equal(self, scene: Scene, a: Expr, b: Expr) -> bool:
+    def equal(self, domain: IterationDomain, a: Expr, b: Expr) -> bool:
         """Whether two integers without lanes are the same at every instance, over the integers."""
         if a == b:
             return True
@@ -194,22 +202,25 @@ class Asking:
         number = difference.constant
         if number is not None:
             return number == 0
-        return self.never(scene, differ(a, b))
+        return self.never(domain, differ(a, b))
 
-    def is_below(self, scene: Scene, a: Expr, b: Expr | int) -> bool:
+    def is_below(self, domain: IterationDomain, a: Expr, b: Expr | int) -> bool:
         """Whether `a < b` at every instance."""
-        return self.always(scene, below(a, b))
+        return self.always(domain, below(a, b))
 
 
-def is_plain(scene: Scene, condition: Expr) -> bool:
+def is_plain(domain: IterationDomain, condition: Expr) -> bool:
     """Whether a condition is true as it stands: a constant, or a bound of a loop that is the loop's own."""
     match condition:
         case IntImm(value=value):
             return bool(value)
         case Compare(op=CompareOp.GE, lhs=lhs, rhs=IntImm(value=low)):
-            return any(d.var == lhs and isinstance(d.start, IntImm) and d.start.value >= low for d in scene.dims)
+            return any(d.var == lhs and isinstance(d.start, IntImm) and d.start.value >= low for d in domain.dims)
         case Compare(op=CompareOp.LT, lhs=lhs, rhs=rhs):
-            return any(d.var == lhs and isinstance(d.start, IntImm) and d.start.value == 0 and _same(d.extent, rhs) for d in scene.dims)
+            return any(
+                d.var == lhs and isinstance(d.start, IntImm) and d.start.value == 0 and _same(d.extent, rhs)
+                for d in domain.dims
+            )
         case _:
             return False
 

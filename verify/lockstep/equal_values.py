@@ -1,8 +1,9 @@
 """Whether two expressions have one value when every cell holds what its counterpart holds.
 
-Loads are taken out first: a load of the new program that touches the cell of one of the old program is the same variable. An undefined
-value of the old program may be anything, so it is whatever the new program has in its place. What is called and not looked into is
-only ever compared piece by piece, so that it runs as often and in the same order. Part of the trust base.
+Loads are taken out first: a load of the new program that touches the cell of one of the old program is the same
+variable. An undefined value of the old program may be anything, so it is whatever the new program has in its place.
+What is called and not looked into is only ever compared piece by piece, so that it runs as often and in the same order.
+Part of the trust base.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from layoutproof.ir.operators import BinaryOp, LogicalOp
 from layoutproof.ir.visit import children, free_variables, map_children, walk
 from layoutproof.verify.lockstep.domains import has_calls, is_exact, is_exact_condition, is_speakable, where, zero
 from layoutproof.verify.lockstep.memories import Cells, Memories
-from layoutproof.verify.program.instances import Scene, Unknown
+from layoutproof.verify.program.instances import IterationDomain, Unknown
 from layoutproof.verify.values.fast_math import IEEE, Licences
 from layoutproof.verify.verdict.verdict import Status
 
@@ -50,38 +51,45 @@ class _Loaded:
 
 
 @dataclass(slots=True)
-class Moment:
+class ProgramPoint:
     """One moment of both programs, at which expressions are compared: no store lies between the loads of one moment."""
 
     memories: Memories
     prover: Prover
-    scene: Scene
+    domain: IterationDomain
     loaded: list[_Loaded] = field(default_factory=list)
     questions: int = 0
 
     def is_same(self, old: Expr, new: Expr, *, index: bool = False) -> bool:
-        """Whether two expressions over the shared names agree. `index`: they stand where only index arithmetic may, and are compared
-        over the integers whatever their types.
+        """Whether two expressions over the shared names agree. `index`: they stand where only index arithmetic may, and
+        are compared over the integers whatever their types.
         """
         before = self.take_old(old)
-        after = self.take_new(new, self.scene)
-        return self.agree(before, after, self.scene, index=index)
+        after = self.take_new(new, self.domain)
+        return self.agree(before, after, self.domain, index=index)
 
     def has_same_bits(self, old: Expr, new: Expr) -> bool:
-        """Whether two expressions are the same operations on the same operands, in their order, so that also the bits of a NaN agree."""
-        return self._is_alike(self.take_old(old), self.take_new(new, self.scene))
+        """Whether two expressions are the same operations on the same operands, in their order, so that also the bits
+        of a NaN agree.
+        """
+        return self._is_alike(self.take_old(old), self.take_new(new, self.domain))
 
     def _is_alike(self, old: Expr, new: Expr) -> bool:
         if not (old.dtype.is_float or new.dtype.is_float):
-            return self.agree(old, new, self.scene)
+            return self.agree(old, new, self.domain)
         if old == new or (isinstance(old, Var) and isinstance(new, Var)):
-            return old == new or self._is_one_load(old, new, self.scene)
-        if type(old) is not type(new) or not list(children(old)) or map_children(old, _hole) != map_children(new, _hole):
+            return old == new or self._is_one_load(old, new, self.domain)
+        if (
+            type(old) is not type(new)
+            or not list(children(old))
+            or map_children(old, _hole) != map_children(new, _hole)
+        ):
             return False
         parts = zip(children(old), children(new), strict=True)
         return all(self._is_alike(a, b) for a, b in parts if isinstance(a, Expr) and isinstance(b, Expr))
 
-    # -- loads ------------------------------------------------------------------------------------------------------------
+    # -- loads
+    # ------------------------------------------------------------------------------------------------------------
 
     def take_old(self, expr: Expr) -> Expr:
         """An expression of the old program with a variable for each load."""
@@ -104,88 +112,99 @@ class Moment:
     def _variable(self, load: BufferLoad) -> Var:
         return Var(f"{load.buffer.name}@{next(self.memories.fresh)}", load.dtype)
 
-    def take_new(self, expr: Expr, scene: Scene) -> Expr:
-        """An expression of the new program with the old one's variables for loads of the same cells, and others for other loads."""
+    def take_new(self, expr: Expr, domain: IterationDomain) -> Expr:
+        """An expression of the new program with the old one's variables for loads of the same cells, and others for
+        other loads.
+        """
         if not _loads(expr):
             return expr
         match expr:
             case BufferLoad():
-                return self._loaded_new(expr, scene)
+                return self._loaded_new(expr, domain)
             case Cast(dtype=dtype, value=BufferLoad() as load) if dtype.is_bool:
-                found = self._find(load, scene)
+                found = self._find(load, domain)
                 if found is not None and found.dtype.is_bool:
                     return found
-                return replace(expr, value=self._loaded_new(load, scene))
+                return replace(expr, value=self._loaded_new(load, domain))
             case (
                 IfThenElseExpr(condition=condition, then=then, otherwise=otherwise)
                 | Select(condition=condition, then=then, otherwise=otherwise)
             ):
                 # Of a side that is not chosen the value makes no difference, even where it is evaluated.
-                said = self.take_new(condition, scene)
-                left, right = self._under(scene, said, True), self._under(scene, said, False)
-                return replace(expr, condition=said, then=self.take_new(then, left), otherwise=self.take_new(otherwise, right))
+                said = self.take_new(condition, domain)
+                left, right = self._under(domain, said, True), self._under(domain, said, False)
+                return replace(
+                    expr, condition=said, then=self.take_new(then, left), otherwise=self.take_new(otherwise, right)
+                )
             case Logical(op=op, lhs=lhs, rhs=rhs):
-                first = self.take_new(lhs, scene)
-                return replace(expr, lhs=first, rhs=self.take_new(rhs, self._under(scene, first, op is LogicalOp.AND)))
+                first = self.take_new(lhs, domain)
+                return replace(expr, lhs=first, rhs=self.take_new(rhs, self._under(domain, first, op is LogicalOp.AND)))
             case _:
-                return map_children(expr, lambda n: self.take_new(n, scene) if isinstance(n, Expr) else n)
+                return map_children(expr, lambda n: self.take_new(n, domain) if isinstance(n, Expr) else n)
 
-    def _loaded_new(self, load: BufferLoad, scene: Scene) -> Expr:
-        found = self._find(load, scene)
+    def _loaded_new(self, load: BufferLoad, domain: IterationDomain) -> Expr:
+        found = self._find(load, domain)
         if found is not None and found.dtype == load.dtype:
             return found
         return self._variable(load)
 
-    def _find(self, load: BufferLoad, scene: Scene) -> Var | None:
-        indices = tuple(self.take_new(i, scene) for i in load.indices)
+    def _find(self, load: BufferLoad, domain: IterationDomain) -> Var | None:
+        indices = tuple(self.take_new(i, domain) for i in load.indices)
         cells = Cells(load.buffer, indices)
         for asked in (False, True):
             for known in self.loaded:
-                inside = self.with_data(scene, *known.cells.indices, *indices) if asked else scene
+                inside = self.with_data(domain, *known.cells.indices, *indices) if asked else domain
                 if self.memories.is_same_cell(known.cells, cells, inside, plainly=not asked):
                     return known.var
         return None
 
-    def _is_one_load(self, a: Expr, b: Expr, scene: Scene) -> bool:
+    def _is_one_load(self, a: Expr, b: Expr, domain: IterationDomain) -> bool:
         """Whether two loads of the old program find the same cell."""
         first, second = ([known.cells for known in self.loaded if known.var == v] for v in (a, b))
         if not first or not second:
             return False
-        inside = self.with_data(scene, *first[0].indices, *second[0].indices)
+        inside = self.with_data(domain, *first[0].indices, *second[0].indices)
         return self.memories.is_one_cell(first[0], second[0], inside)
 
-    def with_data(self, scene: Scene, *exprs: Expr) -> Scene:
-        """The scene with the loaded integers that stand in the expressions, as numbers of which only the type is known."""
-        told = {u.var for u in scene.unknowns}
-        used = dict.fromkeys(v for e in exprs for v in free_variables(e) if "@" in v.name and v.dtype.is_integer and v.dtype.lanes == 1)
+    def with_data(self, domain: IterationDomain, *exprs: Expr) -> IterationDomain:
+        """The iteration domain with the loaded integers that stand in the expressions, as numbers of which only the
+        type is known.
+        """
+        told = {u.var for u in domain.unknowns}
+        used = dict.fromkeys(
+            v for e in exprs for v in free_variables(e) if "@" in v.name and v.dtype.is_integer and v.dtype.lanes == 1
+        )
         more = tuple(Unknown(v, v) for v in used if v not in told)
-        return replace(scene, unknowns=(*scene.unknowns, *more)) if more else scene
+        return replace(domain, unknowns=(*domain.unknowns, *more)) if more else domain
 
-    def _under(self, scene: Scene, condition: Expr, holds: bool) -> Scene:
-        """The scene where a condition is known; one on data says nothing there."""
-        return scene if _data(condition) else where(scene, condition, holds)
+    def _under(self, domain: IterationDomain, condition: Expr, holds: bool) -> IterationDomain:
+        """The iteration domain where a condition is known; one on data says nothing there."""
+        return domain if _data(condition) else where(domain, condition, holds)
 
-    # -- agreement --------------------------------------------------------------------------------------------------------
+    # -- agreement
+    # --------------------------------------------------------------------------------------------------------
 
-    def agree(self, old: Expr, new: Expr, scene: Scene, *, index: bool = False) -> bool:
-        """Whether expressions without loads have one value at every instance of the scene."""
+    def agree(self, old: Expr, new: Expr, domain: IterationDomain, *, index: bool = False) -> bool:
+        """Whether expressions without loads have one value at every instance of the iteration domain."""
         if old == new:
             return True
         if index and old.dtype.is_integer and new.dtype.is_integer and old.dtype.lanes == new.dtype.lanes == 1:
-            return self.memories.asking.equal(self.with_data(scene, old, new), old, new)
+            return self.memories.asking.equal(self.with_data(domain, old, new), old, new)
         if old.dtype != new.dtype:
             return False
         if isinstance(old, Var) and isinstance(new, Var):
-            return self._is_one_load(old, new, scene)
+            return self._is_one_load(old, new, domain)
         if may_be_anything(old) and not (has_calls(old) or has_calls(new)):
             return True
-        if self._piece_by_piece(old, new, scene, index):
+        if self._piece_by_piece(old, new, domain, index):
             return True
         if has_calls(old) or has_calls(new):
             return False
-        return self._by_index(old, new, scene) or self._by_choice(old, new, scene) or self._by_prover(old, new, scene)
+        return (
+            self._by_index(old, new, domain) or self._by_choice(old, new, domain) or self._by_prover(old, new, domain)
+        )
 
-    def _piece_by_piece(self, old: Expr, new: Expr, scene: Scene, index: bool) -> bool:
+    def _piece_by_piece(self, old: Expr, new: Expr, domain: IterationDomain, index: bool) -> bool:
         """The same operation on parts that agree, each where it is evaluated."""
         if type(old) is not type(new) or not list(children(old)):
             return False
@@ -193,22 +212,30 @@ class Moment:
             return False
         match old, new:
             case (IfThenElseExpr() as a, IfThenElseExpr() as b) | (Select() as a, Select() as b):
-                if not self.agree(a.condition, b.condition, scene, index=index):
+                if not self.agree(a.condition, b.condition, domain, index=index):
                     return False
-                left, right = self._under(scene, a.condition, True), self._under(scene, a.condition, False)
-                return self.agree(a.then, b.then, left, index=index) and self.agree(a.otherwise, b.otherwise, right, index=index)
+                left, right = self._under(domain, a.condition, True), self._under(domain, a.condition, False)
+                return self.agree(a.then, b.then, left, index=index) and self.agree(
+                    a.otherwise, b.otherwise, right, index=index
+                )
             case (Logical(), Logical()):
-                inside = self._under(scene, old.lhs, old.op is LogicalOp.AND)
-                return self.agree(old.lhs, new.lhs, scene, index=index) and self.agree(old.rhs, new.rhs, inside, index=index)
+                inside = self._under(domain, old.lhs, old.op is LogicalOp.AND)
+                return self.agree(old.lhs, new.lhs, domain, index=index) and self.agree(
+                    old.rhs, new.rhs, inside, index=index
+                )
             case _:
-                parts = [(a, b) for a, b in zip(children(old), children(new), strict=True) if isinstance(a, Expr) and isinstance(b, Expr)]
-                return all(self.agree(a, b, scene, index=index) for a, b in parts)
+                parts = [
+                    (a, b)
+                    for a, b in zip(children(old), children(new), strict=True)
+                    if isinstance(a, Expr) and isinstance(b, Expr)
+                ]
+                return all(self.agree(a, b, domain, index=index) for a, b in parts)
 
-    def _by_index(self, old: Expr, new: Expr, scene: Scene) -> bool:
+    def _by_index(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
         """Index arithmetic and conditions on it, by the engines; only where nothing wraps."""
         if not (is_speakable(old) and is_speakable(new)):
             return False
-        inside = self.with_data(scene, old, new)
+        inside = self.with_data(domain, old, new)
         facts, data = self.memories.old.facts, _data(old) | _data(new)
         asking = self.memories.asking
         if old.dtype.is_integer:
@@ -217,70 +244,74 @@ class Moment:
             return False
         return asking.never(inside, old, Not(new)) and asking.never(inside, Not(old), new)
 
-    def _by_choice(self, old: Expr, new: Expr, scene: Scene) -> bool:
-        """A choice, or a connective, whose condition is decided at the scene, on either side."""
-        chosen = self._chosen(old, scene)
+    def _by_choice(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
+        """A choice, or a connective, whose condition is decided at the iteration domain, on either side."""
+        chosen = self._chosen(old, domain)
         if chosen is not old:
-            return self.agree(chosen, new, scene)
-        chosen = self._chosen(new, scene)
-        return chosen is not new and self.agree(old, chosen, scene)
+            return self.agree(chosen, new, domain)
+        chosen = self._chosen(new, domain)
+        return chosen is not new and self.agree(old, chosen, domain)
 
-    def _chosen(self, expr: Expr, scene: Scene) -> Expr:
+    def _chosen(self, expr: Expr, domain: IterationDomain) -> Expr:
         match expr:
             case (
                 IfThenElseExpr(condition=condition, then=then, otherwise=otherwise)
                 | Select(condition=condition, then=then, otherwise=otherwise)
             ) if condition.dtype.lanes == 1:
-                decided = self.decided(condition, scene)
+                decided = self.decided(condition, domain)
                 return expr if decided is None else then if decided else otherwise
             case Logical(op=op, lhs=lhs, rhs=rhs) if expr.dtype.lanes == 1:
-                decided = self.decided(lhs, scene)
+                decided = self.decided(lhs, domain)
                 if decided is not None:
                     return rhs if decided == (op is LogicalOp.AND) else lhs
                 # What stands right is evaluated only where it matters, and nothing here has an effect.
-                decided = self.decided(rhs, self._under(scene, lhs, op is LogicalOp.AND))
+                decided = self.decided(rhs, self._under(domain, lhs, op is LogicalOp.AND))
                 return lhs if decided == (op is LogicalOp.AND) and decided is not None else expr
             case _:
                 return expr
 
-    def decided(self, condition: Expr, scene: Scene) -> bool | None:
-        """The truth value of a condition without loads that is index arithmetic; None where it has none for the whole scene."""
+    def decided(self, condition: Expr, domain: IterationDomain) -> bool | None:
+        """The truth value of a condition without loads that is index arithmetic; None where it has none for the whole
+        iteration domain.
+        """
         if isinstance(condition, IntImm):
             return bool(condition.value)
         if _data(condition) or not is_speakable(condition):
             return None
         asking = self.memories.asking
-        if asking.always(scene, condition):
+        if asking.always(domain, condition):
             return True
-        return False if asking.never(scene, condition) else None
+        return False if asking.never(domain, condition) else None
 
-    def settled(self, expr: Expr, scene: Scene) -> Expr:
+    def settled(self, expr: Expr, domain: IterationDomain) -> Expr:
         """An expression with the choices made that are decided where they stand."""
-        chosen = self._chosen(expr, scene)
+        chosen = self._chosen(expr, domain)
         if chosen is not expr:
-            return self.settled(chosen, scene)
+            return self.settled(chosen, domain)
         match expr:
             case (
                 IfThenElseExpr(condition=condition, then=then, otherwise=otherwise)
                 | Select(condition=condition, then=then, otherwise=otherwise)
             ):
-                left, right = self._under(scene, condition, True), self._under(scene, condition, False)
+                left, right = self._under(domain, condition, True), self._under(domain, condition, False)
                 return replace(
                     expr,
-                    condition=self.settled(condition, scene),
+                    condition=self.settled(condition, domain),
                     then=self.settled(then, left),
                     otherwise=self.settled(otherwise, right),
                 )
             case _:
-                return map_children(expr, lambda n: self.settled(n, scene) if isinstance(n, Expr) else n)
+                return map_children(expr, lambda n: self.settled(n, domain) if isinstance(n, Expr) else n)
 
-    def _by_prover(self, old: Expr, new: Expr, scene: Scene) -> bool:
-        """Values of fixed width and floats, bit for bit; an undefined value of the old program is taken to be zero there."""
+    def _by_prover(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
+        """Values of fixed width and floats, bit for bit; an undefined value of the old program is taken to be zero
+        there.
+        """
         if old.dtype.lanes != 1 or self.questions >= _MOST_QUESTIONS:
             return False
-        mine, theirs = self.settled(old, scene), self.settled(new, scene)
+        mine, theirs = self.settled(old, domain), self.settled(new, domain)
         if (mine, theirs) != (old, new):
-            return self.agree(mine, theirs, scene)
+            return self.agree(mine, theirs, domain)
         old = _expr(_replaced(old, lambda n: zero(n.dtype)))
         new = _expr(_replaced(new, self._arbitrary))
         old, new = _shortened(old, new)
@@ -308,7 +339,9 @@ def may_be_anything(expr: Expr) -> bool:
             return bool(odd) and (may_be_anything(lhs) or may_be_anything(rhs))
         case Select(then=then, otherwise=otherwise) | IfThenElseExpr(then=then, otherwise=otherwise):
             return may_be_anything(then) and may_be_anything(otherwise)
-        case Cast(dtype=dtype, value=value) if dtype.is_integer and value.dtype.is_integer and value.dtype.bits >= dtype.bits:
+        case Cast(dtype=dtype, value=value) if (
+            dtype.is_integer and value.dtype.is_integer and value.dtype.bits >= dtype.bits
+        ):
             return may_be_anything(value)
         case _:
             return False

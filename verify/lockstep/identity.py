@@ -1,8 +1,9 @@
 """Whether two functions are one program: the same tree, up to the names of what it binds.
 
-Nothing is interpreted, so that it holds whatever the programs contain: opaque calls, hardware threads, strides, faults. Part of the trust
-base. Names of variables, buffers, blocks and of the function are free to differ; everything else has to be equal, in the same order. Each
-bound variable is known by the place of its binder; a variable that nothing binds has to have the same name on both sides.
+Nothing is interpreted, so that it holds whatever the programs contain: opaque calls, hardware threads, strides, faults.
+Part of the trust base. Names of variables, buffers, blocks and of the function are free to differ; everything else has
+to be equal, in the same order. Each bound variable is known by the place of its binder; a variable that nothing binds
+has to have the same name on both sides.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class _Scope:
         return a.dtype == b.dtype and bound[0] == bound[1] and (bound[0] is not None or a.name == b.name)
 
     def declaring(self, a: Buffer, b: Buffer, *, data: bool) -> _Scope | None:
-        """The scope where two buffers are declared: what stands in their shapes, strides and offsets and is not bound yet is bound by them,
-        and with `data` their data variables too. None where they bind differently.
+        """The scope where two buffers are declared: what stands in their shapes, strides and offsets and is not bound
+        yet is bound by them, and with `data` their data variables too. None where they bind differently.
         """
         scope: _Scope = self
         mine, theirs = ([v for e in (*x.shape, *x.strides, x.elem_offset) for v in _variables(e)] for x in (a, b))
@@ -63,7 +64,9 @@ Pair = tuple[object, object, _Scope]
 
 
 def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
-    """Whether two functions are one program, up to names. False says nothing: programs that are written otherwise may still be equal."""
+    """Whether two functions are one program, up to names. False says nothing: programs that are written otherwise may
+    still be equal.
+    """
     scope = _interface(a, b)
     if scope is None:
         return False
@@ -71,7 +74,11 @@ def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
     stack: list[Pair] = [(a.body, b.body, scope), (a.params, b.params, scope), (a.buffer_map, b.buffer_map, scope)]
     while stack:
         x, y, scope = stack.pop()
-        if isinstance(x, Buffer) and isinstance(y, Buffer) and renamed.setdefault(x.data.name, y.data.name) != y.data.name:
+        if (
+            isinstance(x, Buffer)
+            and isinstance(y, Buffer)
+            and renamed.setdefault(x.data.name, y.data.name) != y.data.name
+        ):
             return False
         parts = _parts(x, y, scope)
         if parts is None:
@@ -83,7 +90,9 @@ def is_same_program(a: PrimFunc, b: PrimFunc) -> bool:
 
 
 def prove_identity(rewrite: Rewrite) -> Verdict | None:
-    """The verdict that both programs of a rewrite are one, where nothing is said to be laid out anew; None where they are not."""
+    """The verdict that both programs of a rewrite are one, where nothing is said to be laid out anew; None where they
+    are not.
+    """
     moved = rewrite.witness.changes_interface or any(
         c.old_data != c.new_data or c.cells.inputs != c.cells.outputs for c in rewrite.witness.cells
     )
@@ -135,7 +144,11 @@ def _parts_of_node(x: Node, y: object, scope: _Scope) -> list[Pair] | None:
     elif isinstance(x, DeclBuffer) and isinstance(y, DeclBuffer):
         inside = scope.declaring(x.buffer, y.buffer, data=False)
     else:
-        return [(getattr(x, name), getattr(y, name), scope) for name in _compared(x) if not (isinstance(x, Buffer) and name == "name")]
+        return [
+            (getattr(x, name), getattr(y, name), scope)
+            for name in _compared(x)
+            if not (isinstance(x, Buffer) and name == "name")
+        ]
     if inside is None:
         return None
     within = ("var", "buffer", "body")
@@ -148,11 +161,14 @@ def _parts_of_block(x: Block, y: Block, scope: _Scope) -> list[Pair] | None:
     if x.is_root != y.is_root or any(len(p) != len(q) for p, q in lists):
         return None
     found: list[Pair] = [(p.kind, q.kind, scope) for p, q in zip(x.iter_vars, y.iter_vars, strict=True)]
-    found += [((p.domain, p.binding), (q.domain, q.binding), scope) for p, q in zip(x.iter_vars, y.iter_vars, strict=True)]
+    found += [
+        ((p.domain, p.binding), (q.domain, q.binding), scope) for p, q in zip(x.iter_vars, y.iter_vars, strict=True)
+    ]
     inside: _Scope | None = scope.binding(*((p.var, q.var) for p, q in zip(x.iter_vars, y.iter_vars, strict=True)))
     assert inside is not None
     found += [(p.var, q.var, inside) for p, q in zip(x.iter_vars, y.iter_vars, strict=True)]
-    # A predicate speaks of the loops around: should a variable of the block hide one of them, it has to be the same either way.
+    # A predicate speaks of the loops around: should a variable of the block hide one of them, it has to be the same
+    # either way.
     found += [(x.where, y.where, inside), (x.where, y.where, scope)]
     for p, q in zip(x.alloc_buffers, y.alloc_buffers, strict=True):
         inside = inside.declaring(p, q, data=True)

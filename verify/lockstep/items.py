@@ -12,12 +12,26 @@ from layoutproof.ir.dtype import HANDLE
 from layoutproof.ir.expr import TRUE, Expr, IntImm, Var, const
 from layoutproof.ir.intrinsics import Undef
 from layoutproof.ir.node import Node
-from layoutproof.ir.stmt import Allocate, AttrStmt, Block, DeclBuffer, Evaluate, For, ForKind, IfThenElse, IterVar, Let, Seq, Stmt, body_of
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    IterVar,
+    Let,
+    Seq,
+    Stmt,
+    body_of,
+)
 from layoutproof.ir.visit import walk
 from layoutproof.verify.algebra.radix import Polynomial
 from layoutproof.verify.lockstep.domains import Asking, Env, bind, has_calls, is_speakable, say
 from layoutproof.verify.lockstep.memories import Side
-from layoutproof.verify.program.instances import Scene, is_index_like, is_larger
+from layoutproof.verify.program.instances import IterationDomain, is_index_like, is_larger
 from layoutproof.verify.program.location import Place, Spot
 from layoutproof.verify.program.questions import at_least, below
 
@@ -33,7 +47,9 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that is taken."""
+    """A step, with what its variables stand for. `known` holds where it is reached, `within` where it is a branch that
+    is taken.
+    """
 
     node: Stmt | Fresh
     env: Env = field(default_factory=dict)
@@ -93,10 +109,18 @@ class Flattener:
 
     def _stands_for(self, value: Expr, body: Stmt, env: Env) -> bool:
         """Whether a let's value is the same wherever its variable stands, so that it may be written there."""
-        if is_larger(say(value, env), _LARGEST_LET) or has_calls(value) or any(isinstance(n, Undef) for n in walk(value)):
+        if (
+            is_larger(say(value, env), _LARGEST_LET)
+            or has_calls(value)
+            or any(isinstance(n, Undef) for n in walk(value))
+        ):
             return False
         scalar = value.dtype.is_integer and value.dtype.lanes == 1
-        if scalar and not is_index_like(value) and not (isinstance(value, BufferLoad) and all(is_index_like(i) for i in value.indices)):
+        if (
+            scalar
+            and not is_index_like(value)
+            and not (isinstance(value, BufferLoad) and all(is_index_like(i) for i in value.indices))
+        ):
             # Arithmetic on data wraps where it stands, and would be exact in an index.
             return False
         return self._is_stable(value, body)
@@ -126,7 +150,11 @@ class Flattener:
 def _as_let(block: Block, position: int) -> Stmt:
     """A block one of whose variables must be kept as a value: that variable as a let around the rest."""
     iter_var = block.iter_vars[position]
-    return Let(iter_var.var, iter_var.binding, replace(block, iter_vars=block.iter_vars[:position] + block.iter_vars[position + 1 :]))
+    return Let(
+        iter_var.var,
+        iter_var.binding,
+        replace(block, iter_vars=block.iter_vars[:position] + block.iter_vars[position + 1 :]),
+    )
 
 
 def raw_domain(iter_var: IterVar) -> tuple[Expr, Expr]:
@@ -141,24 +169,26 @@ def domain_of(iter_var: IterVar, env: Env) -> tuple[Expr, ...]:
     return tuple(say(condition, env) for condition in raw_domain(iter_var))
 
 
-def try_apart(old: Item, new: Item, scene: Scene, asking: Asking) -> tuple[list[Item], list[Item]] | None:
-    """Two loops, one of which has the other's iterations and more: that one as two. None where they are nothing of the sort."""
+def try_apart(old: Item, new: Item, domain: IterationDomain, asking: Asking) -> tuple[list[Item], list[Item]] | None:
+    """Two loops, one of which has the other's iterations and more: that one as two. None where they are nothing of the
+    sort.
+    """
     match old.node, new.node:
         case (For() as a, For() as b):
-            theirs = _two_of(new, b, old.say(a.extent), scene, asking)
+            theirs = _two_of(new, b, old.say(a.extent), domain, asking)
             if theirs is not None:
                 return [old], [theirs]
-            mine = _two_of(old, a, new.say(b.extent), scene, asking)
+            mine = _two_of(old, a, new.say(b.extent), domain, asking)
             return None if mine is None else ([mine], [new])
         case _:
             return None
 
 
-def _two_of(item: Item, loop: For, outer: Expr, scene: Scene, asking: Asking) -> Item | None:
+def _two_of(item: Item, loop: For, outer: Expr, domain: IterationDomain, asking: Asking) -> Item | None:
     """A loop from 0 over `outer * inner` iterations, with `inner` found here, as two; None where it is no such loop.
 
-    The loop's variable is `v_outer * inner + v_inner` then, which counts up one by one, as the two go through their iterations: as long as
-    one of the two extents is not negative, both ways have none where the other has none.
+    The loop's variable is `v_outer * inner + v_inner` then, which counts up one by one, as the two go through their
+    iterations: as long as one of the two extents is not negative, both ways have none where the other has none.
     """
     start, extent, dtype = item.say(loop.start), item.say(loop.extent), loop.var.dtype
     if loop.kind is ForKind.THREAD_BINDING or not (isinstance(start, IntImm) and start.value == 0):
@@ -169,7 +199,7 @@ def _two_of(item: Item, loop: For, outer: Expr, scene: Scene, asking: Asking) ->
     if rest.terms or quotient.constant in (0, 1):
         return None
     inner = quotient.to_expr() if quotient.constant is None else const(quotient.constant, dtype)
-    if inner.dtype != dtype or not any(asking.always(scene, at_least(e, 0)) for e in (inner, outer)):
+    if inner.dtype != dtype or not any(asking.always(domain, at_least(e, 0)) for e in (inner, outer)):
         return None
     # No program's names have such marks, so nothing in the body is captured.
     first, second = (Var(f"{loop.var.name}'{mark}", dtype) for mark in ("outer", "inner"))

@@ -22,7 +22,7 @@ from layoutproof.verify.faults.bounds import element_number
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.lockstep.domains import Asking, Env, Mismatch, reads_nothing, say, shared_name
 from layoutproof.verify.program.abstraction import Inexpressible, in_lane
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.questions import same
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
@@ -53,8 +53,8 @@ def is_asked(rewrite: Rewrite) -> bool:
 class Touched:
     """The memories that evaluating or running something loads from and stores to, and the numbers of its stores.
 
-    `writes` are `stored` and those of which something is assumed: that a cell is undefined counts as a store. `calls`: something is called
-    that nobody looks into; `assumes`: something is assumed.
+    `writes` are `stored` and those of which something is assumed: that a cell is undefined counts as a store. `calls`:
+    something is called that nobody looks into; `assumes`: something is assumed.
     """
 
     reads: frozenset[Var] = frozenset()
@@ -85,8 +85,8 @@ class Touched:
 class Side:
     """A program as the walk needs it.
 
-    `roots` gives the memory behind a pointer's other names. `numbers` are the numbers of a store, by identity, in the order of
-    `visit.stores_in`. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
+    `roots` gives the memory behind a pointer's other names. `numbers` are the numbers of a store, by identity, in the
+    order of `visit.stores_in`. `apart`: parameters do not overlap. `shows_bits`: some memory is seen as floats and as
     something else, to which one NaN is not like another.
     """
 
@@ -100,8 +100,8 @@ class Side:
 
     @staticmethod
     def of(facts: Facts, *, apart: bool) -> Side:
-        """Raises Mismatch for what the walk does not understand: matched regions, thread axes, pointers from nowhere, memory with two
-        births.
+        """Raises Mismatch for what the walk does not understand: matched regions, thread axes, pointers from nowhere,
+        memory with two births.
         """
         func = facts.program.function
         _check_understood(func)
@@ -232,8 +232,8 @@ def _check_apart(names: Mapping[Var, Var]) -> None:
 
 @dataclass(slots=True)
 class Memories:
-    """The pairing. `relaid` is by the old memory. Temporaries that the new program never loads from make no difference, whatever they
-    hold: `free` are those of the new program, `missed` those of the old one that became them or are gone.
+    """The pairing. `relaid` is by the old memory. Temporaries that the new program never loads from make no difference,
+    whatever they hold: `free` are those of the new program, `missed` those of the old one that became them or are gone.
     """
 
     old: Side
@@ -248,7 +248,9 @@ class Memories:
 
     @staticmethod
     def of(rewrite: Rewrite, old: Side, new: Side, asking: Asking) -> Memories:
-        """Raises Mismatch where a cell map speaks of memory that is not there, and where something keeps cells from moving."""
+        """Raises Mismatch where a cell map speaks of memory that is not there, and where something keeps cells from
+        moving.
+        """
         names: dict[Var, Var] = {}
         relaid: dict[Var, Relaid] = {}
         for cells in rewrite.witness.cells:
@@ -270,7 +272,9 @@ class Memories:
         calls = any(side.touched(side.func.body).calls for side in (self.old, self.new))
         for data, relaid in self.relaid.items():
             if calls:
-                raise Mismatch(f"{relaid.before.name} is stored differently, and a call that nobody looks into may see it")
+                raise Mismatch(
+                    f"{relaid.before.name} is stored differently, and a call that nobody looks into may see it"
+                )
             if data in self.old.parameters and len(self.old.parameters) > 1 and not self.new.apart:
                 raise Mismatch(f"{relaid.before.name} is stored differently, and parameters may overlap")
             for buffer in (relaid.before, relaid.after):
@@ -278,7 +282,9 @@ class Memories:
                     raise Mismatch(f"{buffer.name} has strides or an offset, and is stored differently")
             symbols = set(self.old.facts.program.symbols)
             if any(v not in symbols for b in (relaid.before, relaid.after) for e in b.shape for v in free_variables(e)):
-                raise Mismatch(f"{relaid.before.name} is stored differently, and its shape changes in the course of the program")
+                raise Mismatch(
+                    f"{relaid.before.name} is stored differently, and its shape changes in the course of the program"
+                )
             if relaid.before.dtype != relaid.after.dtype or len(relaid.cells.inputs) != relaid.before.rank:
                 raise Mismatch(f"the cell map of {relaid.before.name} does not fit it")
             if (data in self.old.parameters) != (relaid.after.data in self.new.parameters) or (
@@ -290,7 +296,9 @@ class Memories:
         for before, after in zip(self.old.func.buffers, self.new.func.buffers, strict=True):
             moved = before.data in self.relaid
             if not moved and _box(before) != _box(after):
-                raise Mismatch(f"the parameter {before.name} has another shape, and no cell map says where its cells went")
+                raise Mismatch(
+                    f"the parameter {before.name} has another shape, and no cell map says where its cells went"
+                )
 
     def _find_unread(self) -> None:
         """Temporaries that the new program never loads from, and those of the old one that became them."""
@@ -300,7 +308,9 @@ class Memories:
         born = {b.data for b in self.new.facts.program.buffers}
         self.free = frozenset(born - self.new.parameters - touched.reads)
         there = born | touched.reads | touched.writes
-        self.missed = frozenset(a for a, b in self.names.items() if a not in self.old.parameters and (b in self.free or b not in there))
+        self.missed = frozenset(
+            a for a, b in self.names.items() if a not in self.old.parameters and (b in self.free or b not in there)
+        )
 
     def is_harmless(self, data: Var) -> bool:
         """Whether nothing that the old program has can be told from what a memory of the new one holds."""
@@ -314,16 +324,19 @@ class Memories:
         """The old memory for a new one; None for one that only the new program has."""
         return self._back.get(data)
 
-    # -- cells ------------------------------------------------------------------------------------------------------------
+    # -- cells
+    # ------------------------------------------------------------------------------------------------------------
 
-    def is_same_cell(self, old: Cells, new: Cells, scene: Scene, *, plainly: bool = False) -> bool:
-        """Whether the new access touches the cells that those of the old one became, lane by lane, at every instance. `plainly`: as
-        they are written, no engine asked.
+    def is_same_cell(self, old: Cells, new: Cells, domain: IterationDomain, *, plainly: bool = False) -> bool:
+        """Whether the new access touches the cells that those of the old one became, lane by lane, at every instance.
+        `plainly`: as they are written, no engine asked.
         """
         data = self.old.root(old.buffer)
         if self.became(data) != self.new.root(new.buffer) or not same_element(old.buffer, new.buffer):
             return False
-        if not all(reads_nothing(e) for c in (old, new) for e in (*c.buffer.shape, *c.buffer.strides, c.buffer.elem_offset)):
+        if not all(
+            reads_nothing(e) for c in (old, new) for e in (*c.buffer.shape, *c.buffer.strides, c.buffer.elem_offset)
+        ):
             return False
         relaid = self.relaid.get(data)
         if relaid is None and _box(old.buffer)[1:] == _box(new.buffer)[1:]:
@@ -336,46 +349,48 @@ class Memories:
             return False
         if lanes and lanes != {1}:
             try:
-                old, new, scene = self._in_lane(old, new, scene, lanes.pop())
+                old, new, domain = self._in_lane(old, new, domain, lanes.pop())
             except Inexpressible:
                 return False
         if relaid is not None:
             old = Cells(relaid.after, relaid.cells.map_indices(old.indices))
         if plainly:
             return _box(old.buffer)[1:] == _box(new.buffer)[1:] and old.indices == new.indices
-        return self._is_one_place(old, new, scene)
+        return self._is_one_place(old, new, domain)
 
-    def _is_one_place(self, a: Cells, b: Cells, scene: Scene) -> bool:
+    def _is_one_place(self, a: Cells, b: Cells, domain: IterationDomain) -> bool:
         """Whether two accesses without lanes, of elements of one size, count to the same element of their memory."""
         if _box(a.buffer)[1:] == _box(b.buffer)[1:]:
-            if all(self.asking.equal(scene, x, y) for x, y in zip(a.indices, b.indices, strict=True)):
+            if all(self.asking.equal(domain, x, y) for x, y in zip(a.indices, b.indices, strict=True)):
                 return True
-        return self.asking.equal(scene, element_number(a.buffer, a.indices), element_number(b.buffer, b.indices))
+        return self.asking.equal(domain, element_number(a.buffer, a.indices), element_number(b.buffer, b.indices))
 
-    def is_one_cell(self, a: Cells, b: Cells, scene: Scene) -> bool:
+    def is_one_cell(self, a: Cells, b: Cells, domain: IterationDomain) -> bool:
         """Whether two accesses of the old program touch one cell."""
         if self.old.root(a.buffer) != self.old.root(b.buffer) or a.buffer.dtype != b.buffer.dtype:
             return False
         plain = all(i.dtype.lanes == 1 for c in (a, b) for i in c.indices)
-        return plain and self._is_one_place(a, b, scene)
+        return plain and self._is_one_place(a, b, domain)
 
-    def _in_lane(self, old: Cells, new: Cells, scene: Scene, lanes: int) -> tuple[Cells, Cells, Scene]:
+    def _in_lane(
+        self, old: Cells, new: Cells, domain: IterationDomain, lanes: int
+    ) -> tuple[Cells, Cells, IterationDomain]:
         dtype = old.indices[-1].dtype.element
-        lane = Var(shared_name("lane", scene, self.old.facts), dtype)
-        inside = scene.inside(Dim(lane, const(0, dtype), const(lanes, dtype), ForKind.SERIAL, lane=True))
+        lane = Var(shared_name("lane", domain, self.old.facts), dtype)
+        inside = domain.inside(Dim(lane, const(0, dtype), const(lanes, dtype), ForKind.SERIAL, lane=True))
 
         def one(cells: Cells) -> Cells:
             return Cells(cells.buffer, (*cells.indices[:-1], in_lane(cells.indices[-1], lane)))
 
         return one(old), one(new), inside
 
-    def outside_image(self, new: Cells, scene: Scene) -> bool:
+    def outside_image(self, new: Cells, domain: IterationDomain) -> bool:
         """Whether the new access certainly touches no cell that a cell of the old program became."""
         data = self.was(self.new.root(new.buffer))
         relaid = self.relaid.get(data) if data is not None else None
         if relaid is None or new.buffer.dtype != relaid.after.dtype or any(i.dtype.lanes != 1 for i in new.indices):
             return False
-        inside, cell = over_cells(relaid.before, scene, "cell'")
+        inside, cell = over_cells(relaid.before, domain, "cell'")
         image = Cells(relaid.after, relaid.cells.map_indices(cell))
         return self.asking.never(inside, *meeting(image, new))
 
@@ -387,14 +402,14 @@ def meeting(a: Cells, b: Cells) -> Sequence[Expr]:
     return [same(element_number(a.buffer, a.indices), element_number(b.buffer, b.indices))]
 
 
-def over_cells(buffer: Buffer, scene: Scene, name: str) -> tuple[Scene, tuple[Var, ...]]:
-    """The scene with one more coordinate for each axis of a buffer, over all its cells."""
+def over_cells(buffer: Buffer, domain: IterationDomain, name: str) -> tuple[IterationDomain, tuple[Var, ...]]:
+    """The iteration domain with one more coordinate for each axis of a buffer, over all its cells."""
     found: list[Var] = []
     for axis, extent in enumerate(buffer.shape):
         variable = Var(f"{name}{axis}", extent.dtype)
-        scene = scene.inside(Dim(variable, const(0, extent.dtype), extent, ForKind.SERIAL))
+        domain = domain.inside(Dim(variable, const(0, extent.dtype), extent, ForKind.SERIAL))
         found.append(variable)
-    return scene, tuple(found)
+    return domain, tuple(found)
 
 
 def same_element(old: Buffer, new: Buffer) -> bool:

@@ -34,8 +34,8 @@ from layoutproof.verify.lockstep.memories import (
 )
 from layoutproof.verify.lockstep.unmatched import (
     Assumptions,
-    Extras,
     Leaf,
+    UnmatchedSteps,
     cells_of,
     is_contract,
     is_element,
@@ -46,13 +46,13 @@ from layoutproof.verify.lockstep.unmatched import (
 )
 from layoutproof.verify.lockstep.walk import Walk
 from layoutproof.verify.maps.map_facts import report_on
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class PaddingPostconditions:
     """`added` are the steps at the new program's top that have no counterpart, each with what comes after it."""
 
     memories: Memories
@@ -79,17 +79,23 @@ class Owed:
         name = relaid.after.name
         place = next((n for n, (item, added) in enumerate(top) if added and self._writes(item, data)), None)
         if place is None:
-            raise Mismatch(f"the padding of {name} is owed {step.contract}, and no stage at the function's top writes it")
+            raise Mismatch(
+                f"the padding of {name} is owed {step.contract}, and no stage at the function's top writes it"
+            )
         for item, _ in top[place + 1 :]:
             if self._writes(item, data):
                 raise Mismatch(f"{name} is written after its padding was filled ({item.place})")
-        found = list(leaves(top[place][0], self.flattener, Scene()))
+        found = list(leaves(top[place][0], self.flattener, IterationDomain()))
         if len(found) != 1 or not found[0].alone or not isinstance(found[0].item.node, BufferStore):
             raise Mismatch(f"the stage that fills the padding of {name} does more than that, or depends on data")
         cells = cells_of(found[0].item, found[0].item.node)
         self._check_value(found[0], found[0].item.node, cells, data, step)
-        self._check_coverage(found[0].scene, cells, relaid)
-        return Claim(ClaimKind.OWED_PADDING, f"every cell of the padding of {name} holds {step.contract} at the end", found[0].item.place)
+        self._check_coverage(found[0].domain, cells, relaid)
+        return Claim(
+            ClaimKind.PADDING_POSTCONDITION,
+            f"every cell of the padding of {name} holds {step.contract} at the end",
+            found[0].item.place,
+        )
 
     def _writes(self, item: Item, data: Var) -> bool:
         if not isinstance(item.node, Stmt):
@@ -102,38 +108,44 @@ class Owed:
         cell = [i for i in cells.indices if isinstance(i, Var)]
         symbols = self.memories.old.facts.program.symbols
         if len(cell) != len(cells.indices) or len(set(cell)) != len(cell) or step.contract is None:
-            raise Mismatch(f"the stage that fills the padding of {name} does not go over its cells one by one ({leaf.item.place})")
+            raise Mismatch(
+                f"the stage that fills the padding of {name} does not go over its cells one by one ({leaf.item.place})"
+            )
         if not is_contract(step.contract, value, cell, symbols):
-            raise Mismatch(f"the padding of {name} is owed {step.contract}, and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})")
-        guards = [g.as_expr for g in leaf.scene.guards]
+            raise Mismatch(
+                f"the padding of {name} is owed {step.contract}, and gets {expr_text(value, Style.PLAIN)} ({leaf.item.place})"
+            )
+        guards = [g.as_expr for g in leaf.domain.guards]
         for load in loads_of(value):
-            if not is_element(self.memories, self.asking, load, cell, leaf.scene, guards, data):
-                raise Mismatch(f"what the padding of {name} is filled with depends on other padding ({leaf.item.place})")
+            if not is_element(self.memories, self.asking, load, cell, leaf.domain, guards, data):
+                raise Mismatch(
+                    f"what the padding of {name} is filled with depends on other padding ({leaf.item.place})"
+                )
 
-    def _check_coverage(self, scene: Scene, cells: Cells, relaid: Relaid) -> None:
+    def _check_coverage(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> None:
         """That every cell of the box is filled, or is one that a cell of the old program became."""
         if cells.buffer != relaid.after:
             raise Mismatch(f"the padding of {relaid.after.name} is filled through another view")
         facts = self.memories.old.facts
-        box, cell = over_cells(relaid.after, Scene(), "box'")
-        filled = replace(scene, dims=(*box.dims, *scene.dims))
+        box, cell = over_cells(relaid.after, IterationDomain(), "box'")
+        filled = replace(domain, dims=(*box.dims, *domain.dims))
         whole = Cells(relaid.after, cell)
         reached, source = over_cells(relaid.before, box, "from'")
         image = Cells(relaid.after, relaid.cells.map_indices(source))
         covers = [Cover(filled, tuple(meeting(cells, whole))), Cover(reached, tuple(meeting(image, whole)))]
-        if facts.model.uncovered(box, covers).is_empty or self._by_predicate(scene, cells, relaid):
+        if facts.model.uncovered(box, covers).is_empty or self._by_predicate(domain, cells, relaid):
             return
         raise Mismatch(f"some padding of {relaid.after.name} may be left out by the stage that fills it")
 
-    def _by_predicate(self, scene: Scene, cells: Cells, relaid: Relaid) -> bool:
+    def _by_predicate(self, domain: IterationDomain, cells: Cells, relaid: Relaid) -> bool:
         """The same by the padding's predicate, which holds for every cell that the map does not reach."""
         cell = [i for i in cells.indices if isinstance(i, Var)]
-        bounds = {d.var: d for d in scene.dims}
+        bounds = {d.var: d for d in domain.dims}
         if len(cell) != len(cells.indices) or set(cell) != set(bounds):
             return False
         for variable, extent in zip(cell, relaid.after.shape, strict=True):
             dim = bounds[variable]
-            if dim.start != const(0, dim.start.dtype) or not self.asking.equal(Scene(), dim.extent, extent):
+            if dim.start != const(0, dim.start.dtype) or not self.asking.equal(IterationDomain(), dim.extent, extent):
                 return False
         assumed = self.memories.old.facts.program.assumed
         report = report_on(relaid.cells, relaid.before.shape, logical_and(*assumed) if assumed else None)
@@ -141,16 +153,20 @@ class Owed:
         if predicate is None or len(report.physical_shape) != len(cell):
             return False
         for said, extent in zip(report.physical_shape, relaid.after.shape, strict=True):
-            if said is None or not self.asking.equal(Scene(), said, extent):
+            if said is None or not self.asking.equal(IterationDomain(), said, extent):
                 return False
         names = {v.name: v for v in free_variables(predicate)}
         values = {names[f"p{k}"]: widen(v, names[f"p{k}"].dtype) for k, v in enumerate(cell) if f"p{k}" in names}
-        inside = replace(scene, guards=())
-        return self.asking.never(inside, substitute(predicate, values), Not(logical_and(*(g.as_expr for g in scene.guards))))
+        inside = replace(domain, guards=())
+        return self.asking.never(
+            inside, substitute(predicate, values), Not(logical_and(*(g.as_expr for g in domain.guards)))
+        )
 
 
 ENGINE = "lockstep"
-SAME_ORDER = Claim(ClaimKind.SAME_VALUE, "both programs do the same things in the same order, under the same conditions")
+SAME_ORDER = Claim(
+    ClaimKind.SAME_VALUE, "both programs do the same things in the same order, under the same conditions"
+)
 _UNCHANGED = Claim(ClaimKind.SAME_VALUE, "the program is the one that it was")
 
 
@@ -163,9 +179,15 @@ class Lockstep:
 
 
 def prove_lockstep(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> Lockstep:
-    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two values are the same."""
+    """Walk both programs of a rewrite. `values` is asked where structure and index arithmetic do not tell that two
+    values are the same.
+    """
     watch = old.watch()
-    if rewrite.old.body == rewrite.new.body and rewrite.old.buffer_map == rewrite.new.buffer_map and not rewrite.witness.cells:
+    if (
+        rewrite.old.body == rewrite.new.body
+        and rewrite.old.buffer_map == rewrite.new.buffer_map
+        and not rewrite.witness.cells
+    ):
         try:
             _apart(rewrite)
             _check_records(rewrite, ())
@@ -188,10 +210,12 @@ def _walk(rewrite: Rewrite, old: Facts, new: Facts, values: Prover) -> tuple[lis
     grown = _grown(rewrite, memories)
     origins = {m.new_store: m.old_store for m in rewrite.witness.instances if m.old_store is not None}
     mine, theirs = Flattener(before), Flattener(after)
-    extras = Extras(memories, asking, Assumptions(memories, asking, grown))
+    extras = UnmatchedSteps(memories, asking, Assumptions(memories, asking, grown))
     walking = Walk(memories, asking, values, mine, theirs, origins, extras)
-    walking.sequence(mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), Scene(), top=True)
-    said = [*walking.said, *Owed(memories, asking, theirs, grown).check(walking.top)]
+    walking.sequence(
+        mine.items(Item(rewrite.old.body)), theirs.items(Item(rewrite.new.body)), IterationDomain(), top=True
+    )
+    said = [*walking.said, *PaddingPostconditions(memories, asking, theirs, grown).check(walking.top)]
     if is_asked(rewrite):
         said.append(ASKED)
     return said, list(asking.engines)
@@ -219,7 +243,11 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
         composed: IndexMap | None = None
         for step in steps:
             composed = step.index_map if composed is None else step.index_map.compose(composed)
-        if composed is not None and _said(composed) == _said(relaid.cells) and _fits(old.get(data.name), new.get(name), relaid):
+        if (
+            composed is not None
+            and _said(composed) == _said(relaid.cells)
+            and _fits(old.get(data.name), new.get(name), relaid)
+        ):
             found[name] = steps
         elif data in memories.old.parameters:
             raise Mismatch(f"the layout record of {relaid.after.name} does not say where its cells went")
@@ -229,7 +257,9 @@ def _grown(rewrite: Rewrite, memories: Memories) -> Mapping[str, tuple[LayoutSte
 
 
 def _fits(old: LayoutRecord | None, new: LayoutRecord | None, relaid: Relaid) -> bool:
-    """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that it has."""
+    """Whether a record goes on where it was, or starts with the shape that the memory had, and ends with the one that
+    it has.
+    """
     if new is None or new.shape != LayoutRecord(relaid.after.shape).shape:
         return False
     if old is None:

@@ -31,7 +31,7 @@ from layoutproof.verify.lockstep.domains import (
 from layoutproof.verify.lockstep.equal_values import may_be_anything
 from layoutproof.verify.lockstep.items import Flattener, Fresh, Item
 from layoutproof.verify.lockstep.memories import Cells, Memories, say_buffer
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
 
@@ -64,8 +64,8 @@ def loads_of(value: Expr) -> list[BufferLoad]:
 
 @dataclass(slots=True)
 class Assumptions:
-    """`grown` are the layout steps that the new program's records have more, by data variable; `made` the parameters whose padding is
-    assumed something of, once each.
+    """`grown` are the layout steps that the new program's records have more, by data variable; `made` the parameters
+    whose padding is assumed something of, once each.
     """
 
     memories: Memories
@@ -73,18 +73,20 @@ class Assumptions:
     grown: Mapping[str, tuple[LayoutStep, ...]]
     made: set[str] = field(default_factory=set)
 
-    def added(self, item: Item, condition: Expr, scene: Scene) -> Claim | None:
+    def added(self, item: Item, condition: Expr, domain: IterationDomain) -> Claim | None:
         """What a new assumption is; None for one that holds anyway. Raises Mismatch for any other."""
         said = item.say(condition)
         parts = list(alternatives(said))
-        outside = scene
+        outside = domain
         for part in parts:
             if is_speakable(part):
                 outside = where(outside, part, False)
         if self.asking.is_empty(outside):
             return None
         rest = [part for part in parts if not is_speakable(part)]
-        problem = "it speaks of more than one thing" if len(rest) != 1 else self._problem(rest[0], scene, outside, parts)
+        problem = (
+            "it speaks of more than one thing" if len(rest) != 1 else self._problem(rest[0], domain, outside, parts)
+        )
         if problem is not None:
             text = expr_text(condition, Style.PLAIN)
             raise Mismatch(f"the new program assumes `{text}` ({item.place}), which the old one does not: {problem}")
@@ -96,7 +98,9 @@ class Assumptions:
         what = f"what is newly assumed speaks of padding of {load.buffer.name} alone: it holds {text} at every call"
         return Claim(ClaimKind.ASSUMPTION, what, item.place)
 
-    def _problem(self, identity: Expr, scene: Scene, outside: Scene, parts: Sequence[Expr]) -> str | None:
+    def _problem(
+        self, identity: Expr, domain: IterationDomain, outside: IterationDomain, parts: Sequence[Expr]
+    ) -> str | None:
         load, value = _identity(identity)
         if load is None:
             return "it does not say what one cell holds"
@@ -107,9 +111,13 @@ class Assumptions:
             return f"this step gives the padding of {name} no contract"
         if data in stored(memories):
             return f"{name} is written, so its padding is the program's own"
-        loops = [dim.var for dim in scene.dims]
+        loops = [dim.var for dim in domain.dims]
         cell = [i for i in load.indices if isinstance(i, Var)]
-        if sorted(v.name for v in cell) != sorted(v.name for v in loops) or len(cell) != len(load.indices) or data.name in self.made:
+        if (
+            sorted(v.name for v in cell) != sorted(v.name for v in loops)
+            or len(cell) != len(load.indices)
+            or data.name in self.made
+        ):
             return "it does not speak of each cell once"
         if not is_contract(steps[0].contract, value, cell, memories.old.facts.program.symbols):
             return f"the contract in the layout record is {steps[0].contract}"
@@ -124,9 +132,17 @@ class Assumptions:
 
 
 def is_element(
-    memories: Memories, asking: Asking, load: BufferLoad, cell: Sequence[Var], outside: Scene, padding: Sequence[Expr], data: Var
+    memories: Memories,
+    asking: Asking,
+    load: BufferLoad,
+    cell: Sequence[Var],
+    outside: IterationDomain,
+    padding: Sequence[Expr],
+    data: Var,
 ) -> bool:
-    """Whether a load in a pad value is certainly not of a cell that is padding itself. `padding` are the conditions of that over `cell`."""
+    """Whether a load in a pad value is certainly not of a cell that is padding itself. `padding` are the conditions of
+    that over `cell`.
+    """
     if memories.new.root(load.buffer) != data or len(load.indices) != len(cell):
         return False
     there = dict(zip(cell, load.indices, strict=True))
@@ -158,28 +174,30 @@ def _identity(condition: Expr) -> tuple[BufferLoad | None, Expr]:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A store or an effect, in the scene in which it happens. `alone`: nothing that depends on data decides whether it does."""
+    """A store or an effect, in the iteration domain in which it happens. `alone`: nothing that depends on data decides
+    whether it does.
+    """
 
     item: Item
-    scene: Scene
+    domain: IterationDomain
     alone: bool
 
 
-def leaves(item: Item, flattener: Flattener, scene: Scene, alone: bool = True) -> Iterator[Leaf]:
+def leaves(item: Item, flattener: Flattener, domain: IterationDomain, alone: bool = True) -> Iterator[Leaf]:
     """Everything that a step does, in order.
 
     Raises Mismatch for calls that nobody looks into.
     """
-    scene = facts_at(scene, item.known)
+    domain = facts_at(domain, item.known)
     node = item.node
     match node:
         case Fresh() | BufferStore() | Evaluate():
-            yield Leaf(item, scene, alone)
+            yield Leaf(item, domain, alone)
         case Seq():
             for part in flattener.items(item):
-                yield from leaves(part, flattener, scene, alone)
+                yield from leaves(part, flattener, domain, alone)
         case For():
-            var, inside, exact = _entered(node, item, scene, flattener)
+            var, inside, exact = _entered(node, item, domain, flattener)
             body = replace(item.inside(node.body), env=bind(item.env, node.var, var))
             for part in flattener.items(body):
                 yield from leaves(part, flattener, inside, alone and exact)
@@ -187,34 +205,34 @@ def leaves(item: Item, flattener: Flattener, scene: Scene, alone: bool = True) -
             said = item.say(condition)
             exact = alone and is_speakable(said)
             for part in flattener.items(item.inside(then, (*item.known, *item.within))):
-                yield from leaves(part, flattener, where(scene, said), exact)
+                yield from leaves(part, flattener, where(domain, said), exact)
             if otherwise is not None:
                 for part in flattener.items(item.inside(otherwise)):
-                    yield from leaves(part, flattener, where(scene, said, False), exact)
+                    yield from leaves(part, flattener, where(domain, said, False), exact)
         case Let(var=var, body=body):
-            shared = Var(shared_name(var.name, scene, flattener.side.facts), var.dtype)
+            shared = Var(shared_name(var.name, domain, flattener.side.facts), var.dtype)
             scalar = var.dtype.is_integer and var.dtype.lanes == 1
-            inside = with_unknown(scene, shared, shared) if scalar else scene
+            inside = with_unknown(domain, shared, shared) if scalar else domain
             for part in flattener.items(replace(item.inside(body), env=bind(item.env, var, shared))):
                 yield from leaves(part, flattener, inside, alone)
         case _:
             raise Mismatch(f"a statement that the walk does not know stands {item.place}")
 
 
-def _entered(loop: For, item: Item, scene: Scene, flattener: Flattener) -> tuple[Var, Scene, bool]:
+def _entered(loop: For, item: Item, domain: IterationDomain, flattener: Flattener) -> tuple[Var, IterationDomain, bool]:
     start, extent = item.say(loop.start), item.say(loop.extent)
     if is_speakable(start) and is_speakable(extent):
-        return (*enter(loop, start, extent, scene, flattener.side.facts), True)
-    shared = Var(shared_name(loop.var.name, scene, flattener.side.facts), loop.var.dtype)
-    return shared, with_unknown(scene, shared, shared), False
+        return (*enter(loop, start, extent, domain, flattener.side.facts), True)
+    shared = Var(shared_name(loop.var.name, domain, flattener.side.facts), loop.var.dtype)
+    return shared, with_unknown(domain, shared, shared), False
 
 
-def facts_at(scene: Scene, known: tuple[Expr, ...]) -> Scene:
-    """The scene with facts that are not plain there."""
+def facts_at(domain: IterationDomain, known: tuple[Expr, ...]) -> IterationDomain:
+    """The iteration domain with facts that are not plain there."""
     for condition in known:
-        if not is_plain(scene, condition):
-            scene = where(scene, condition)
-    return scene
+        if not is_plain(domain, condition):
+            domain = where(domain, condition)
+    return domain
 
 
 def cells_of(item: Item, access: BufferStore | BufferLoad) -> Cells:
@@ -223,18 +241,19 @@ def cells_of(item: Item, access: BufferStore | BufferLoad) -> Cells:
 
 
 @dataclass(slots=True)
-class Extras:
+class UnmatchedSteps:
     """Judges steps that have no counterpart."""
 
     memories: Memories
     asking: Asking
     assumptions: Assumptions
 
-    # -- what the old program had ----------------------------------------------------------------------------------------
+    # -- what the old program had
+    # ----------------------------------------------------------------------------------------
 
-    def check_dropped(self, item: Item, flattener: Flattener, scene: Scene) -> None:
+    def check_dropped(self, item: Item, flattener: Flattener, domain: IterationDomain) -> None:
         """Raises Mismatch unless nothing is missed without this step of the old program."""
-        for leaf in leaves(item, flattener, scene):
+        for leaf in leaves(item, flattener, domain):
             self._check_dropped(leaf)
 
     def _check_dropped(self, leaf: Leaf) -> None:
@@ -245,7 +264,7 @@ class Extras:
                     return
                 text = f"the store of {expr_text(value, Style.PLAIN)} to {buffer.name} ({leaf.item.place})"
                 raise Mismatch(f"{text} has no counterpart in the new program")
-            case Evaluate(value=value) if has_calls(value) and not self.asking.is_empty(leaf.scene):
+            case Evaluate(value=value) if has_calls(value) and not self.asking.is_empty(leaf.domain):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the new program")
             case _:
                 pass
@@ -256,7 +275,7 @@ class Extras:
         said = leaf.item.say(store.value)
         if may_be_anything(said) or self.memories.old.root(store.buffer) in self.memories.missed:
             return True
-        return self._is_no_op(leaf, store) or self.asking.is_empty(leaf.scene)
+        return self._is_no_op(leaf, store) or self.asking.is_empty(leaf.domain)
 
     def _is_no_op(self, leaf: Leaf, store: BufferStore) -> bool:
         """Whether a store puts back what it has just loaded from its own cell."""
@@ -269,13 +288,14 @@ class Extras:
             return False
         scalar = all(i.dtype.lanes == 1 for i in (*value.indices, *cells.indices))
         pairs = zip(value.indices, cells.indices, strict=True)
-        return all(a == b or (scalar and self.asking.equal(leaf.scene, a, b)) for a, b in pairs)
+        return all(a == b or (scalar and self.asking.equal(leaf.domain, a, b)) for a, b in pairs)
 
-    # -- what the new program adds ---------------------------------------------------------------------------------------
+    # -- what the new program adds
+    # ---------------------------------------------------------------------------------------
 
-    def check_added(self, item: Item, flattener: Flattener, scene: Scene) -> list[Claim]:
+    def check_added(self, item: Item, flattener: Flattener, domain: IterationDomain) -> list[Claim]:
         """What an added step is. Raises Mismatch unless it does no harm."""
-        found = (self._added(leaf) for leaf in leaves(item, flattener, scene))
+        found = (self._added(leaf) for leaf in leaves(item, flattener, domain))
         return list(dict.fromkeys(claim for claim in found if claim is not None))
 
     def _added(self, leaf: Leaf) -> Claim | None:
@@ -285,10 +305,12 @@ class Extras:
                 return self._added_store(leaf, node)
             case Fresh(buffer=buffer):
                 if not self.memories.is_harmless(buffer.data):
-                    raise Mismatch(f"{buffer.name} comes into being {leaf.item.place}, where the old program goes on using it")
+                    raise Mismatch(
+                        f"{buffer.name} comes into being {leaf.item.place}, where the old program goes on using it"
+                    )
                 return None
             case Evaluate(value=Assume(condition=condition)):
-                return self.assumptions.added(leaf.item, condition, leaf.scene)
+                return self.assumptions.added(leaf.item, condition, leaf.domain)
             case Evaluate(value=value) if has_calls(value):
                 raise Mismatch(f"the call {leaf.item.place} has no counterpart in the old program")
             case _:
@@ -302,8 +324,10 @@ class Extras:
         if memories.is_harmless(data):
             return Claim(ClaimKind.SAME_VALUE, head, item.place, " reaches nothing that the old program has")
         cells = cells_of(item, store)
-        if memories.outside_image(cells, leaf.scene):
-            return Claim(ClaimKind.SAME_VALUE, head, item.place, " fills padding that the layout brought along, and nothing else")
-        if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.scene):
+        if memories.outside_image(cells, leaf.domain):
+            return Claim(
+                ClaimKind.SAME_VALUE, head, item.place, " fills padding that the layout brought along, and nothing else"
+            )
+        if self._is_no_op(leaf, store) or self.asking.is_empty(leaf.domain):
             return None
         raise Mismatch(f"{head} ({item.place}) has no counterpart in the old program")

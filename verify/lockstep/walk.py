@@ -1,8 +1,8 @@
 """The walk: both programs step by step, each step of one matched with the step of the other that does the same.
 
-Which steps to look at together is taken from the witness's pairs of stores; a wrong witness can only make the walk fail. Loops are taken
-as if they ran one iteration after the other: that no two iterations of a parallel loop meet is proved of the new program elsewhere
-and taken for granted of the old one. Part of the trust base.
+Which steps to look at together is taken from the witness's pairs of stores; a wrong witness can only make the walk
+fail. Loops are taken as if they ran one iteration after the other: that no two iterations of a parallel loop meet is
+proved of the new program elsewhere and taken for granted of the old one. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from layoutproof.verify.lockstep.domains import (
     where,
     with_unknown,
 )
-from layoutproof.verify.lockstep.equal_values import Moment, Prover
+from layoutproof.verify.lockstep.equal_values import ProgramPoint, Prover
 from layoutproof.verify.lockstep.items import Flattener, Fresh, Item, try_apart
 from layoutproof.verify.lockstep.memories import Cells, Memories
-from layoutproof.verify.lockstep.unmatched import Extras, cells_of, facts_at
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.lockstep.unmatched import UnmatchedSteps, cells_of, facts_at
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import below
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind
 
@@ -53,8 +53,8 @@ _WORDS: dict[type, str] = {
 
 @dataclass(slots=True)
 class Walk:
-    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold; `top` the new
-    program's steps at its top, each with whether it has no counterpart.
+    """A walk under way. `origins` gives the old numbers of new stores; `said` collects what was found to hold; `top`
+    the new program's steps at its top, each with whether it has no counterpart.
     """
 
     memories: Memories
@@ -63,50 +63,52 @@ class Walk:
     before: Flattener
     after: Flattener
     origins: Mapping[int, int]
-    extras: Extras
+    extras: UnmatchedSteps
     said: dict[Claim, None] = field(default_factory=dict)
     top: list[tuple[Item, bool]] = field(default_factory=list)
     _trying: bool = False
     _tried: list[tuple[Stmt, Stmt]] = field(default_factory=list)
     _same: dict[tuple[int, int], tuple[Stmt, Stmt]] = field(default_factory=dict)
 
-    # -- sequences --------------------------------------------------------------------------------------------------------
+    # -- sequences
+    # --------------------------------------------------------------------------------------------------------
 
-    def sequence(self, olds: list[Item], news: list[Item], scene: Scene, *, top: bool = False) -> None:
+    def sequence(self, olds: list[Item], news: list[Item], domain: IterationDomain, *, top: bool = False) -> None:
         """Match two sequences of steps. Raises Mismatch."""
         olds, news = list(olds), list(news)
         born: set[Var] = set()
         while True:
-            self._births(olds, news, born, scene)
+            self._births(olds, news, born, domain)
             if not olds and not news:
                 return
             old, new = olds[0] if olds else None, news[0] if news else None
             if new is not None and isinstance(new.node, Fresh):
-                olds[:1] = self._towards(old, new, news, scene)
+                olds[:1] = self._towards(old, new, news, domain)
                 continue
-            if old is not None and new is not None and self._belong(old, new, scene):
+            if old is not None and new is not None and self._belong(old, new, domain):
                 if top:
                     self.top.append((new, False))
-                more_old, more_new = self._step(old, new, facts_at(scene, old.known))
+                more_old, more_new = self._step(old, new, facts_at(domain, old.known))
                 olds[:1], news[:1] = more_old, more_new
                 if more_old or more_new:
                     continue
             elif self._trying:
                 raise self._out_of_order(old, new)
             elif new is not None and not self._origins(new):
-                self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, scene)))
+                self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
                 if top:
                     self.top.append((new, True))
                 news.pop(0)
             elif old is not None and not self._is_awaited(old, news):
-                self.extras.check_dropped(old, self.before, scene)
+                self.extras.check_dropped(old, self.before, domain)
                 olds.pop(0)
             else:
                 raise self._out_of_order(old, new)
             born.clear()
 
-    def _births(self, olds: list[Item], news: list[Item], born: set[Var], scene: Scene) -> None:
-        """Take memory that comes into being from the heads: new memory is fresh only where the old one is, or is not there yet.
+    def _births(self, olds: list[Item], news: list[Item], born: set[Var], domain: IterationDomain) -> None:
+        """Take memory that comes into being from the heads: new memory is fresh only where the old one is, or is not
+        there yet.
 
         `born` is the old memory that came into being since the last step that did anything.
         """
@@ -116,19 +118,24 @@ class Walk:
         while news and isinstance(news[0].node, Fresh):
             data = news[0].node.buffer.data
             was = self.memories.was(data)
-            if was is not None and was not in born and data not in self.memories.free and not any(_bears(o.node, was) for o in olds):
+            if (
+                was is not None
+                and was not in born
+                and data not in self.memories.free
+                and not any(_bears(o.node, was) for o in olds)
+            ):
                 return
             news.pop(0)
 
-    def _towards(self, old: Item | None, new: Item, news: list[Item], scene: Scene) -> list[Item]:
+    def _towards(self, old: Item | None, new: Item, news: list[Item], domain: IterationDomain) -> list[Item]:
         """What an old step comes to, where the new program goes on with memory that the old one has not got yet."""
-        opened = self._opened(old, self.before, facts_at(scene, old.known)) if old is not None else None
+        opened = self._opened(old, self.before, facts_at(domain, old.known)) if old is not None else None
         if opened is not None:
             return opened
         if old is None or self._trying or self._is_awaited(old, news):
             name = new.node.buffer.name if isinstance(new.node, Fresh) else "memory"
             raise Mismatch(f"{name} comes into being {new.place}, where the old program does not have it anew")
-        self.extras.check_dropped(old, self.before, scene)
+        self.extras.check_dropped(old, self.before, domain)
         return []
 
     def _is_awaited(self, old: Item, news: list[Item]) -> bool:
@@ -139,7 +146,9 @@ class Walk:
         if new is None:
             return Mismatch(f"what the old program does {old.place if old is not None else 'next'} has no counterpart")
         if old is None:
-            return Mismatch(f"what the new program does {new.place} comes after everything that it could be the counterpart of")
+            return Mismatch(
+                f"what the new program does {new.place} comes after everything that it could be the counterpart of"
+            )
         return Mismatch(f"the old program goes on {old.place}, the new one with something else {new.place}")
 
     def _numbers(self, item: Item) -> frozenset[int]:
@@ -149,7 +158,7 @@ class Walk:
         numbers = self.after.side.numbers_in(item.node) if isinstance(item.node, Stmt) else frozenset()
         return {self.origins[n] for n in numbers if n in self.origins}
 
-    def _belong(self, old: Item, new: Item, scene: Scene) -> bool:
+    def _belong(self, old: Item, new: Item, domain: IterationDomain) -> bool:
         """Whether two steps are to be looked at together."""
         mine, theirs = self._numbers(old), self._origins(new)
         if mine or theirs:
@@ -159,10 +168,12 @@ class Walk:
         before, after = self.before.side.touched(old.node), self.after.side.touched(new.node)
         if before.calls or after.calls:
             return before.calls and after.calls
-        return before.assumes and after.assumes and self._is_same_assumption((old, old.node), (new, new.node), scene)
+        return before.assumes and after.assumes and self._is_same_assumption((old, old.node), (new, new.node), domain)
 
-    def _is_same_assumption(self, old: tuple[Item, Stmt], new: tuple[Item, Stmt], scene: Scene) -> bool:
-        """Whether two steps without stores assume the same; found out by trying, once for all loops around an assumption."""
+    def _is_same_assumption(self, old: tuple[Item, Stmt], new: tuple[Item, Stmt], domain: IterationDomain) -> bool:
+        """Whether two steps without stores assume the same; found out by trying, once for all loops around an
+        assumption.
+        """
         pair = old[1], new[1]
         if self._trying:
             self._tried.append(pair)
@@ -171,81 +182,89 @@ class Walk:
             return True
         self._trying, self._tried = True, [pair]
         try:
-            self.sequence([old[0]], [new[0]], scene)
+            self.sequence([old[0]], [new[0]], domain)
         except Mismatch:
             return False
         finally:
             self._trying = False
-        # What was gone through inside belongs together too. (The statements are kept, so that their identities stay theirs.)
+        # What was gone through inside belongs together too. (The statements are kept, so that their identities stay
+        # theirs.)
         self._same.update({(id(a), id(b)): (a, b) for a, b in self._tried})
         return True
 
-    # -- steps ------------------------------------------------------------------------------------------------------------
+    # -- steps
+    # ------------------------------------------------------------------------------------------------------------
 
-    def _step(self, old: Item, new: Item, scene: Scene) -> _Opened:
+    def _step(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
         """Match two steps; where one only stands around others, those, to go on with in its place."""
         match old.node, new.node:
             case (BufferStore() as a, BufferStore() as b):
-                self._store(old, a, new, b, scene)
+                self._store(old, a, new, b, domain)
                 return [], []
-            case (For() as a, For() as b) if self._is_same_range(old, a, new, b, scene):
-                self._loop(old, a, new, b, scene)
+            case (For() as a, For() as b) if self._is_same_range(old, a, new, b, domain):
+                self._loop(old, a, new, b, domain)
                 return [], []
-            case (IfThenElse() as a, IfThenElse() as b) if self._is_same(old.say(a.condition), new.say(b.condition), scene):
-                self._branch(old, a, new, b, scene)
+            case (IfThenElse() as a, IfThenElse() as b) if self._is_same(
+                old.say(a.condition), new.say(b.condition), domain
+            ):
+                self._branch(old, a, new, b, domain)
                 return [], []
-            case (Let() as a, Let() as b) if self._is_same(old.say(a.value), new.say(b.value), scene):
-                return self._let(old, a, new, b, scene)
+            case (Let() as a, Let() as b) if self._is_same(old.say(a.value), new.say(b.value), domain):
+                return self._let(old, a, new, b, domain)
             case (Evaluate() as a, Evaluate() as b):
-                self._effect(old, a, new, b, scene)
+                self._effect(old, a, new, b, domain)
                 return [], []
             case _:
-                return self._open(old, new, scene)
+                return self._open(old, new, domain)
 
-    def _open(self, old: Item, new: Item, scene: Scene) -> _Opened:
+    def _open(self, old: Item, new: Item, domain: IterationDomain) -> _Opened:
         """One of the two steps replaced by what it comes to: a branch that is decided, a loop of one iteration."""
-        mine = self._opened(old, self.before, scene)
+        mine = self._opened(old, self.before, domain)
         if mine is not None:
             return mine, [new]
-        theirs = self._opened(new, self.after, scene)
+        theirs = self._opened(new, self.after, domain)
         if theirs is not None:
             return [old], theirs
-        apart = try_apart(old, new, scene, self.asking)
+        apart = try_apart(old, new, domain, self.asking)
         if apart is not None:
             return apart
-        if self.asking.is_empty(scene):
+        if self.asking.is_empty(domain):
             return [], []
         raise self._unlike(old, new)
 
     def _unlike(self, old: Item, new: Item) -> Mismatch:
         match old.node, new.node:
             case (For(var=a), For(var=b)):
-                return Mismatch(f"loops {a.name} ({old.place}) and {b.name} ({new.place}) are not known to run over the same numbers")
+                return Mismatch(
+                    f"loops {a.name} ({old.place}) and {b.name} ({new.place}) are not known to run over the same numbers"
+                )
             case (IfThenElse(condition=a), IfThenElse(condition=b)):
                 texts = [expr_text(c, Style.PLAIN) for c in (a, b)]
-                return Mismatch(f"`{texts[0]}` ({old.place}) and `{texts[1]}` ({new.place}) are not known to be the same condition")
+                return Mismatch(
+                    f"`{texts[0]}` ({old.place}) and `{texts[1]}` ({new.place}) are not known to be the same condition"
+                )
             case (Let(var=a), Let(var=b)):
                 return Mismatch(f"{a.name} ({old.place}) and {b.name} ({new.place}) are not known to be the same value")
             case _:
                 kinds = [_WORDS.get(type(item.node), "something else") for item in (old, new)]
                 return Mismatch(f"the old program has {kinds[0]} ({old.place}), the new one {kinds[1]} ({new.place})")
 
-    def _opened(self, item: Item, flattener: Flattener, scene: Scene) -> list[Item] | None:
+    def _opened(self, item: Item, flattener: Flattener, domain: IterationDomain) -> list[Item] | None:
         match item.node:
             case IfThenElse(condition=condition, then=then, otherwise=otherwise):
                 said = item.say(condition)
-                if self.asking.always(scene, said):
+                if self.asking.always(domain, said):
                     return flattener.items(item.inside(then, (*item.known, *item.within)))
-                if is_speakable(said) and self.asking.never(scene, said):
+                if is_speakable(said) and self.asking.never(domain, said):
                     return flattener.items(item.inside(otherwise)) if otherwise is not None else []
                 return None
             case For(var=var, start=start, extent=extent, body=body):
                 first, size = item.say(start), item.say(extent)
                 if not (is_speakable(first) and is_speakable(size)):
                     return None
-                if self.asking.always(scene, below(size, 1)):
+                if self.asking.always(domain, below(size, 1)):
                     return []
-                if self.asking.equal(scene, size, IntImm(1, size.dtype)):
+                if self.asking.equal(domain, size, IntImm(1, size.dtype)):
                     return flattener.items(replace(item.inside(body), env=bind(item.env, var, first)))
                 return None
             case _:
@@ -254,23 +273,24 @@ class Walk:
     def _calls(self, old: Stmt, new: Stmt) -> bool:
         return self.before.side.touched(old).calls or self.after.side.touched(new).calls
 
-    # -- one kind of step each --------------------------------------------------------------------------------------------
+    # -- one kind of step each
+    # --------------------------------------------------------------------------------------------
 
-    def _moment(self, scene: Scene) -> Moment:
-        return Moment(self.memories, self.prover, scene)
+    def _point(self, domain: IterationDomain) -> ProgramPoint:
+        return ProgramPoint(self.memories, self.prover, domain)
 
-    def _is_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
-        return self._moment(scene).is_same(old, new)
+    def _is_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
+        return self._point(domain).is_same(old, new)
 
-    def _is_same_range(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> bool:
-        moment = self._moment(scene)
+    def _is_same_range(self, old: Item, a: For, new: Item, b: For, domain: IterationDomain) -> bool:
+        point = self._point(domain)
         starts, extents = (old.say(a.start), new.say(b.start)), (old.say(a.extent), new.say(b.extent))
-        return moment.is_same(*starts, index=True) and moment.is_same(*extents, index=True)
+        return point.is_same(*starts, index=True) and point.is_same(*extents, index=True)
 
-    def _loop(self, old: Item, a: For, new: Item, b: For, scene: Scene) -> None:
+    def _loop(self, old: Item, a: For, new: Item, b: For, domain: IterationDomain) -> None:
         if self.before.side.touched(a.body).calls and a.kind is not b.kind:
             raise Mismatch(f"loop {b.var.name} ({new.place}) is {b.kind} now, and calls in it what nobody looks into")
-        var, inside = self._entered(old, a, scene)
+        var, inside = self._entered(old, a, domain)
         if b.var.dtype != a.var.dtype:
             value: Expr = Cast(b.var.dtype, var)
         else:
@@ -279,87 +299,95 @@ class Walk:
         news = self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, value)))
         self.sequence(olds, news, inside)
 
-    def _entered(self, item: Item, loop: For, scene: Scene) -> tuple[Var, Scene]:
+    def _entered(self, item: Item, loop: For, domain: IterationDomain) -> tuple[Var, IterationDomain]:
         """The shared variable of a loop; of a range that depends on data only the type is known."""
         start, extent = item.say(loop.start), item.say(loop.extent)
         if is_speakable(start) and is_speakable(extent):
-            return enter(loop, start, extent, scene, self.before.side.facts)
-        var = Var(shared_name(loop.var.name, scene, self.before.side.facts), loop.var.dtype)
-        return var, with_unknown(scene, var, var)
+            return enter(loop, start, extent, domain, self.before.side.facts)
+        var = Var(shared_name(loop.var.name, domain, self.before.side.facts), loop.var.dtype)
+        return var, with_unknown(domain, var, var)
 
-    def _branch(self, old: Item, a: IfThenElse, new: Item, b: IfThenElse, scene: Scene) -> None:
+    def _branch(self, old: Item, a: IfThenElse, new: Item, b: IfThenElse, domain: IterationDomain) -> None:
         said = old.say(a.condition)
         olds = self.before.items(old.inside(a.then, (*old.known, *old.within)))
-        self.sequence(olds, self.after.items(new.inside(b.then)), where(scene, said))
+        self.sequence(olds, self.after.items(new.inside(b.then)), where(domain, said))
         olds = self.before.items(old.inside(a.otherwise)) if a.otherwise is not None else []
         news = self.after.items(new.inside(b.otherwise)) if b.otherwise is not None else []
-        self.sequence(olds, news, where(scene, said, False))
+        self.sequence(olds, news, where(domain, said, False))
 
-    def _let(self, old: Item, a: Let, new: Item, b: Let, scene: Scene) -> _Opened:
+    def _let(self, old: Item, a: Let, new: Item, b: Let, domain: IterationDomain) -> _Opened:
         """A value that both programs keep: one variable in both. The rest of either goes on with it."""
         if a.var.dtype != b.var.dtype:
             raise self._unlike(old, new)
-        shared = Var(f"{shared_name(a.var.name, scene, self.before.side.facts)}@{next(self.memories.fresh)}", a.var.dtype)
+        shared = Var(
+            f"{shared_name(a.var.name, domain, self.before.side.facts)}@{next(self.memories.fresh)}", a.var.dtype
+        )
         olds = self.before.items(replace(old.inside(a.body), env=bind(old.env, a.var, shared)))
         return olds, self.after.items(replace(new.inside(b.body), env=bind(new.env, b.var, shared)))
 
-    def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, scene: Scene) -> None:
+    def _effect(self, old: Item, a: Evaluate, new: Item, b: Evaluate, domain: IterationDomain) -> None:
         match a.value, b.value:
             case (Assume(condition=mine), Assume(condition=theirs)):
                 # A let that stands for a load would turn IEEE's `==` into value identity.
                 plain = not (_stands_for_loads(old, mine) or _stands_for_loads(new, theirs))
-                if not (plain and self._assumes_the_same(old.say(mine), new.say(theirs), scene)):
+                if not (plain and self._assumes_the_same(old.say(mine), new.say(theirs), domain)):
                     raise Mismatch(f"what is assumed {new.place} is not known to be what is assumed {old.place}")
             case (Assume(), _) | (_, Assume()):
                 raise self._unlike(old, new)
             case _:
-                if not self._is_same(old.say(a.value), new.say(b.value), scene):
+                if not self._is_same(old.say(a.value), new.say(b.value), domain):
                     raise Mismatch(f"the call {new.place} is not known to be the one {old.place}")
                 if has_calls(a.value):
                     self.said.setdefault(Claim(ClaimKind.SAME_VALUE, "the call", new.place, " is made as it was"))
 
-    def _assumes_the_same(self, old: Expr, new: Expr, scene: Scene) -> bool:
-        """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared part by part."""
+    def _assumes_the_same(self, old: Expr, new: Expr, domain: IterationDomain) -> bool:
+        """Whether one assumption follows from the other. `A[i] == v` is value identity there, so it is only compared
+        part by part.
+        """
         if isinstance(new, IntImm) and new.value:
             return True
-        moment = self._moment(scene)
+        point = self._point(domain)
         match old, new:
             case _ if is_speakable(old) and is_speakable(new):
-                return moment.is_same(old, new)
+                return point.is_same(old, new)
             case (Logical(op=op), Logical(op=other)) if op is other:
-                left = self._assumes_the_same(old.lhs, new.lhs, scene)
-                inside = where(scene, old.lhs, op is LogicalOp.AND)
+                left = self._assumes_the_same(old.lhs, new.lhs, domain)
+                inside = where(domain, old.lhs, op is LogicalOp.AND)
                 return left and self._assumes_the_same(old.rhs, new.rhs, inside)
             case (Compare(), Compare()):
-                before, after = moment.take_old(old), moment.take_new(new, scene)
+                before, after = point.take_old(old), point.take_new(new, domain)
                 return before == after
             case _:
                 return False
 
-    def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, scene: Scene) -> None:
+    def _store(self, old: Item, a: BufferStore, new: Item, b: BufferStore, domain: IterationDomain) -> None:
         memories = self.memories
         if memories.old.root(a.buffer) in memories.missed and not self._calls(a, b):
-            self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, scene)))
+            self.said.update(dict.fromkeys(self.extras.check_added(new, self.after, domain)))
             return
-        moment = self._moment(scene)
+        point = self._point(domain)
         first, second = cells_of(old, a), cells_of(new, b)
-        mine = Cells(first.buffer, tuple(moment.take_old(i) for i in first.indices))
-        theirs = Cells(second.buffer, tuple(moment.take_new(i, scene) for i in second.indices))
-        inside = moment.with_data(scene, *mine.indices, *theirs.indices)
+        mine = Cells(first.buffer, tuple(point.take_old(i) for i in first.indices))
+        theirs = Cells(second.buffer, tuple(point.take_new(i, domain) for i in second.indices))
+        inside = point.with_data(domain, *mine.indices, *theirs.indices)
         where_to = expr_text_of(a)
-        if not memories.is_same_cell(mine, theirs, inside) and not self.asking.is_empty(scene):
-            raise Mismatch(f"{expr_text_of(b)} ({new.place}) is not known to be the cell that {where_to} ({old.place}) became")
+        if not memories.is_same_cell(mine, theirs, inside) and not self.asking.is_empty(domain):
+            raise Mismatch(
+                f"{expr_text_of(b)} ({new.place}) is not known to be the cell that {where_to} ({old.place}) became"
+            )
         value = old.say(a.value)
         if a.buffer.dtype.is_bool and not b.buffer.dtype.is_bool:
             value = Cast(b.value.dtype, value)
-        if not self._stores_the_same(moment, value, new.say(b.value)) and not self.asking.is_empty(scene):
+        if not self._stores_the_same(point, value, new.say(b.value)) and not self.asking.is_empty(domain):
             texts = [expr_text(v, Style.PLAIN) for v in (b.value, a.value)]
-            raise Mismatch(f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})")
+            raise Mismatch(
+                f"the value `{texts[0]}` stored to {where_to} ({new.place}) is not known to be `{texts[1]}` ({old.place})"
+            )
         tail = " writes what it wrote before, in the cell that its cell became"
         self.said.setdefault(Claim(ClaimKind.SAME_VALUE, f"the store to {expr_text_of(b)}", new.place, tail))
 
-    def _stores_the_same(self, moment: Moment, old: Expr, new: Expr) -> bool:
-        alike = moment.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else moment.is_same
+    def _stores_the_same(self, point: ProgramPoint, old: Expr, new: Expr) -> bool:
+        alike = point.has_same_bits if self.before.side.shows_bits or self.after.side.shows_bits else point.is_same
         return alike(old, new)
 
 

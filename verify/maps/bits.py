@@ -1,7 +1,9 @@
-"""Maps that are linear over bits: XOR swizzles, Gray codes, shuffled bits, all by Gaussian elimination over the field of two elements.
+"""Maps that are linear over bits: XOR swizzles, Gray codes, shuffled bits, all by Gaussian elimination over the field
+of two elements.
 
-Where every input has a power of two of values and every output bit is an XOR of input bits (and perhaps 1), the map is injective exactly
-when its matrix has full rank; the kernel gives two indices with one image, and the rows that depend on others say which cells are padding.
+Where every input has a power of two of values and every output bit is an XOR of input bits (and perhaps 1), the map is
+injective exactly when its matrix has full rank; the kernel gives two indices with one image, and the rows that depend
+on others say which cells are padding.
 """
 
 from __future__ import annotations
@@ -155,12 +157,15 @@ _READERS: dict[type[Expr], Callable[[_Reader, Any], Bits]] = {
 }
 
 
-# -- elimination ------------------------------------------------------------------------------------------------------------------
+# -- elimination
+# ------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Row:
-    """An XOR of cell bits (`used`, a mask of positions) that equals an XOR of input bits (`inputs`, the constant included)."""
+    """An XOR of cell bits (`used`, a mask of positions) that equals an XOR of input bits (`inputs`, the constant
+    included).
+    """
 
     inputs: int
     used: int
@@ -172,8 +177,9 @@ class Linear:
 
     `places` lists the output bits as (axis position, bit), `widths` says how many bits each axis has.
 
-    `solved[b]` gives input bit b as (mask of places, constant); `relations` are the (mask of places, constant) that hold on the image;
-    `kernel` is a nonzero combination of input bits that changes nothing, 0 where the map is injective.
+    `solved[b]` gives input bit b as (mask of places, constant); `relations` are the (mask of places, constant) that
+    hold on the image; `kernel` is a nonzero combination of input bits that changes nothing, 0 where the map is
+    injective.
     """
 
     columns: tuple[Bits, ...]
@@ -209,7 +215,9 @@ def read_linear(outputs: Sequence[Expr], names: Sequence[str], extents: Sequence
 
 
 def largest_value(output: Expr, names: Sequence[str], extents: Sequence[int]) -> int | None:
-    """The largest value of a linear output: its bits, highest first, set to 1 wherever those above leave them free. None as above."""
+    """The largest value of a linear output: its bits, highest first, set to 1 wherever those above leave them free.
+    None as above.
+    """
     if not all(power_of_two(e) for e in extents):
         return None
     linear = read_linear([output], names, extents)
@@ -261,10 +269,13 @@ def _reduce(rows: list[_Row], places: tuple[tuple[int, int], ...], columns: tupl
             if pivot.inputs >> free[0] & 1:
                 kernel |= 1 << bit
     solved = {bit: (pivot.used, int(bool(pivot.inputs & one))) for bit, pivot in pivots.items()}
-    return Linear(columns, places, tuple(len(bits) for bits in columns), count, len(pivots), kernel, solved, tuple(relations))
+    return Linear(
+        columns, places, tuple(len(bits) for bits in columns), count, len(pivots), kernel, solved, tuple(relations)
+    )
 
 
-# -- back to expressions ----------------------------------------------------------------------------------------------------------
+# -- back to expressions
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequence[Expr]) -> Expr:
@@ -281,7 +292,9 @@ def _exclusive_or(linear: Linear, wanted: Sequence[tuple[int, int]], cells: Sequ
                 masks[axis, bit - k] = masks.get((axis, bit - k), 0) | 1 << k
     terms: list[Expr] = []
     for (axis, distance), mask in sorted(masks.items(), key=lambda item: (item[0][0], abs(item[0][1]))):
-        shifted = cells[axis] if distance == 0 else cells[axis] >> distance if distance > 0 else cells[axis] << -distance
+        shifted = (
+            cells[axis] if distance == 0 else cells[axis] >> distance if distance > 0 else cells[axis] << -distance
+        )
         reach = (1 << linear.widths[axis]) - 1
         reach = reach >> distance if distance >= 0 else reach << -distance
         terms.append(shifted if reach & ~mask == 0 else shifted & mask)
@@ -305,7 +318,9 @@ def input_exprs(linear: Linear, extents: Sequence[int], cells: Sequence[Expr]) -
 
 
 def padding_exprs(linear: Linear, box: Sequence[int], cells: Sequence[Expr]) -> list[Expr]:
-    """Conditions, any of which makes a cell of the box padding: bits the axis never has, and relations that the image satisfies."""
+    """Conditions, any of which makes a cell of the box padding: bits the axis never has, and relations that the image
+    satisfies.
+    """
     result: list[Expr] = []
     for axis, (width, extent) in enumerate(zip(linear.widths, box, strict=True)):
         if extent > 1 << width:
@@ -328,7 +343,9 @@ def _is_bit(expr: Expr) -> bool:
     """Whether every term of the XOR is masked to one bit already."""
     if isinstance(expr, Binary) and expr.op is BinaryOp.BITXOR:
         return _is_bit(expr.lhs) and _is_bit(expr.rhs)
-    return isinstance(expr, Binary) and expr.op is BinaryOp.BITAND and isinstance(expr.rhs, IntImm) and expr.rhs.value == 1
+    return (
+        isinstance(expr, Binary) and expr.op is BinaryOp.BITAND and isinstance(expr.rhs, IntImm) and expr.rhs.value == 1
+    )
 
 
 def kernel_points(linear: Linear, extents: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -1,4 +1,6 @@
-"""The physical box of a map: digits, least extents, or a shape that was given; and the refusal of maps that leave the natural numbers."""
+"""The physical box of a map: digits, least extents, or a shape that was given; and the refusal of maps that leave the
+natural numbers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ Size = Poly | str  # an extent, or why there is no closed form of it
 
 
 def physical_box(problem: Problem, box: str, physical_shape: Shape | None) -> list[Size]:
-    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and shapes that are too small."""
+    """The extent of every physical axis. Raises LayoutproofError for images below zero, traps, and shapes that are too
+    small.
+    """
     if box not in ("digits", "tight"):
         raise error(codes.BOX_NAME, f"the box is {box!r}: 'digits' or 'tight' is expected")
     rank = problem.given.rank
@@ -62,7 +66,9 @@ def physical_box(problem: Problem, box: str, physical_shape: Shape | None) -> li
         extent = axis_extent(problem, axis, box)
         if wanted is not None:
             if isinstance(extent, str):
-                raise error(codes.PHYSICAL_SHAPE, f"axis {axis} of the physical shape is not proved to hold the image: {extent}")
+                raise error(
+                    codes.PHYSICAL_SHAPE, f"axis {axis} of the physical shape is not proved to hold the image: {extent}"
+                )
             if not problem.ring.is_nonnegative(add(wanted, extent, -1)):
                 raise _too_small(problem, axis, wanted, extent)
             extent = wanted
@@ -83,15 +89,21 @@ def _lifted(problem: Problem, size: Expr) -> Poly:
         return Lifter(problem.ring, problem.symbol_forms).lift(size)
     except GiveUp as reason:
         raise error(
-            codes.PHYSICAL_SHAPE, f"the extent {expr_text(size, 'plain')} of the physical shape is not understood: {reason}"
+            codes.PHYSICAL_SHAPE,
+            f"the extent {expr_text(size, 'plain')} of the physical shape is not understood: {reason}",
         ) from reason
 
 
 def _too_small(problem: Problem, axis: int, wanted: Poly, extent: Poly) -> LayoutproofError:
     shown, least = (_extent_text(problem, form) for form in (wanted, extent))
-    doubt = "" if constant_of(add(wanted, extent, -1)) is not None else " (for some values of the symbols, or that is not proved)"
+    doubt = (
+        ""
+        if constant_of(add(wanted, extent, -1)) is not None
+        else " (for some values of the symbols, or that is not proved)"
+    )
     return error(
-        codes.PHYSICAL_SHAPE, f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}"
+        codes.PHYSICAL_SHAPE,
+        f"axis {axis} of the physical shape is {shown}, which does not hold the image: its extent is {least}{doubt}",
     )
 
 
@@ -147,7 +159,8 @@ def digit_of(problem: Problem, axis: int) -> Poly | None:
     return form if problem.ring.is_nonnegative(plus(form, -1)) else None
 
 
-# -- images below zero --------------------------------------------------------------------------------------------------------------
+# -- images below zero
+# --------------------------------------------------------------------------------------------------------------
 
 
 def check_not_negative(problem: Problem, axis: int) -> None:
@@ -169,7 +182,9 @@ def check_not_negative(problem: Problem, axis: int) -> None:
     _nonnegative_by_isl(problem, axis)
 
 
-def _below_zero(problem: Problem, axis: int, value: int, point: Mapping[int, int], symbols: Mapping[str, int]) -> LayoutproofError:
+def _below_zero(
+    problem: Problem, axis: int, value: int, point: Mapping[int, int], symbols: Mapping[str, int]
+) -> LayoutproofError:
     shown = _index_text(problem, point, symbols)
     text = expr_text(problem.given.outputs[axis], "plain")
     message = f"axis {axis} of the index map, `{text}`, is {value} at the logical index {shown}: a physical index is at least 0"
@@ -189,13 +204,19 @@ def _refute_nonnegative(problem: Problem, axis: int, candidates: Iterable[Instan
         point = _first_in(problem, instance, at_instance(problem, output, instance) < 0, inputs)
         if point is not None:
             index = [point.get(k, 0) for k in range(len(problem.extents))]
-            raise _below_zero(problem, axis, problem.index_map.evaluate(index, instance.values)[axis], point, instance.values)
+            raise _below_zero(
+                problem, axis, problem.index_map.evaluate(index, instance.values)[axis], point, instance.values
+            )
 
 
 def _first_in(problem: Problem, instance: Instance, condition: Expr, inputs: Sequence[int]) -> dict[int, int] | None:
-    """The first point of an instance at which a condition on some inputs holds; None also where the numbers are too large to try."""
+    """The first point of an instance at which a condition on some inputs holds; None also where the numbers are too
+    large to try.
+    """
     try:
-        point = first_where(condition, [problem.index_map.inputs[k].name for k in inputs], [instance.extents[k] for k in inputs])
+        point = first_where(
+            condition, [problem.index_map.inputs[k].name for k in inputs], [instance.extents[k] for k in inputs]
+        )
     except TooLarge:
         return None
     return None if point is None else dict(zip(inputs, point, strict=True))
@@ -214,7 +235,10 @@ def _axis_relation(problem: Problem, axis: int, ctx: Any) -> _Scope:
     names = [problem.index_map.inputs[k].name for k in inputs]
     exprs = [problem.shape[k] for k in inputs]
     return _Scope(
-        make_relation(ctx, names, exprs, problem.symbols, problem.inhabited, {f"p{axis}": problem.index_map.outputs[axis]}), inputs
+        make_relation(
+            ctx, names, exprs, problem.symbols, problem.inhabited, {f"p{axis}": problem.index_map.outputs[axis]}
+        ),
+        inputs,
     )
 
 
@@ -230,11 +254,15 @@ def _nonnegative_by_isl(problem: Problem, axis: int) -> None:
         if isinstance(found_by_z3, Point):
             value = _value_at(problem, axis, found_by_z3)
             if value is not None and value < 0:
-                raise _below_zero(problem, axis, value, dict(enumerate(found_by_z3.index)), found_by_z3.instance.values) from None
+                raise _below_zero(
+                    problem, axis, value, dict(enumerate(found_by_z3.index)), found_by_z3.instance.values
+                ) from None
         if not problem.concrete:
             _refute_nonnegative(problem, axis, lopsided_instances(problem, MAX_EXACT_POINTS))
         text = expr_text(problem.given.outputs[axis], "plain")
-        raise error(IMAGE_UNKNOWN, f"axis {axis} of the index map, `{text}`, is not proved to stay at or above 0: {reason}") from reason
+        raise error(
+            IMAGE_UNKNOWN, f"axis {axis} of the index map, `{text}`, is not proved to stay at or above 0: {reason}"
+        ) from reason
     if found is not None:
         point, symbols = found
         values = {k: point[problem.index_map.inputs[k].name] for k in scope.inputs}
@@ -262,11 +290,14 @@ def _extent_by_isl(problem: Problem, axis: int) -> Size:
     return f"the extent of axis {axis} takes more than one formula"
 
 
-# -- traps --------------------------------------------------------------------------------------------------------------------------
+# -- traps
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 def check_traps(problem: Problem, axis: int) -> None:
-    """Raise LayoutproofError where an output divides by zero, naming the logical index; also where that is not excluded."""
+    """Raise LayoutproofError where an output divides by zero, naming the logical index; also where that is not
+    excluded.
+    """
     output = problem.index_map.outputs[axis]
     condition = trap_condition(output)
     if condition == FALSE:
@@ -278,7 +309,9 @@ def check_traps(problem: Problem, axis: int) -> None:
             point = first_where(condition, names, problem.numbers(inputs))
         except TooLarge as reason:
             text = expr_text(problem.given.outputs[axis], "plain")
-            raise error(IMAGE_UNKNOWN, f"axis {axis}, `{text}`, is not proved to be free of divisions by zero: {reason}") from reason
+            raise error(
+                IMAGE_UNKNOWN, f"axis {axis}, `{text}`, is not proved to be free of divisions by zero: {reason}"
+            ) from reason
         if point is not None:
             raise _traps(problem, axis, dict(zip(inputs, point, strict=True)), {})
         return
@@ -305,14 +338,20 @@ def _refute_traps(problem: Problem, axis: int, condition: Expr, candidates: Iter
 def _traps(problem: Problem, axis: int, point: Mapping[int, int], symbols: Mapping[str, int]) -> LayoutproofError:
     text = expr_text(problem.given.outputs[axis], "plain")
     shown = _index_text(problem, point, symbols)
-    return error(codes.NO_VALUE, f"axis {axis} of the index map, `{text}`, divides by zero or shifts too far at the logical index {shown}")
+    return error(
+        codes.NO_VALUE,
+        f"axis {axis} of the index map, `{text}`, divides by zero or shifts too far at the logical index {shown}",
+    )
 
 
 def size_exprs(problem: Problem, sizes: Sequence[Poly]) -> tuple[Expr, ...]:
     """The extents as expressions."""
     renderer = Renderer(problem.ring, problem.shown)
     return tuple(
-        number(n, INT32 if n <= INT32.max_int else INT64) if (n := constant_of(size)) is not None else renderer.expr(size) for size in sizes
+        number(n, INT32 if n <= INT32.max_int else INT64)
+        if (n := constant_of(size)) is not None
+        else renderer.expr(size)
+        for size in sizes
     )
 
 

@@ -25,11 +25,19 @@ ShapeLike = str | Sequence[int | str | Expr]
 
 
 def read_shape(shape: ShapeLike) -> tuple[Expr, ...]:
-    """The extents as expressions; concrete ones as constants. Raises LayoutproofError for anything that is not an extent."""
+    """The extents as expressions; concrete ones as constants. Raises LayoutproofError for anything that is not an
+    extent.
+    """
     if isinstance(shape, str):
         return parse_shape(shape)
-    if not hasattr(shape, "__iter__") or isinstance(shape, Mapping | AbstractSet | bytes | bytearray) or getattr(shape, "ndim", 1) != 1:
-        raise error(codes.SHAPE, f"the shape is {shape!r}: a sequence of extents, or text such as 'n,64,c', is expected")
+    if (
+        not hasattr(shape, "__iter__")
+        or isinstance(shape, Mapping | AbstractSet | bytes | bytearray)
+        or getattr(shape, "ndim", 1) != 1
+    ):
+        raise error(
+            codes.SHAPE, f"the shape is {shape!r}: a sequence of extents, or text such as 'n,64,c', is expected"
+        )
     result: list[int | Expr] = []
     for item in shape:
         result.extend(parse_shape(item) if isinstance(item, str) else (item,))
@@ -42,7 +50,10 @@ def read_map(index_map: MapLike, rank: int, symbols: Sequence[Var]) -> IndexMap:
         index_map = parse_index_map(index_map, symbols=symbols)
     elif not isinstance(index_map, IndexMap):
         if not callable(index_map):
-            raise error(codes.MAP_FORM, f"the index map is {index_map!r}: an IndexMap, a function or the text of a lambda is expected")
+            raise error(
+                codes.MAP_FORM,
+                f"the index map is {index_map!r}: an IndexMap, a function or the text of a lambda is expected",
+            )
         index_map = IndexMap.from_func(index_map, rank if _takes_any_number(index_map) else None)
     check_rank(index_map, rank)
     return index_map
@@ -53,7 +64,9 @@ def _takes_any_number(function: Callable[..., Any]) -> bool:
     return code is not None and bool(code.co_flags & 0x04)
 
 
-def read_question(index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None) -> tuple[IndexMap, tuple[Expr, ...], Expr | None]:
+def read_question(
+    index_map: MapLike, shape: ShapeLike, where: Expr | str | None = None
+) -> tuple[IndexMap, tuple[Expr, ...], Expr | None]:
     """A map, a shape and a condition on its symbols. Raises LayoutproofError for what cannot be read."""
     extents = read_shape(shape)
     names = {v.name: v for extent in extents for v in free_variables(extent)}
@@ -71,11 +84,11 @@ def check_map(
 ) -> MapReport:
     """Everything about an index map on a logical shape.
 
-    `shape` has integers, names and expressions such as `4*n`, or is text (`"n,64,64,c"`); names are at least 0, and `where` says more.
-    With `box="digits"` an axis written `e % k` has extent k; with `"tight"` every axis is as small as the image allows; `physical_shape`
-    is taken as it is once it is proved to hold the image. Raises LayoutproofError for bad input, for a map that goes below zero or
-    divides by zero (naming the logical index), and for a physical shape that is too small.
-    Source: the seed `buffer-physical-layout`.
+    `shape` has integers, names and expressions such as `4*n`, or is text (`"n,64,64,c"`); names are at least 0, and
+    `where` says more. With `box="digits"` an axis written `e % k` has extent k; with `"tight"` every axis is as small
+    as the image allows; `physical_shape` is taken as it is once it is proved to hold the image. Raises LayoutproofError
+    for bad input, for a map that goes below zero or divides by zero (naming the logical index), and for a physical
+    shape that is too small. Source: the seed `buffer-physical-layout`.
     """
     given = read_question(index_map, shape, where)
     return report_on(*given, box=box, physical_shape=None if physical_shape is None else read_shape(physical_shape))

@@ -82,11 +82,14 @@ def _collision(part: Part, outputs: list[Expr], extents: tuple[int, ...], symbol
         return None
     if twice is None:
         return None
-    first, second = (dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice)
+    first, second = (
+        dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
+    )
     return Collision(first, second, symbols)
 
 
-# -- isl --------------------------------------------------------------------------------------------------------------------------
+# -- isl
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 def _relation(part: Part, ctx: Any) -> Relation:
@@ -98,19 +101,29 @@ def _relation(part: Part, ctx: Any) -> Relation:
 
 
 def by_isl(part: Part) -> Answer:
-    """Integer sets, each question within its own budget; unknown where the component is not quasi-affine or the budget is spent."""
+    """Integer sets, each question within its own budget; unknown where the component is not quasi-affine or the budget
+    is spent.
+    """
     try:
         with limited(OPERATIONS) as ctx:
             injective = _relation(part, ctx).is_injective()
     except (NotQuasiAffine, BudgetExceeded) as reason:
         because = frozenset(reason.because if isinstance(reason, BudgetExceeded) else ())
         return Answer(Status.UNKNOWN, "isl", reason=str(reason), because=because, padding_reason=str(reason))
-    answer = Answer(Status.PROVED if injective else Status.REFUTED, "isl", image=part.domain_size() if injective else None)
+    answer = Answer(
+        Status.PROVED if injective else Status.REFUTED, "isl", image=part.domain_size() if injective else None
+    )
     if not injective:
         collision = _isl_collision(part)
         if collision is None:
             reason_text = "not injective, but the search for two indices with one image spent its budget"
-            return Answer(Status.UNKNOWN, "isl", reason=reason_text, because=frozenset((Because.BUDGET,)), padding_reason=reason_text)
+            return Answer(
+                Status.UNKNOWN,
+                "isl",
+                reason=reason_text,
+                because=frozenset((Because.BUDGET,)),
+                padding_reason=reason_text,
+            )
         answer = replace(answer, collision=collision, image=_isl_count(part))
     return _with_padding(part, _with_inverse(part, answer) if injective else answer)
 
@@ -177,12 +190,16 @@ def is_unreached_by_isl(problem: Problem, cell: Sequence[int]) -> bool:
     same = logical_and(*(equal(o, number(c, o.dtype)) for o, c in zip(problem.index_map.outputs, cell, strict=True)))
     try:
         with limited(OPERATIONS) as ctx:
-            return make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {}).point_where(same) is None
+            return (
+                make_relation(ctx, names, problem.shape, problem.symbols, problem.inhabited, {}).point_where(same)
+                is None
+            )
     except (NotQuasiAffine, BudgetExceeded):
         return False
 
 
-# -- z3 ---------------------------------------------------------------------------------------------------------------------------
+# -- z3
+# ---------------------------------------------------------------------------------------------------------------------------
 
 
 def by_z3(part: Part) -> Answer:
@@ -192,7 +209,14 @@ def by_z3(part: Part) -> Answer:
     if proved:
         full = part.domain_size() is not None and part.domain_size() == part.box_size()
         padding = () if full else None
-        return Answer(Status.PROVED, "z3", inverse_reason=missing, padding=padding, padding_reason=missing, image=part.domain_size())
+        return Answer(
+            Status.PROVED,
+            "z3",
+            inverse_reason=missing,
+            padding=padding,
+            padding_reason=missing,
+            image=part.domain_size(),
+        )
     return Answer(Status.UNKNOWN, "z3", reason=reason, because=because, padding_reason=reason)
 
 
@@ -225,7 +249,9 @@ def _unused_input(part: Part) -> Answer:
     extent = part.problem.extent_polys[k]
     if extent is not None and part.problem.ring.is_nonnegative(plus(scale(extent, -1), 1)):
         return Answer(Status.PROVED, "structure", inverse={k: const(0)}, padding=(), image=constant(1))
-    return Answer(Status.UNKNOWN, "structure", reason="an input is not used, and no instance in which it has two values was found")
+    return Answer(
+        Status.UNKNOWN, "structure", reason="an input is not used, and no instance in which it has two values was found"
+    )
 
 
 def _concrete(part: Part) -> Answer:
@@ -253,17 +279,27 @@ def _by_solvers(part: Part, reason: str) -> Answer:
     answer = by_isl(part)
     if collision is not None:
         kept = answer if answer.status is not Status.PROVED else Answer(Status.REFUTED, "enumeration")
-        return replace(kept, status=Status.REFUTED, engine="enumeration", collision=collision, inverse=None, reason=None)
+        return replace(
+            kept, status=Status.REFUTED, engine="enumeration", collision=collision, inverse=None, reason=None
+        )
     if answer.status is not Status.UNKNOWN:
         return answer
     second = by_z3(part)
     if second.status is Status.PROVED:
         return second
-    reasons = [reason, *(why for a in part.axes if (why := part.problem.why_not.get(a)) is not None), answer.reason, second.reason]
-    return replace(answer, reason="; ".join(dict.fromkeys(r for r in reasons if r)), because=answer.because | second.because)
+    reasons = [
+        reason,
+        *(why for a in part.axes if (why := part.problem.why_not.get(a)) is not None),
+        answer.reason,
+        second.reason,
+    ]
+    return replace(
+        answer, reason="; ".join(dict.fromkeys(r for r in reasons if r)), because=answer.because | second.because
+    )
 
 
-# -- structure --------------------------------------------------------------------------------------------------------------------
+# -- structure
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def by_identity(part: Part) -> Answer | None:
@@ -281,22 +317,41 @@ def by_identity(part: Part) -> Answer | None:
 def by_constant(part: Part) -> Answer:
     """Axes that no input moves: one cell is reached, and every other one is padding."""
     problem = part.problem
-    zero = {v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None}
+    zero = {
+        v: number(0, v.dtype) for v, atom in zip(problem.index_map.inputs, problem.atoms, strict=True) if atom is None
+    }
     outputs = [substitute(o, zero) for o in part.outputs]
     answer = Answer(Status.PROVED, "structure", inverse={}, padding=(), image=constant(1))
     if part.box_size() == constant(1):
         return answer
     if not all(_is_plain(o) for o in outputs):
-        return replace(answer, padding=None, padding_reason="a constant axis is written with operations that a predicate may not have")
-    return replace(answer, padding=tuple(compare(CompareOp.NE, part.cell(a), o) for a, o in zip(part.axes, outputs, strict=True)))
+        return replace(
+            answer,
+            padding=None,
+            padding_reason="a constant axis is written with operations that a predicate may not have",
+        )
+    return replace(
+        answer, padding=tuple(compare(CompareOp.NE, part.cell(a), o) for a, o in zip(part.axes, outputs, strict=True))
+    )
 
 
-_PLAIN = {BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.BITAND, BinaryOp.BITXOR, BinaryOp.SHL}
+_PLAIN = {
+    BinaryOp.ADD,
+    BinaryOp.SUB,
+    BinaryOp.MUL,
+    BinaryOp.FLOORDIV,
+    BinaryOp.FLOORMOD,
+    BinaryOp.BITAND,
+    BinaryOp.BITXOR,
+    BinaryOp.SHL,
+}
 
 
 def _is_plain(expr: Expr) -> bool:
     """Whether an expression has only the operations that predicates and inverses are written with."""
-    return all(isinstance(n, Var | IntImm) or (isinstance(n, Binary) and n.op in {*_PLAIN, BinaryOp.SHR}) for n in walk(expr))
+    return all(
+        isinstance(n, Var | IntImm) or (isinstance(n, Binary) and n.op in {*_PLAIN, BinaryOp.SHR}) for n in walk(expr)
+    )
 
 
 def invert(part: Part) -> Inversion | None:
@@ -304,7 +359,9 @@ def invert(part: Part) -> Inversion | None:
     problem = part.problem
     outputs = [form for a in part.axes if (form := problem.outputs[a]) is not None]
     atoms = [atom for k in part.inputs if (atom := problem.atoms[k]) is not None]
-    extents = {a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None}
+    extents = {
+        a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None
+    }
     if len(outputs) != len(part.axes) or len(extents) != len(part.inputs):
         return None
     return try_invert(problem.ring, outputs, [part.cells[a] for a in part.axes], atoms, extents)
@@ -373,7 +430,8 @@ def make_renderer(part: Part) -> Renderer:
     return Renderer(part.problem.ring, names, part.cell_type)
 
 
-# -- enumeration ------------------------------------------------------------------------------------------------------------------
+# -- enumeration
+# ------------------------------------------------------------------------------------------------------------------
 
 
 def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
@@ -385,7 +443,9 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
     padding, reason, hole, count = _image_of(part, offsets)
     answer = Answer(Status.PROVED, engine, padding=padding, padding_reason=reason, image=constant(count), hole=hole)
     if twice is not None:
-        first, second = (dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice)
+        first, second = (
+            dict(zip(part.inputs, table.point(position)[: len(part.inputs)], strict=True)) for position in twice
+        )
         return replace(answer, status=Status.REFUTED, collision=Collision(first, second))
     try:
         inverse = _table_inverse(part, table, offsets)
@@ -394,7 +454,9 @@ def by_enumeration(part: Part, engine: str = "enumeration") -> Answer:
     return replace(answer, inverse=inverse)
 
 
-def _image_of(part: Part, offsets: NDArray[np.int64]) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
+def _image_of(
+    part: Part, offsets: NDArray[np.int64]
+) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
     """The padding predicate, why there is none, a cell nothing reaches, and the number of cells that are reached."""
     box = part.box
     if prod(box) > MAX_CELLS:
@@ -412,7 +474,9 @@ def _image_of(part: Part, offsets: NDArray[np.int64]) -> tuple[tuple[Expr, ...] 
         return None, f"no predicate of moderate size: {problem}", hole, count
 
 
-def _image_in_large_box(part: Part, offsets: NDArray[Any]) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
+def _image_in_large_box(
+    part: Part, offsets: NDArray[Any]
+) -> tuple[tuple[Expr, ...] | None, str | None, Mapping[int, int] | None, int]:
     """As `_image_of`, from the cells that are reached alone: they are fewer than the box has."""
     ordered = np.sort(offsets)
     reached = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]

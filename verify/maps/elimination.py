@@ -1,8 +1,9 @@
 """Inverts a set of index equations `output(x) = p` by elimination: proposes, never proves.
 
-Unknowns are the inputs and the divisions that occur in the outputs. Linear elimination undoes splits, skews and permutations;
-a sum whose small part fits below the factor of its large part comes apart by `//` and `%` (fusions, mixed radix); an equation modulo a
-number gives a congruence, and congruences combine (rotations, multiplications, residues). Whoever uses a proposal checks it.
+Unknowns are the inputs and the divisions that occur in the outputs. Linear elimination undoes splits, skews and
+permutations; a sum whose small part fits below the factor of its large part comes apart by `//` and `%` (fusions, mixed
+radix); an equation modulo a number gives a congruence, and congruences combine (rotations, multiplications, residues).
+Whoever uses a proposal checks it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import gcd
 
-from layoutproof.verify.algebra.polynomials import ONE, AtomKind, GiveUp, Monomial, Poly, add, constant, constant_of, multiply, plus, scale
+from layoutproof.verify.algebra.polynomials import (
+    ONE,
+    AtomKind,
+    GiveUp,
+    Monomial,
+    Poly,
+    add,
+    constant,
+    constant_of,
+    multiply,
+    plus,
+    scale,
+)
 from layoutproof.verify.algebra.ring import Ring
 
 MAX_ROUNDS = 24
@@ -34,7 +47,9 @@ class Congruence:
 
 @dataclass(slots=True)
 class Solver:
-    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells, some still over other unknowns."""
+    """One elimination. `known` maps unknown atoms (names, divisions) to forms over cells, some still over other
+    unknowns.
+    """
 
     ring: Ring
     equations: list[Equation]
@@ -82,7 +97,8 @@ class Solver:
             result[atom] = value
         return result
 
-    # -- one equation -----------------------------------------------------------------------------------------------------
+    # -- one equation
+    # -----------------------------------------------------------------------------------------------------
 
     def _use(self, equation: Equation) -> bool:
         if self._single(equation):
@@ -209,7 +225,8 @@ class Solver:
             if old.modulus % new.modulus == 0:
                 return False
             shared = gcd(old.modulus, new.modulus)
-            # Only coprime parts are combined: the shared factor is dropped from the modulus where that leaves coprime ones.
+            # Only coprime parts are combined: the shared factor is dropped from the modulus where that leaves coprime
+            # ones.
             reduced = new.modulus // shared
             if gcd(reduced, old.modulus) != 1:
                 if new.modulus % old.modulus:
@@ -226,7 +243,8 @@ class Solver:
             return self._learn(atom, plus(self.ring.remainder(shifted, constant(new.modulus)), low))
         return old is not None and False
 
-    # -- several equations --------------------------------------------------------------------------------------------------
+    # -- several equations
+    # --------------------------------------------------------------------------------------------------
 
     def _pivot(self) -> bool:
         """Express one unknown by the others of its equation and forget the equation."""
@@ -257,7 +275,8 @@ def _reduce(poly: Poly, modulus: int) -> Poly:
     return {m: c % modulus for m, c in poly.items() if c % modulus}
 
 
-# -- digits -------------------------------------------------------------------------------------------------------------------
+# -- digits
+# -------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +297,9 @@ class Digits:
 
 
 def split_points(ring: Ring, polys: list[Poly], atom: int) -> list[Poly]:
-    """Where divisions and XORs in the forms cut the name `atom` into digits: a chain, each point dividing the next, smallest first."""
+    """Where divisions and XORs in the forms cut the name `atom` into digits: a chain, each point dividing the next,
+    smallest first.
+    """
     numbers: set[int] = set()
     symbolic: list[Poly] = []
     for number in ring.atoms_below(polys):
@@ -320,7 +341,9 @@ def _xor_points(ring: Ring, parts: tuple[Poly, ...], atom: int) -> set[int]:
     return {cut // (c & -c) for c in own for cut in cuts if cut > (c & -c)}
 
 
-def digitise(ring: Ring, polys: list[Poly], atoms: list[int], extents: dict[int, Poly]) -> tuple[list[Poly], list[Digits]] | None:
+def digitise(
+    ring: Ring, polys: list[Poly], atoms: list[int], extents: dict[int, Poly]
+) -> tuple[list[Poly], list[Digits]] | None:
     """The forms with names written in digits, as often as that opens new cuts; None where nothing is cut.
 
     `extents` is updated with the extents of the digits.
@@ -362,7 +385,9 @@ def _digits(ring: Ring, atom: int, points: list[Poly], extents: dict[int, Poly])
             return None
         number = constant_of(extent)
         greatest = None if number is not None else plus(extent, -1)
-        form = ring.name(f"{name}.{position}", 0, None if number is None else number - 1, greatest=greatest, unknown=unknown)
+        form = ring.name(
+            f"{name}.{position}", 0, None if number is None else number - 1, greatest=greatest, unknown=unknown
+        )
         ((digit,),) = form
         atoms.append(digit)
         extents[digit] = extent

@@ -1,7 +1,8 @@
-"""The physical shape: digit axes have the extent they are written with, every other axis the least one that holds the image.
+"""The physical shape: digit axes have the extent they are written with, every other axis the least one that holds the
+image.
 
-The least and the largest value of an output are exact: from a corner of the box where the output is monotone in every input, from
-digits that reach their ends together, by trying every point of the inputs the axis uses, or from isl.
+The least and the largest value of an output are exact: from a corner of the box where the output is monotone in every
+input, from digits that reach their ends together, by trying every point of the inputs the axis uses, or from isl.
 """
 
 from __future__ import annotations
@@ -60,8 +61,12 @@ def _one_direction(ring: Ring, number: int, sign: int, result: Directions) -> No
                 result[name] = 0
 
 
-def corner_value(ring: Ring, poly: Poly, ends: Mapping[int, Poly], largest: bool) -> tuple[Poly, dict[int, Poly]] | None:
-    """The exact extreme of a form that is monotone in every unknown, and where it is reached; `ends` has each unknown's last value."""
+def corner_value(
+    ring: Ring, poly: Poly, ends: Mapping[int, Poly], largest: bool
+) -> tuple[Poly, dict[int, Poly]] | None:
+    """The exact extreme of a form that is monotone in every unknown, and where it is reached; `ends` has each unknown's
+    last value.
+    """
     corner: dict[int, Poly] = {}
     for atom, direction in directions(ring, poly).items():
         if direction == 0 or atom not in ends:
@@ -74,12 +79,18 @@ def corner_value(ring: Ring, poly: Poly, ends: Mapping[int, Poly], largest: bool
 
 
 def digit_extreme(problem: Problem, poly: Poly, largest: bool) -> Poly | None:
-    """The exact extreme of a form over digits: at their ends all at once, or at the ends of the inputs they are digits of.
+    """The exact extreme of a form over digits: at their ends all at once, or at the ends of the inputs they are digits
+    of.
 
-    The second holds where every digit weighs at least as much as all lower ones together, so that the form moves with the input.
+    The second holds where every digit weighs at least as much as all lower ones together, so that the form moves with
+    the input.
     """
     ring = problem.ring
-    sizes = {atom: e for atom, e in zip(problem.atoms, problem.extent_polys, strict=True) if atom is not None and e is not None}
+    sizes = {
+        atom: e
+        for atom, e in zip(problem.atoms, problem.extent_polys, strict=True)
+        if atom is not None and e is not None
+    }
     try:
         cut = digitise(ring, [poly], list(sizes), sizes)
         if cut is None:
@@ -111,15 +122,25 @@ def _at_digit_ends(
 def _without_xors(ring: Ring, form: Poly, largest: bool) -> tuple[Poly, dict[int, Poly]]:
     """The form with XORs of two digits of their own replaced by their extreme, and the digits' values that reach it.
 
-    Two digits that go through whole powers of two reach the larger one's last value, with the other at 0, and 0 with both at 0.
+    Two digits that go through whole powers of two reach the larger one's last value, with the other at 0, and 0 with
+    both at 0.
     """
     result = dict(form)
     settled: dict[int, Poly] = {}
     for monomial, c in form.items():
         if len(monomial) != 1 or ring.atoms[monomial[0]].kind is not AtomKind.XOR:
             continue
-        names = [m[0] for part in ring.atoms[monomial[0]].parts for m in part if len(part) == 1 and len(m) == 1 and part[m] == 1]
-        if len(names) != 2 or len(ring.atoms[monomial[0]].parts) != 2 or not all(_is_whole_digit(ring, a) for a in names):
+        names = [
+            m[0]
+            for part in ring.atoms[monomial[0]].parts
+            for m in part
+            if len(part) == 1 and len(m) == 1 and part[m] == 1
+        ]
+        if (
+            len(names) != 2
+            or len(ring.atoms[monomial[0]].parts) != 2
+            or not all(_is_whole_digit(ring, a) for a in names)
+        ):
             continue
         if set(names) & ring.atoms_below([{m: k for m, k in form.items() if m != monomial}]):
             continue
@@ -139,7 +160,9 @@ def _is_whole_digit(ring: Ring, number: int) -> bool:
     return atom.kind is AtomKind.NAME and bool(atom.support) and atom.low == 0 and whole
 
 
-def _at_input_ends(ring: Ring, form: Poly, digits: Sequence[Digits], ends: Mapping[int, Poly], largest: bool) -> Poly | None:
+def _at_input_ends(
+    ring: Ring, form: Poly, digits: Sequence[Digits], ends: Mapping[int, Poly], largest: bool
+) -> Poly | None:
     moves = directions(ring, form)
     values: dict[int, Poly] = {}
     nested = {a for d in digits for a in d.atoms} & {d.atom for d in digits}

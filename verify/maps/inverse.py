@@ -35,7 +35,9 @@ class Condition:
     sense: Sense
 
     def reduced(self) -> Condition:
-        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is positive."""
+        """The same condition with common factors divided out; of the two signs of `!=`, the one whose latest term is
+        positive.
+        """
         names = [c for m, c in self.poly.items() if m != ONE]
         offset = self.poly.get(ONE, 0)
         if not names:
@@ -119,7 +121,9 @@ def _span(terms: list[_Term]) -> tuple[int, int]:
 
 
 def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
-    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy it."""
+    """`sum(terms) >= threshold` (or `<`), the leading terms fixed one by one where only one value of them can satisfy
+    it.
+    """
     facts: list[Expr] = []
     terms = sorted(terms, key=lambda t: -abs(t.factor))
     while len(terms) > 1:
@@ -142,7 +146,9 @@ def _peel(terms: list[_Term], threshold: int, at_least: bool) -> Expr:
         low, high = _span(terms)
         if (low >= threshold) if at_least else (high < threshold):
             return logical_and(*facts)
-    facts.append(_single(terms[0], threshold, at_least) if len(terms) == 1 else _linear(_op(at_least), terms, -threshold))
+    facts.append(
+        _single(terms[0], threshold, at_least) if len(terms) == 1 else _linear(_op(at_least), terms, -threshold)
+    )
     return logical_and(*facts)
 
 
@@ -151,7 +157,9 @@ def _op(at_least: bool) -> CompareOp:
 
 
 def _rest_is_idle(first: _Term, threshold: int, low: int, high: int) -> bool:
-    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within reach."""
+    """Whether `first + rest >= threshold` depends on `first` alone: no multiple of its factor has the threshold within
+    reach.
+    """
     size = abs(first.factor)
     return (threshold - low + size - 1) // size == (threshold - high + size - 1) // size
 
@@ -192,7 +200,8 @@ class Inversion:
 def try_invert(
     ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], inputs: Sequence[int], extents: Mapping[int, Poly]
 ) -> Inversion | None:
-    """The checked inverse of `outputs[k] = cells[k]` on the box of the inputs; None where this engine does not find one.
+    """The checked inverse of `outputs[k] = cells[k]` on the box of the inputs; None where this engine does not find
+    one.
 
     With a result the map is proved injective on the box.
     """
@@ -249,7 +258,8 @@ def _leads_back(ring: Ring, outputs: Sequence[Poly], cells: Sequence[Poly], valu
 def _violations(inversion: Inversion) -> tuple[Condition, ...]:
     """Where a digit or an input is out of its range, or an output does not lead back to the cell.
 
-    Once every lower digit is in range, the top digit is below its extent where the whole is, so only the whole is asked.
+    Once every lower digit is in range, the top digit is below its extent where the whole is, so only the whole is
+    asked.
     """
     ring, totals, extents = inversion.ring, inversion.totals, inversion.extents
     tops = {d.atoms[-1] for d in inversion.digits}

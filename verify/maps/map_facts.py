@@ -46,7 +46,12 @@ RLIMIT = 2_000_000
 
 
 def report_on(
-    index_map: IndexMap, shape: Shape, where: Expr | None = None, *, box: Box = "digits", physical_shape: Shape | None = None
+    index_map: IndexMap,
+    shape: Shape,
+    where: Expr | None = None,
+    *,
+    box: Box = "digits",
+    physical_shape: Shape | None = None,
 ) -> MapReport:
     """Everything about an index map on a logical shape; see `maps.check_map`."""
     start = perf_counter()
@@ -65,7 +70,9 @@ def report_on(
         raise error(codes.TOO_WIDE, f"the answer needs numbers of more than 64 bits: {reason}") from reason
 
 
-def prove_injective(index_map: IndexMap, shape: Shape, where: Expr | None = None, gathered: Gathered = UNRECORDED) -> Verdict:
+def prove_injective(
+    index_map: IndexMap, shape: Shape, where: Expr | None = None, gathered: Gathered = UNRECORDED
+) -> Verdict:
     """Whether no two logical indices share a cell. Raises as `report_on` does."""
     verdict = report_on(index_map, shape, where).injective
     if verdict.status is not Status.PROVED or not gathered.is_recording:
@@ -73,7 +80,9 @@ def prove_injective(index_map: IndexMap, shape: Shape, where: Expr | None = None
     problem = make_problem(index_map, shape, where)
     given = problem.index_map
     # What was asked on the way concerns parts of the map; the claim itself can be said as one question.
-    return replace(verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),))
+    return replace(
+        verdict, evidence=(OneToOne(given.inputs, problem.shape, given.outputs, problem.where, verdict.engine),)
+    )
 
 
 def make_parts(problem: Problem, sizes: Sequence[Size]) -> list[Part]:
@@ -110,13 +119,27 @@ def _vacuous(problem: Problem, sizes: Sequence[Size], start: float) -> MapReport
     physical = shown_sizes(problem, sizes)
     flattened = _flattened(problem, sizes)
     padding = Padding(None, None, None, reason)
-    return MapReport(problem.given, problem.shape, verdict, verdict, physical, problem.given.separators, flattened, None, padding, reason)
+    return MapReport(
+        problem.given,
+        problem.shape,
+        verdict,
+        verdict,
+        physical,
+        problem.given.separators,
+        flattened,
+        None,
+        padding,
+        reason,
+    )
 
 
-# -- putting the components together ------------------------------------------------------------------------------------------------
+# -- putting the components together
+# ------------------------------------------------------------------------------------------------
 
 
-def _report(problem: Problem, sizes: Sequence[Size], parts: Sequence[Part], answers: Sequence[Answer], start: float) -> MapReport:
+def _report(
+    problem: Problem, sizes: Sequence[Size], parts: Sequence[Part], answers: Sequence[Answer], start: float
+) -> MapReport:
     physical = shown_sizes(problem, sizes)
     injective = _injective(problem, answers)
     renderer = Renderer(problem.ring, problem.shown)
@@ -168,7 +191,11 @@ def replayed(problem: Problem, collision: Collision) -> dict[str, Any] | None:
     symbols = collision.symbols
     a, b = ([index.get(k, 0) for k in range(count)] for index in (collision.first, collision.second))
     instance = instance_at(problem, symbols)
-    if a == b or instance is None or not all(0 <= i < e for index in (a, b) for i, e in zip(index, instance.extents, strict=True)):
+    if (
+        a == b
+        or instance is None
+        or not all(0 <= i < e for index in (a, b) for i, e in zip(index, instance.extents, strict=True))
+    ):
         return None
     image = problem.index_map.evaluate(a, symbols)
     if problem.index_map.evaluate(b, symbols) != image:
@@ -185,7 +212,10 @@ def _bijective(
     a_hole: Callable[[], list[int] | None],
 ) -> Verdict:
     shown = ", ".join("?" if size is None else expr_text(size, "plain") for size in physical)
-    claim = Claim(ClaimKind.OTHER, f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}")
+    claim = Claim(
+        ClaimKind.OTHER,
+        f"every cell of the physical box [{shown}] holds exactly one logical index of {problem.domain_text()}",
+    )
     if injective.status in (Status.REFUTED, Status.VACUOUS):
         return replace(injective, claim=claim)
     if padding.predicate == FALSE or padding.cells == 0:
@@ -201,7 +231,9 @@ def _bijective(
     return _bijective_by_instances(problem, claim, physical, injective)
 
 
-def _bijective_by_instances(problem: Problem, claim: Claim, physical: Sequence[Expr | None], injective: Verdict) -> Verdict:
+def _bijective_by_instances(
+    problem: Problem, claim: Claim, physical: Sequence[Expr | None], injective: Verdict
+) -> Verdict:
     """A box that has padding for some values of the symbols: one small instance, with a cell that nothing reaches."""
     known = [size for size in physical if size is not None]
     for instance in instances(problem, 40, None):
@@ -210,11 +242,17 @@ def _bijective_by_instances(problem: Problem, claim: Claim, physical: Sequence[E
         report = report_on(concrete, instance.extents, physical_shape=sizes)
         example = report.bijective.counterexample
         if report.bijective.status is Status.REFUTED and example is not None:
-            return Verdict(Status.REFUTED, claim, injective.engine, counterexample={**example, "symbols": dict(instance.values)})
-    return Verdict(Status.UNKNOWN, claim, injective.engine, reason="the padding is not proved empty, and small instances have none")
+            return Verdict(
+                Status.REFUTED, claim, injective.engine, counterexample={**example, "symbols": dict(instance.values)}
+            )
+    return Verdict(
+        Status.UNKNOWN, claim, injective.engine, reason="the padding is not proved empty, and small instances have none"
+    )
 
 
-def _a_hole(problem: Problem, parts: Sequence[Part], answers: Sequence[Answer], inverse: IndexMap | None) -> list[int] | None:
+def _a_hole(
+    problem: Problem, parts: Sequence[Part], answers: Sequence[Answer], inverse: IndexMap | None
+) -> list[int] | None:
     """A cell that no logical index reaches, replayed."""
     hole = find_hole(parts, answers)
     return hole if hole is not None and unreached(problem, hole, inverse) else None
@@ -223,13 +261,15 @@ def _a_hole(problem: Problem, parts: Sequence[Part], answers: Sequence[Answer], 
 def unreached(problem: Problem, hole: Sequence[int], inverse: IndexMap | None) -> bool:
     """Whether the reference evaluator agrees that no logical index has this image.
 
-    By the inverse, which on the image leads back: the index it gives is outside the domain, or goes elsewhere. Without one, by trying
-    every index where there are few, and by isl where there are many.
+    By the inverse, which on the image leads back: the index it gives is outside the domain, or goes elsewhere. Without
+    one, by trying every index where there are few, and by isl where there are many.
     """
     extents = problem.numbers(range(len(problem.extents)))
     if inverse is not None:
         index = inverse.evaluate(hole)
-        return not all(0 <= i < e for i, e in zip(index, extents, strict=True)) or list(problem.index_map.evaluate(index)) != list(hole)
+        return not all(0 <= i < e for i, e in zip(index, extents, strict=True)) or list(
+            problem.index_map.evaluate(index)
+        ) != list(hole)
     if prod(extents) > MAX_POINTS:
         return is_unreached_by_isl(problem, hole)
     try:
@@ -242,7 +282,9 @@ def unreached(problem: Problem, hole: Sequence[int], inverse: IndexMap | None) -
     return not same.any()
 
 
-def _inverse(problem: Problem, parts: Sequence[Part], answers: Sequence[Answer], injective: Verdict) -> tuple[IndexMap | None, str | None]:
+def _inverse(
+    problem: Problem, parts: Sequence[Part], answers: Sequence[Answer], injective: Verdict
+) -> tuple[IndexMap | None, str | None]:
     if injective.status is not Status.PROVED:
         return None, "the map is not injective" if injective.status is Status.REFUTED else injective.reason
     found: dict[int, Expr] = {}
@@ -262,7 +304,8 @@ EQUAL_RLIMIT = 4_000_000
 def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Expr | None = None) -> Verdict:
     """Whether two maps take every logical index of a shape to the same cell. Separators are not compared.
 
-    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different ranks and bad input.
+    Refuted with `{"index", "first", "second"}`, and the symbols' values. Raises LayoutproofError for maps of different
+    ranks and bad input.
     """
     start = perf_counter()
     extents = coerce_shape(shape)
@@ -276,7 +319,9 @@ def prove_equal_maps(first: IndexMap, second: IndexMap, shape: Shape, where: Exp
             check_traps(joined, axis)
     if not open_pairs:
         return Verdict(Status.PROVED, claim, "structure", reason=joined.assumptions(), seconds=perf_counter() - start)
-    different = logical_or(*(compare(CompareOp.NE, joined.index_map.outputs[a], joined.index_map.outputs[b]) for a, b in open_pairs))
+    different = logical_or(
+        *(compare(CompareOp.NE, joined.index_map.outputs[a], joined.index_map.outputs[b]) for a, b in open_pairs)
+    )
     example, complete = _difference(joined, different, rank)
     if example is not None:
         return Verdict(Status.REFUTED, claim, "enumeration", counterexample=example, seconds=perf_counter() - start)

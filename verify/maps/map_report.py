@@ -35,10 +35,12 @@ class Collision:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`padding` is a list of conditions, any of which makes a cell padding; None where it is not known, with `padding_reason`.
+    """`padding` is a list of conditions, any of which makes a cell padding; None where it is not known, with
+    `padding_reason`.
 
-    `inverse` has an expression over cells for every input of the component. `image` is the number of cells reached; None when not known.
-    `hole` is a cell of the component's axes that nothing reaches, by axis, where one is known without searching.
+    `inverse` has an expression over cells for every input of the component. `image` is the number of cells reached;
+    None when not known. `hole` is a cell of the component's axes that nothing reaches, by axis, where one is known
+    without searching.
     """
 
     status: Status
@@ -58,9 +60,9 @@ class Answer:
 class Padding:
     """The physical cells without a logical index.
 
-    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (with one that is, nothing is
-    stored, and it may divide by 0); None where it is not known. `cells` is their number;
-    `fraction` their share of the box, where both are numbers. `reason` says why something is None.
+    `predicate` is over `p0, p1, ...` and the shape's names, true exactly on padding where no extent is 0 (with one that
+    is, nothing is stored, and it may divide by 0); None where it is not known. `cells` is their number; `fraction`
+    their share of the box, where both are numbers. `reason` says why something is None.
     """
 
     predicate: Expr | None
@@ -84,8 +86,8 @@ class MapReport:
 
     An extent that is not found in closed form (a symbolic one that takes a case distinction) is None.
 
-    `inverse` is a map over `p0, p1, ...`, right on the image and free of traps everywhere in the box; None where the map is not injective
-    (or where that is unknown), and, with `inverse_reason`, where no expression for it was found.
+    `inverse` is a map over `p0, p1, ...`, right on the image and free of traps everywhere in the box; None where the
+    map is not injective (or where that is unknown), and, with `inverse_reason`, where no expression for it was found.
     """
 
     index_map: IndexMap
@@ -143,7 +145,9 @@ def combine(sizes: Sequence[Poly | str], answers: Sequence[Answer], renderer: Re
         return Padding(predicate, None, None, unknown)
     images = [a.image for a in answers if a.image is not None]
     if len(images) < len(answers):
-        return Padding(predicate, None, None, reason if reason is not None else "the number of cells reached has no closed form")
+        return Padding(
+            predicate, None, None, reason if reason is not None else "the number of cells reached has no closed form"
+        )
     total = product(known)
     count = add(total, product(images), -1)
     number, all_cells = constant_of(count), constant_of(total)
@@ -160,11 +164,14 @@ def _joined(terms: Sequence[Expr]) -> Expr:
     return logical_or(*kept)
 
 
-# -- a cell that nothing reaches ----------------------------------------------------------------------------------------------------
+# -- a cell that nothing reaches
+# ----------------------------------------------------------------------------------------------------
 
 
 def find_hole(parts: Sequence[Part], answers: Sequence[Answer]) -> list[int] | None:
-    """A cell of the whole box, concrete, for which some component's padding condition holds; None where the search does not meet one."""
+    """A cell of the whole box, concrete, for which some component's padding condition holds; None where the search does
+    not meet one.
+    """
     rank = len(parts[0].problem.index_map.outputs) if parts else 0
     for part, answer in zip(parts, answers, strict=True):
         found = dict(answer.hole) if answer.hole is not None else None

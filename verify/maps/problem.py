@@ -45,7 +45,9 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The question as read: the map as given and with its own names, the shape, the symbols, and which inputs each output uses."""
+    """The question as read: the map as given and with its own names, the shape, the symbols, and which inputs each
+    output uses.
+    """
 
     given: IndexMap
     index_map: IndexMap
@@ -60,8 +62,9 @@ class Reading:
 class Problem:
     """A map on a box, with its normal forms in `ring`.
 
-    `atoms` and `extent_polys` are the inputs and their extents, `outputs` the outputs; an input of extent 1 has no atom, an output
-    without a normal form is None, with the reason in `why_not`. `input_forms` has the forms of all names that the map may use.
+    `atoms` and `extent_polys` are the inputs and their extents, `outputs` the outputs; an input of extent 1 has no
+    atom, an output without a normal form is None, with the reason in `why_not`. `input_forms` has the forms of all
+    names that the map may use.
     """
 
     reading: Reading
@@ -125,7 +128,9 @@ class Problem:
 
     @property
     def inhabited(self) -> Expr:
-        """The side condition, and that no extent that is one symbol is 0: where one is, there is no logical index to speak of."""
+        """The side condition, and that no extent that is one symbol is 0: where one is, there is no logical index to
+        speak of.
+        """
         facts = [extent >= 1 for extent in dict.fromkeys(self.shape) if isinstance(extent, Var)]
         return logical_and(*([] if self.where == TRUE and facts else [self.where]), *facts)
 
@@ -135,12 +140,15 @@ class Problem:
         return box if self.where == TRUE else f"{box} where {expr_text(self.where, 'plain')}"
 
 
-# -- checking the question ------------------------------------------------------------------------------------------------------
+# -- checking the question
+# ------------------------------------------------------------------------------------------------------
 
 
 def coerce_shape(shape: Shape) -> tuple[Expr, ...]:
     """The extents as expressions; numbers as constants. Raises LayoutproofError for anything that is not an extent."""
-    return tuple(item if isinstance(item, Expr) else _extent_constant(position, item) for position, item in enumerate(shape))
+    return tuple(
+        item if isinstance(item, Expr) else _extent_constant(position, item) for position, item in enumerate(shape)
+    )
 
 
 def _extent_constant(position: int, item: Any) -> Expr:
@@ -152,7 +160,9 @@ def _extent_constant(position: int, item: Any) -> Expr:
     except TypeError as problem:
         raise error(codes.SHAPE, expected) from problem
     if extent > INT64.max_int:
-        raise error(codes.TOO_WIDE, f"extent {position} of the shape is {extent}: an index of 64 bits reaches {INT64.max_int}")
+        raise error(
+            codes.TOO_WIDE, f"extent {position} of the shape is {extent}: an index of 64 bits reaches {INT64.max_int}"
+        )
     return number(extent) if 0 < extent <= INT32.max_int else const(extent)
 
 
@@ -180,7 +190,9 @@ def make_problem(given: IndexMap, shape: Shape, where: Expr | None = None) -> Pr
         names.setdefault(v.name, v)
     for name in names:
         if _CELL_NAME.fullmatch(name):
-            raise error(codes.RESERVED_NAME, f"a shape may not use the name {name}: p0, p1, ... are the physical indices")
+            raise error(
+                codes.RESERVED_NAME, f"a shape may not use the name {name}: p0, p1, ... are the physical indices"
+            )
     taken = set(names)
     internal = given
     if taken & {v.name for v in given.inputs}:
@@ -210,7 +222,10 @@ def _condition(where: Expr | None) -> Expr:
     if where is None:
         return TRUE
     if not isinstance(where, Expr):
-        raise error(codes.SIDE_CONDITION, f"the side condition is {where!r}: an expression, or text such as 'n >= 1', is expected")
+        raise error(
+            codes.SIDE_CONDITION,
+            f"the side condition is {where!r}: an expression, or text such as 'n >= 1', is expected",
+        )
     if not where.dtype.is_bool or where.dtype.lanes != 1:
         raise error(codes.SIDE_CONDITION, f"the side condition is a {where.dtype}, not a truth value")
     return where
@@ -233,7 +248,9 @@ def written_size(expr: Expr) -> int:
 
 
 def _variables(axis: int, expr: Expr) -> dict[str, Var]:
-    """The variables of an output, by name. Raises LayoutproofError for one nested too deeply, or too large, to be worked on."""
+    """The variables of an output, by name. Raises LayoutproofError for one nested too deeply, or too large, to be
+    worked on.
+    """
     found: dict[str, Var] = {}
     level: list[Expr] = [expr]
     for depth in range(MAX_DEPTH):
@@ -305,13 +322,15 @@ def _lift_outputs(problem: Problem, values: Mapping[str, Poly]) -> tuple[Poly | 
     return tuple(outputs)
 
 
-# -- components -----------------------------------------------------------------------------------------------------------------
+# -- components
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def components(problem: Problem) -> list[Component]:
     """Connected parts, in the order of their first axis; inputs that no axis uses are parts of their own without axes.
 
-    Inputs of extent 1 are constants and connect nothing; they belong to no component. Neither do constant axes to another axis.
+    Inputs of extent 1 are constants and connect nothing; they belong to no component. Neither do constant axes to
+    another axis.
     """
     group: dict[int, int] = {}
     axes_of: dict[int, list[int]] = {}
@@ -329,7 +348,10 @@ def components(problem: Problem) -> list[Component]:
         inputs_of[home] += [k for k in used if k not in group]
         for k in inputs_of[home]:
             group[k] = home
-    found = [Component(tuple(sorted(axes_of[h])), tuple(sorted(inputs_of[h]))) for h in sorted(axes_of, key=lambda h: min(axes_of[h]))]
+    found = [
+        Component(tuple(sorted(axes_of[h])), tuple(sorted(inputs_of[h])))
+        for h in sorted(axes_of, key=lambda h: min(axes_of[h]))
+    ]
     unused = [k for k, atom in enumerate(problem.atoms) if atom is not None and k not in group]
     return [*found, *(Component((), (k,)) for k in unused)]
 
@@ -338,7 +360,8 @@ def components(problem: Problem) -> list[Component]:
 class Part:
     """A component with its box.
 
-    `sizes` has the extents of the axes that have a closed form; `cells[axis]` is the form of `p<axis>`, 0 where the axis has one cell.
+    `sizes` has the extents of the axes that have a closed form; `cells[axis]` is the form of `p<axis>`, 0 where the
+    axis has one cell.
     """
 
     problem: Problem

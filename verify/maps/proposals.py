@@ -1,5 +1,5 @@
-"""Proposals that others check before they are used: an inverse through a fused index (`e // 7` and `e % 7` of `e = i*400
-+ j`), and a set of cells of two axes as a band between straight lines.
+"""Proposals that others check before they are used: an inverse through a fused index (`e // 7` and `e % 7` of `e =
+i*400 + j`), and a set of cells of two axes as a band between straight lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _NAME = "e"
 
 
 def try_invert_through_carrier(part: Part) -> Inversion | None:
-    """The checked inverse of a component whose outputs are functions of one fused index; None where there is no such index."""
+    """The checked inverse of a component whose outputs are functions of one fused index; None where there is no such
+    index.
+    """
     for carrier in _candidates(part):
         try:
             found = _through(part, carrier)
@@ -87,7 +89,9 @@ def _through(part: Part, carrier: Expr) -> Inversion | None:
     if found is None:
         return None
     atoms = [a for k in part.inputs if (a := problem.atoms[k]) is not None]
-    extents = {a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None}
+    extents = {
+        a: e for k in part.inputs if (a := problem.atoms[k]) is not None and (e := problem.extent_polys[k]) is not None
+    }
     values = Solver(ring, [Equation(fused, add(found.totals[atom], low))]).solve(atoms)
     return None if values is None else checked_inverse(ring, forms, cells, extents, values)
 
@@ -125,7 +129,9 @@ class _Line:
 
 
 def band(mask: Mask, cells: Sequence[Expr]) -> Expr | None:
-    """A condition that is true exactly on the mask of two axes, where the mask or its complement lies between lines; else None."""
+    """A condition that is true exactly on the mask of two axes, where the mask or its complement lies between lines;
+    else None.
+    """
     for axis, rows in enumerate((mask, mask.T)):
         x, y = cells[axis], cells[1 - axis]
         inside = _between(rows)
@@ -151,7 +157,9 @@ def _is_single(lower: Sequence[_Line], upper: Sequence[_Line]) -> bool:
 
 
 def _between(rows: Mask) -> tuple[list[_Line], list[_Line]] | None:
-    """Lines with the rows' true cells exactly at or above the first ones and below the second ones; None where none are found."""
+    """Lines with the rows' true cells exactly at or above the first ones and below the second ones; None where none are
+    found.
+    """
     edges = np.diff(rows.astype(np.int8), axis=1, prepend=0, append=0)
     if ((edges == 1).sum(axis=1) > 1).any():
         return None
@@ -166,7 +174,9 @@ def _between(rows: Mask) -> tuple[list[_Line], list[_Line]] | None:
 
 
 def _lines(x: Ints, y: Ints) -> list[list[_Line]]:
-    """Lines that these points may lie on: one through all of them, or one through the first and one through the last two."""
+    """Lines that these points may lie on: one through all of them, or one through the first and one through the last
+    two.
+    """
     if not len(x):
         return [[]]
     if len(x) == 1:

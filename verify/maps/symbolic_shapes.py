@@ -1,4 +1,6 @@
-"""Symbolic shapes: which values the symbols may have, small instances of a question, and z3 for products and quotients of symbols."""
+"""Symbolic shapes: which values the symbols may have, small instances of a question, and z3 for products and quotients
+of symbols.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def _choices(values: tuple[int, ...], count: int) -> tuple[tuple[int, ...], ...]
 
 
 def instances(problem: Problem, limit: int = MAX_INSTANCES, points: int | None = _LARGEST) -> Iterator[Instance]:
-    """Small instances, smallest values first, always the same ones: at most `limit`, of at most `points` logical indices, none empty."""
+    """Small instances, smallest values first, always the same ones: at most `limit`, of at most `points` logical
+    indices, none empty.
+    """
     if not problem.symbols:
         yield Instance({}, problem.numbers(range(len(problem.extents))))
         return
@@ -75,7 +79,9 @@ def instances(problem: Problem, limit: int = MAX_INSTANCES, points: int | None =
 
 
 def lopsided_instances(problem: Problem, points: int) -> Iterator[Instance]:
-    """Instances with one symbol larger than all others, always the same ones: a few hundred at most, of at most `points` indices."""
+    """Instances with one symbol larger than all others, always the same ones: a few hundred at most, of at most
+    `points` indices.
+    """
     telling = [n + d for n in _constants(problem, None)[-8:] for d in (-1, 0, 1)]
     for large in dict.fromkeys([*_LARGE, *telling]):
         for name in problem.symbols:
@@ -100,7 +106,9 @@ def instance_at(problem: Problem, values: Mapping[str, int]) -> Instance | None:
 def at_instance(problem: Problem, expr: Expr, instance: Instance) -> Expr:
     """An expression with the symbols replaced by the instance's values."""
     names = set(problem.symbols)
-    return substitute(expr, {v: const(instance.values[v.name], v.dtype) for v in free_variables(expr) if v.name in names})
+    return substitute(
+        expr, {v: const(instance.values[v.name], v.dtype) for v in free_variables(expr) if v.name in names}
+    )
 
 
 def concrete_map(problem: Problem, instance: Instance) -> IndexMap:
@@ -109,7 +117,8 @@ def concrete_map(problem: Problem, instance: Instance) -> IndexMap:
     return IndexMap(given.inputs, tuple(at_instance(problem, o, instance) for o in given.outputs), given.separators)
 
 
-# -- z3 ---------------------------------------------------------------------------------------------------------------------------
+# -- z3
+# ---------------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -154,7 +163,9 @@ class Point:
 
 
 def divisors_are_nonzero(problem: Problem, axis: int, rlimit: int) -> bool | Point:
-    """Whether z3 proves that no divisor of an output is zero on the domain; a point of the domain where it says that one is."""
+    """Whether z3 proves that no divisor of an output is zero on the domain; a point of the domain where it says that
+    one is.
+    """
     try:
         statement = make_statement(problem)
         point = statement.point("")
@@ -167,7 +178,9 @@ def divisors_are_nonzero(problem: Problem, axis: int, rlimit: int) -> bool | Poi
 
 
 def is_nonnegative_by_z3(problem: Problem, axis: int, rlimit: int) -> bool | Point:
-    """Whether z3 proves that an output stays at or above 0 on the domain; a point of the domain where it says that it does not."""
+    """Whether z3 proves that an output stays at or above 0 on the domain; a point of the domain where it says that it
+    does not.
+    """
     try:
         statement = make_statement(problem)
         output = statement.point("").integer(problem.index_map.outputs[axis])
@@ -177,7 +190,9 @@ def is_nonnegative_by_z3(problem: Problem, axis: int, rlimit: int) -> bool | Poi
 
 
 def _nowhere(statement: Statement, goal: Any, rlimit: int) -> bool | Point:
-    """Whether the goal, about the statement's only point, holds nowhere; else a point of z3's model, if it is one of the domain."""
+    """Whether the goal, about the statement's only point, holds nowhere; else a point of z3's model, if it is one of
+    the domain.
+    """
     problem = statement.problem
     statement.query.add(goal)
     outcome = statement.query.solve(rlimit=rlimit)
@@ -205,7 +220,9 @@ def outputs_are_equal_by_z3(problem: Problem, different: Expr, rlimit: int) -> b
 def prove_injective_by_z3(
     problem: Problem, axes: tuple[int, ...], inputs: tuple[int, ...], rlimit: int
 ) -> tuple[bool, str, frozenset[Because]]:
-    """Whether z3 proves that two points with equal outputs are equal; otherwise the reason why not, and what code asks of it."""
+    """Whether z3 proves that two points with equal outputs are equal; otherwise the reason why not, and what code asks
+    of it.
+    """
     try:
         statement = make_statement(problem)
         first, second = statement.point("_1"), statement.point("_2")
@@ -219,7 +236,9 @@ def prove_injective_by_z3(
     outcome = statement.query.solve(rlimit=rlimit)
     if outcome.answer is Answer.UNSAT:
         return True, "", frozenset()
-    reason_text = outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
+    reason_text = (
+        outcome.reason if outcome.reason is not None else "z3 found a model, which was not turned into a counterexample"
+    )
     return False, reason_text, outcome.because
 
 

@@ -1,9 +1,9 @@
-"""Expressions as index arithmetic over loops, symbols and unknowns: what an access's index or a guard says once data is taken out of
-it.
+"""Expressions as index arithmetic over loops, symbols and unknowns: what an access's index or a guard says once data is
+taken out of it.
 
-Every value that data decides is an unknown of its type; two loads of a cell that never changes are the same unknown. Arithmetic on
-data wraps, so that a guard with such arithmetic is not the integer condition that it looks like, and is dropped. Part of the trust
-base.
+Every value that data decides is an unknown of its type; two loads of a cell that never changes are the same unknown.
+Arithmetic on data wraps, so that a guard with such arithmetic is not the integer condition that it looks like, and is
+dropped. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, BufferStore, For, ForKind, Let
 from layoutproof.ir.visit import children, free_variables, fresh, map_children, take_fresh, walk
-from layoutproof.verify.program.instances import Dim, Guard, Scene, Unknown, conjuncts, keeps_range, scene_ranges
+from layoutproof.verify.program.instances import (
+    Dim,
+    Guard,
+    IterationDomain,
+    Unknown,
+    conjuncts,
+    domain_ranges,
+    keeps_range,
+)
 
 Env = dict[Var, Expr]
 
@@ -91,14 +99,14 @@ class Abstraction:
         """A name like `name` that nothing else has."""
         return take_fresh(name, self._names)
 
-    def unknown(self, source: Expr, scene: Scene, name: str) -> tuple[Var, Scene]:
-        """A new unknown for `source`, and the scene in which it is there."""
+    def unknown(self, source: Expr, domain: IterationDomain, name: str) -> tuple[Var, IterationDomain]:
+        """A new unknown for `source`, and the iteration domain in which it is there."""
         unknown = Unknown(Var(self.fresh(name), source.dtype.element), source)
-        return unknown.var, replace(scene, unknowns=(*scene.unknowns, unknown))
+        return unknown.var, replace(domain, unknowns=(*domain.unknowns, unknown))
 
-    def abstract(self, expr: Expr, scene: Scene, env: Env) -> tuple[Expr, Scene]:
+    def abstract(self, expr: Expr, domain: IterationDomain, env: Env) -> tuple[Expr, IterationDomain]:
         """`expr` with block variables and lets replaced, data by unknowns. Raises Inexpressible."""
-        current = scene
+        current = domain
 
         def visit(node: Node) -> Node:
             nonlocal current
@@ -130,13 +138,13 @@ class Abstraction:
         assert isinstance(said, Expr)
         return said, current
 
-    def _data(self, node: Expr, scene: Scene, env: Env) -> tuple[Var, Scene]:
+    def _data(self, node: Expr, domain: IterationDomain, env: Env) -> tuple[Var, IterationDomain]:
         """The unknown for a value that data decides: the same one for two loads of a cell that never changes."""
         if not node.dtype.is_integer or node.dtype.lanes > 1:
             raise Inexpressible
         if not (isinstance(node, BufferLoad) and self._is_stable(node.buffer)):
-            return self.unknown(node, scene, _name_of(node))
-        indices, current = [], scene
+            return self.unknown(node, domain, _name_of(node))
+        indices, current = [], domain
         for index in node.indices:
             said, current = self.abstract(index, current, env)
             indices.append(said)
@@ -146,15 +154,19 @@ class Abstraction:
             var, current = self.unknown(key, current, _name_of(node))
             self._known[key] = Unknown(var, key)
             return var, current
-        return known.var, current if known in current.unknowns else replace(current, unknowns=(*current.unknowns, known))
+        return known.var, current if known in current.unknowns else replace(
+            current, unknowns=(*current.unknowns, known)
+        )
 
     def _is_stable(self, buffer: Buffer) -> bool:
         """Whether two loads of a cell agree, because nothing writes the memory."""
         return not self._survey.all_change and buffer.data not in self._survey.changing
 
-    def under(self, condition: Expr, holds: bool, scene: Scene, env: Env) -> Scene:
-        """The scene with a condition's conjuncts added; what cannot be said, or would be said wrongly, is dropped."""
-        guards, dropped, current = list(scene.guards), list(scene.dropped), scene
+    def under(self, condition: Expr, holds: bool, domain: IterationDomain, env: Env) -> IterationDomain:
+        """The iteration domain with a condition's conjuncts added; what cannot be said, or would be said wrongly, is
+        dropped.
+        """
+        guards, dropped, current = list(domain.guards), list(domain.dropped), domain
         self._groups += 1
         for guard in conjuncts(condition, holds):
             try:
@@ -166,12 +178,18 @@ class Abstraction:
                 dropped.append(guard.condition)
             elif said != IntImm(int(guard.holds), said.dtype):
                 guards.append(Guard(said, guard.holds, self._groups))
-        return replace(current, guards=tuple(guards), dropped=tuple(dropped), time=scene.time)
+        return replace(current, guards=tuple(guards), dropped=tuple(dropped), time=domain.time)
 
     def lane(self, expr: Expr) -> Dim:
         """The coordinate that counts the lanes of a vector."""
         dtype = expr.dtype.element if expr.dtype.is_integer else IntImm(0).dtype
-        return Dim(Var(fresh("lane", self._names), dtype), IntImm(0, dtype), IntImm(expr.dtype.lanes, dtype), ForKind.VECTORIZED, lane=True)
+        return Dim(
+            Var(fresh("lane", self._names), dtype),
+            IntImm(0, dtype),
+            IntImm(expr.dtype.lanes, dtype),
+            ForKind.VECTORIZED,
+            lane=True,
+        )
 
 
 def _name_of(node: Expr) -> str:
@@ -179,7 +197,9 @@ def _name_of(node: Expr) -> str:
 
 
 def in_lane(expr: Expr, lane: Var) -> Expr:
-    """One lane of a vector of integers. Raises Inexpressible where lanes come from anything but ramps, broadcasts and arithmetic."""
+    """One lane of a vector of integers. Raises Inexpressible where lanes come from anything but ramps, broadcasts and
+    arithmetic.
+    """
     match expr:
         case Ramp(base=base, stride=stride):
             return base + lane * stride if base.dtype == lane.dtype else base + Cast(base.dtype, lane) * stride
@@ -200,13 +220,14 @@ def in_lane(expr: Expr, lane: Var) -> Expr:
     return map_children(expr, visit)
 
 
-def _may_wrap(expr: Expr, scene: Scene) -> bool:
-    """Whether a condition on data has arithmetic that could leave its type, so that it is not the integer condition that it looks like.
+def _may_wrap(expr: Expr, domain: IterationDomain) -> bool:
+    """Whether a condition on data has arithmetic that could leave its type, so that it is not the integer condition
+    that it looks like.
 
     Beside data, arithmetic on loops wraps too: only a condition without data is index arithmetic.
     """
-    if not {u.var for u in scene.unknowns} & set(free_variables(expr)):
+    if not {u.var for u in domain.unknowns} & set(free_variables(expr)):
         return False
-    ranges = scene_ranges(scene, {})
+    ranges = domain_ranges(domain, {})
     parts = [node for node in walk(expr) if isinstance(node, Expr) and node.dtype.is_integer]
     return any(not keeps_range(part) and not interval_of(part, ranges).fits(part.dtype) for part in parts)

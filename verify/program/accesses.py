@@ -1,4 +1,6 @@
-"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust base."""
+"""Reads a function into its instances: walks the statements once, keeping what surrounds each access. Part of the trust
+base.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,10 @@ from layoutproof.verify.program.instances import (
     Arithmetic,
     Binding,
     Dim,
+    IterationDomain,
     Loop,
     Obstacle,
     Program,
-    Scene,
     can_trap,
     conjuncts,
     is_index_like,
@@ -62,8 +64,8 @@ def read_program(function: PrimFunc, where: Expr | None = None) -> Program:
 def _read(function: PrimFunc, where: Expr | None) -> Program:
     collector = _Collector(function)
     env: Env = {}
-    scene = Scene()
-    collector.statement(function.body, scene, env)
+    domain = IterationDomain()
+    collector.statement(function.body, domain, env)
     given = tuple(g.as_expr for g in conjuncts(where)) if where is not None else ()
     arithmetic = tuple(collector.arithmetic)
     return Program(
@@ -89,7 +91,7 @@ def _may_trap_beside(function: PrimFunc) -> bool:
 
 def _eager(function: PrimFunc) -> tuple[Arithmetic, ...]:
     collector = _Collector(function, eager=True)
-    collector.statement(function.body, Scene(), {})
+    collector.statement(function.body, IterationDomain(), {})
     return tuple(collector.arithmetic)
 
 
@@ -115,65 +117,67 @@ class _Collector:
 
     # Statements
 
-    def statement(self, stmt: Stmt, scene: Scene, env: Env) -> None:
-        """Everything that `stmt` does at `scene`."""
+    def statement(self, stmt: Stmt, domain: IterationDomain, env: Env) -> None:
+        """Everything that `stmt` does at `domain`."""
         outer = self._spot
         self._spot = Spot(stmt, stmt.name if isinstance(stmt, Block) and not stmt.is_root else outer.block)
-        _STATEMENTS[type(stmt)](self, stmt, scene, env)
+        _STATEMENTS[type(stmt)](self, stmt, domain, env)
         self._spot = outer
 
-    def _seq(self, stmt: Seq, scene: Scene, env: Env) -> None:
+    def _seq(self, stmt: Seq, domain: IterationDomain, env: Env) -> None:
         for position, part in enumerate(stmt.body):
-            self.statement(part, scene.at(position), env)
+            self.statement(part, domain.at(position), env)
 
-    def _for(self, stmt: For, scene: Scene, env: Env) -> None:
-        start, first = self._index(stmt.start, scene.at(0), env, stmt)
+    def _for(self, stmt: For, domain: IterationDomain, env: Env) -> None:
+        start, first = self._index(stmt.start, domain.at(0), env, stmt)
         extent, second = self._index(stmt.extent, first, env, stmt)
-        var = self._loop_variable(stmt.var, scene)
+        var = self._loop_variable(stmt.var, domain)
         dim = Dim(var, start, extent, stmt.kind)
         if start != IntImm(0, start.dtype):
             self.arithmetic.append(Arithmetic(start + extent, second, stmt, self._spot))
-        outer = replace(second, time=scene.time)
+        outer = replace(second, time=domain.time)
         self.loops.append(Loop(dim, outer, stmt, self._spot))
         self.statement(stmt.body, outer.at(1).inside(dim), {**env, stmt.var: var})
 
-    def _if(self, stmt: IfThenElse, scene: Scene, env: Env) -> None:
-        self._evaluate(stmt.condition, scene.at(0), env, stmt)
-        self.statement(stmt.then, self._said.under(stmt.condition, True, scene, env).at(1), env)
+    def _if(self, stmt: IfThenElse, domain: IterationDomain, env: Env) -> None:
+        self._evaluate(stmt.condition, domain.at(0), env, stmt)
+        self.statement(stmt.then, self._said.under(stmt.condition, True, domain, env).at(1), env)
         if stmt.otherwise is not None:
-            self.statement(stmt.otherwise, self._said.under(stmt.condition, False, scene, env).at(2), env)
+            self.statement(stmt.otherwise, self._said.under(stmt.condition, False, domain, env).at(2), env)
 
-    def _let(self, stmt: Let, scene: Scene, env: Env) -> None:
+    def _let(self, stmt: Let, domain: IterationDomain, env: Env) -> None:
         dtype = stmt.var.dtype
         value: Expr
         if dtype == HANDLE:
             self._pointer(stmt)
-            value, inner = stmt.var, scene
+            value, inner = stmt.var, domain
         elif dtype.is_integer and dtype.lanes == 1 and is_index_like(stmt.value):
-            value, inner = self._index(stmt.value, scene.at(0), env, stmt)
-            inner = replace(inner, time=scene.time)
+            value, inner = self._index(stmt.value, domain.at(0), env, stmt)
+            inner = replace(inner, time=domain.time)
             if is_larger(value, _LARGEST_LET):
                 # Replaced everywhere it could grow without end from let to let: a loop of one iteration says the same.
                 self._loop_of_one(stmt, value, inner, env)
                 return
         elif dtype.is_integer and dtype.lanes == 1:
-            # Arithmetic on data wraps, so it is not the integer expression that it looks like: the variable is what data makes it.
-            self._evaluate(stmt.value, scene.at(0), env, stmt)
-            value, inner = self._said.unknown(stmt.var, scene, stmt.var.name)
+            # Arithmetic on data wraps, so it is not the integer expression that it looks like: the variable is what
+            # data makes it.
+            self._evaluate(stmt.value, domain.at(0), env, stmt)
+            value, inner = self._said.unknown(stmt.var, domain, stmt.var.name)
         else:
-            # Nothing speaks about a float or a truth value: a condition on it is dropped because it cannot be expressed.
-            self._evaluate(stmt.value, scene.at(0), env, stmt)
-            value, inner = stmt.var, scene
+            # Nothing speaks about a float or a truth value: a condition on it is dropped because it cannot be
+            # expressed.
+            self._evaluate(stmt.value, domain.at(0), env, stmt)
+            value, inner = stmt.var, domain
         self.statement(stmt.body, inner.at(1), {**env, stmt.var: value})
 
-    def _loop_of_one(self, stmt: Let, value: Expr, scene: Scene, env: Env) -> None:
-        var = self._loop_variable(stmt.var, scene)
+    def _loop_of_one(self, stmt: Let, value: Expr, domain: IterationDomain, env: Env) -> None:
+        var = self._loop_variable(stmt.var, domain)
         dim = Dim(var, value, const(1, var.dtype), ForKind.SERIAL)
-        self.statement(stmt.body, scene.at(1).inside(dim), {**env, stmt.var: var})
+        self.statement(stmt.body, domain.at(1).inside(dim), {**env, stmt.var: var})
 
-    def _loop_variable(self, var: Var, scene: Scene) -> Var:
+    def _loop_variable(self, var: Var, domain: IterationDomain) -> Var:
         """Names are bound once on any path; where they are not, the inner one must not be taken for the outer."""
-        taken = self._symbols | {dim.var.name for dim in scene.dims}
+        taken = self._symbols | {dim.var.name for dim in domain.dims}
         return Var(self._said.fresh(var.name), var.dtype) if var.name in taken else var
 
     def _pointer(self, stmt: Let) -> None:
@@ -186,102 +190,115 @@ class _Collector:
         else:
             self.obstacles.append(Obstacle(f"the pointer {stmt.var.name}", stmt, self._spot))
 
-    def _store(self, stmt: BufferStore, scene: Scene, env: Env) -> None:
-        self._evaluate(stmt.value, scene.at(0), env, stmt)
-        self._access(AccessKind.WRITE, stmt.buffer, stmt.indices, scene.at(1), env, stmt)
+    def _store(self, stmt: BufferStore, domain: IterationDomain, env: Env) -> None:
+        self._evaluate(stmt.value, domain.at(0), env, stmt)
+        self._access(AccessKind.WRITE, stmt.buffer, stmt.indices, domain.at(1), env, stmt)
 
-    def _allocate(self, stmt: Allocate, scene: Scene, env: Env) -> None:
-        self._new_buffer(stmt.buffer, scene, env, stmt)
-        self.statement(stmt.body, self._allocating((stmt.buffer,), scene), env)
+    def _allocate(self, stmt: Allocate, domain: IterationDomain, env: Env) -> None:
+        self._new_buffer(stmt.buffer, domain, env, stmt)
+        self.statement(stmt.body, self._allocating((stmt.buffer,), domain), env)
 
-    def _new_buffer(self, buffer: Buffer, scene: Scene, env: Env, node: Node) -> None:
+    def _new_buffer(self, buffer: Buffer, domain: IterationDomain, env: Env, node: Node) -> None:
         self.allocated.append(buffer)
         for extent in buffer.shape:
-            self._index(extent, scene, env, node)
+            self._index(extent, domain, env, node)
 
     @staticmethod
-    def _allocating(buffers: tuple[Buffer, ...], scene: Scene) -> Scene:
-        return replace(scene, allocations={**scene.allocations, **{b.data: len(scene.dims) for b in buffers}}) if buffers else scene
+    def _allocating(buffers: tuple[Buffer, ...], domain: IterationDomain) -> IterationDomain:
+        return (
+            replace(domain, allocations={**domain.allocations, **{b.data: len(domain.dims) for b in buffers}})
+            if buffers
+            else domain
+        )
 
-    def _declare(self, stmt: DeclBuffer, scene: Scene, env: Env) -> None:
+    def _declare(self, stmt: DeclBuffer, domain: IterationDomain, env: Env) -> None:
         self.views.append((stmt.buffer, stmt))
         for extent in stmt.buffer.shape:
-            self._index(extent, scene, env, stmt)
-        self.statement(stmt.body, scene, env)
+            self._index(extent, domain, env, stmt)
+        self.statement(stmt.body, domain, env)
 
-    def _attr(self, stmt: AttrStmt, scene: Scene, env: Env) -> None:
-        self.statement(stmt.body, scene, env)
+    def _attr(self, stmt: AttrStmt, domain: IterationDomain, env: Env) -> None:
+        self.statement(stmt.body, domain, env)
 
-    def _effect(self, stmt: Evaluate, scene: Scene, env: Env) -> None:
+    def _effect(self, stmt: Evaluate, domain: IterationDomain, env: Env) -> None:
         match stmt.value:
             case Assume(condition=condition):
-                self._assume(condition, scene, env, stmt)
+                self._assume(condition, domain, env, stmt)
             case IntImm():
                 pass
             case _:
-                self._evaluate(stmt.value, scene, env, stmt)
+                self._evaluate(stmt.value, domain, env, stmt)
 
-    def _assume(self, condition: Expr, scene: Scene, env: Env, stmt: Stmt) -> None:
-        always = not (scene.dims or scene.guards or scene.dropped or scene.unknowns)
+    def _assume(self, condition: Expr, domain: IterationDomain, env: Env, stmt: Stmt) -> None:
+        always = not (domain.dims or domain.guards or domain.dropped or domain.unknowns)
         if always and not any(isinstance(node, BufferLoad) for node in walk(condition)):
             self.assumed += [g.as_expr for g in conjuncts(condition)]
         before = len(self.accesses)
         # No code is made of an assumption.
         eager, self._eager = self._eager, False
-        self._evaluate(condition, scene, env, stmt)
+        self._evaluate(condition, domain, env, stmt)
         self._eager = eager
         looked = [replace(a, kind=AccessKind.ASSUME) for a in self.accesses[before:]]
         self.accesses[before:] = looked
 
-    def _block(self, stmt: Block, scene: Scene, env: Env) -> None:
-        inner_env, current = dict(env), scene
+    def _block(self, stmt: Block, domain: IterationDomain, env: Env) -> None:
+        inner_env, current = dict(env), domain
         for iter_var in stmt.iter_vars:
             value, current = self._index(iter_var.binding, current.at(0), env, stmt)
             inner_env[iter_var.var] = value
-        current = replace(current, time=scene.time)
+        current = replace(current, time=domain.time)
         self._evaluate(stmt.where, current.at(0), inner_env, stmt)
         if stmt.match_buffers:
             source = stmt.match_buffers[0].source.buffer.name
             self.obstacles.append(
-                Obstacle(f"block {stmt.name}, which matches a region of {source} as a buffer of its own,", stmt, self._spot)
+                Obstacle(
+                    f"block {stmt.name}, which matches a region of {source} as a buffer of its own,", stmt, self._spot
+                )
             )
         for buffer in stmt.alloc_buffers:
             self._new_buffer(buffer, current, inner_env, stmt)
         current = self._allocating(stmt.alloc_buffers, current)
         guarded = self._said.under(stmt.where, True, current, inner_env)
         for iter_var in stmt.iter_vars:
-            self.bindings.append(Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot))
+            self.bindings.append(
+                Binding(iter_var, self._domain(iter_var, guarded, inner_env), guarded, stmt, self._spot)
+            )
         self.statement(body_of(stmt), guarded.at(2), inner_env)
 
-    def _domain(self, iter_var: IterVar, scene: Scene, env: Env) -> Expr:
+    def _domain(self, iter_var: IterVar, domain: IterationDomain, env: Env) -> Expr:
         """That a block variable lies in its domain, as a condition on the loops."""
         start, extent = iter_var.domain.start, iter_var.domain.extent
         end = extent if start == IntImm(0, start.dtype) else start + extent
         value = env[iter_var.var]
-        low, high = (self._said.abstract(e, scene, env)[0] for e in (start, end))
+        low, high = (self._said.abstract(e, domain, env)[0] for e in (start, end))
         if isinstance(value, Var) and isinstance(low, IntImm) and isinstance(high, IntImm) and low.value == 0:
-            loop = next((dim for dim in scene.dims if dim.var == value), None)
+            loop = next((dim for dim in domain.dims if dim.var == value), None)
             if loop is not None and loop.start == low and loop.extent == high:
                 return TRUE
         return logical_and(at_least(value, low), below(value, high))
 
     # Expressions
 
-    def _index(self, expr: Expr, scene: Scene, env: Env, node: Node, extent: Expr | None = None) -> tuple[Expr, Scene]:
-        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index arithmetic."""
+    def _index(
+        self, expr: Expr, domain: IterationDomain, env: Env, node: Node, extent: Expr | None = None
+    ) -> tuple[Expr, IterationDomain]:
+        """A scalar integer as an expression over dims, unknowns and symbols; its loads are recorded, and it as index
+        arithmetic.
+        """
         if isinstance(expr, IntImm):
-            return expr, scene
-        self._evaluate(expr, scene, env, node, traps=False)
+            return expr, domain
+        self._evaluate(expr, domain, env, node, traps=False)
         try:
-            said, current = self._said.abstract(expr, scene, env)
+            said, current = self._said.abstract(expr, domain, env)
         except Inexpressible:
-            return self._said.unknown(expr, scene, "value")
+            return self._said.unknown(expr, domain, "value")
         if not isinstance(said, Var | IntImm):
             self.arithmetic.append(Arithmetic(said, current, node, self._spot, extent=extent))
         return said, current
 
-    def _evaluate(self, expr: Expr, scene: Scene, env: Env, node: Node, *, traps: bool = True) -> None:
-        """Records what evaluating `expr` does at `scene`: its loads, each under the conditions that guard it, and what may trap.
+    def _evaluate(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, *, traps: bool = True) -> None:
+        """Records what evaluating `expr` does at `domain`: its loads, each under the conditions that guard it, and what
+        may trap.
 
         Without `traps` the arithmetic itself is recorded by the caller, as index arithmetic.
         """
@@ -289,59 +306,65 @@ class _Collector:
             case IntImm() | Var():
                 return
             case BufferLoad():
-                self._access(AccessKind.READ, expr.buffer, expr.indices, scene, env, expr)
+                self._access(AccessKind.READ, expr.buffer, expr.indices, domain, env, expr)
                 return
             case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
-                self._evaluate(condition, scene, env, node, traps=traps)
-                self._evaluate(then, self._said.under(condition, True, scene, env), env, node, traps=traps)
-                self._evaluate(otherwise, self._said.under(condition, False, scene, env), env, node, traps=traps)
+                self._evaluate(condition, domain, env, node, traps=traps)
+                self._evaluate(then, self._said.under(condition, True, domain, env), env, node, traps=traps)
+                self._evaluate(otherwise, self._said.under(condition, False, domain, env), env, node, traps=traps)
                 return
             case Logical(op=op, lhs=lhs, rhs=rhs):
-                self._evaluate(lhs, scene, env, node, traps=traps)
-                inside = scene if self._eager else self._said.under(lhs, op is LogicalOp.AND, scene, env)
+                self._evaluate(lhs, domain, env, node, traps=traps)
+                inside = domain if self._eager else self._said.under(lhs, op is LogicalOp.AND, domain, env)
                 self._evaluate(rhs, inside, env, node, traps=traps)
                 return
-            case Compare(lhs=lhs, rhs=rhs) if traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1:
+            case Compare(lhs=lhs, rhs=rhs) if (
+                traps and is_index_like(lhs) and is_index_like(rhs) and lhs.dtype.lanes == 1
+            ):
                 for side in (lhs, rhs):
-                    self._record(side, scene, env, node)
+                    self._record(side, domain, env, node)
                 return
             case OpaqueCall(function=function):
-                self.obstacles.append(Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot))
+                self.obstacles.append(
+                    Obstacle(f"the call of {function}, which nobody here looks into,", expr, self._spot)
+                )
             case _:
                 pass
         if traps and can_trap(expr):
-            self._record(expr, scene, env, node, is_index=False)
+            self._record(expr, domain, env, node, is_index=False)
         for child in children(expr):
             if isinstance(child, Expr):
-                self._evaluate(child, scene, env, node, traps=traps)
+                self._evaluate(child, domain, env, node, traps=traps)
 
-    def _record(self, expr: Expr, scene: Scene, env: Env, node: Node, *, is_index: bool = True) -> None:
+    def _record(self, expr: Expr, domain: IterationDomain, env: Env, node: Node, *, is_index: bool = True) -> None:
         """Arithmetic that is evaluated here. What cannot be said is recorded as it stands."""
         if isinstance(expr, Var | IntImm):
             return
         try:
             if isinstance(expr, Cast) and not is_index:
-                said, current = self._converted(expr, scene, env)
+                said, current = self._converted(expr, domain, env)
             elif expr.dtype.lanes > 1:
                 lane = self._said.lane(expr)
-                said, current = self._said.abstract(in_lane(expr, lane.var), scene.inside(lane), env)
+                said, current = self._said.abstract(in_lane(expr, lane.var), domain.inside(lane), env)
             else:
-                said, current = self._said.abstract(expr, scene, env)
+                said, current = self._said.abstract(expr, domain, env)
         except Inexpressible:
-            said, current = expr, replace(scene, exact=False)
+            said, current = expr, replace(domain, exact=False)
         self.arithmetic.append(Arithmetic(said, current, node, self._spot, is_index))
 
-    def _converted(self, expr: Cast, scene: Scene, env: Env) -> tuple[Expr, Scene]:
+    def _converted(self, expr: Cast, domain: IterationDomain, env: Env) -> tuple[Expr, IterationDomain]:
         """A float made an integer; of the float, only that it was made from index arithmetic is looked into."""
         match expr.value:
             case Cast(dtype=dtype, value=inner) if inner.dtype.is_integer and inner.dtype.lanes == 1:
-                said, current = self._said.abstract(inner, scene, env)
+                said, current = self._said.abstract(inner, domain, env)
                 return Cast(expr.dtype, Cast(dtype, said)), current
             case _:
-                return expr, scene
+                return expr, domain
 
-    def _access(self, kind: AccessKind, buffer: Buffer, indices: tuple[Expr, ...], scene: Scene, env: Env, node: Node) -> None:
-        said, current = [], scene
+    def _access(
+        self, kind: AccessKind, buffer: Buffer, indices: tuple[Expr, ...], domain: IterationDomain, env: Env, node: Node
+    ) -> None:
+        said, current = [], domain
         for index, size in zip(indices, buffer.shape, strict=True):
             if index.dtype.lanes == 1:
                 value, current = self._index(index, current, env, node, size)
@@ -351,10 +374,12 @@ class _Collector:
         data = self._roots.get(buffer.data, buffer.data)
         self.accesses.append(Access(kind, buffer, data, tuple(said), current, node, self._spot))
 
-    def _vector_index(self, index: Expr, scene: Scene, env: Env, node: Node, extent: Expr) -> tuple[Expr, Scene]:
-        self._evaluate(index, scene, env, node, traps=False)
+    def _vector_index(
+        self, index: Expr, domain: IterationDomain, env: Env, node: Node, extent: Expr
+    ) -> tuple[Expr, IterationDomain]:
+        self._evaluate(index, domain, env, node, traps=False)
         lane = self._said.lane(index)
-        inner = scene.inside(lane)
+        inner = domain.inside(lane)
         try:
             said, current = self._said.abstract(in_lane(index, lane.var), inner, env)
         except Inexpressible:
@@ -363,7 +388,7 @@ class _Collector:
         return said, current
 
 
-_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, Scene, Env], None]] = {
+_STATEMENTS: dict[type[Stmt], Callable[[_Collector, Any, IterationDomain, Env], None]] = {
     Seq: _Collector._seq,
     For: _Collector._for,
     IfThenElse: _Collector._if,

@@ -1,9 +1,9 @@
 """What the answers of engines were, kept while something is proved so that other solvers can be asked again.
 
-Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs. An engine's
-answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts takes those that were gathered
-for it. A question that several obligations rest on stands with the first of them. No text is made here: `verify.smt.claims` does that
-for whoever writes a certificate.
+Who asks for evidence hands `Gathered` to what is asked; elsewhere nothing is kept, so that proving costs what it costs.
+An engine's answer "there is none" becomes a piece of evidence; the next verdict that is reached from the same facts
+takes those that were gathered for it. A question that several obligations rest on stands with the first of them. No
+text is made here: `verify.smt.claims` does that for whoever writes a certificate.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from layoutproof.ir.expr import Expr, Var
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Cover
 
 Bounds = Mapping[str, tuple[int | None, int | None]]
-# Which cover (by number), and the values of its further dims at an instance that it reaches, as expressions over that instance.
+# Which cover (by number), and the values of its further dims at an instance that it reaches, as expressions over that
+# instance.
 Witness = tuple[int, Mapping[str, Expr]]
 
 
@@ -36,23 +37,23 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoInstance:
-    """No instance of `scene` satisfies all conditions of one of `either`."""
+    """No instance of `domain` satisfies all conditions of one of `either`."""
 
     setting: Setting
-    scene: Scene
+    domain: IterationDomain
     either: tuple[tuple[Expr, ...], ...]
     engine: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covered:
-    """Every instance of `scene` where the conditions hold is reached by a cover; `witnesses` says by which, and how.
+    """Every instance of `domain` where the conditions hold is reached by a cover; `witnesses` says by which, and how.
 
     `witnesses` is asked late, since the answer takes work; it raises Unsaid where there is none.
     """
 
     setting: Setting
-    scene: Scene
+    domain: IterationDomain
     conditions: tuple[Expr, ...]
     covers: tuple[Cover, ...]
     witnesses: Callable[[], Sequence[Witness]]
@@ -61,7 +62,9 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneToOne:
-    """No two points of the box `inputs < extents`, both from 0, have the same `outputs`, where `where` holds of the symbols."""
+    """No two points of the box `inputs < extents`, both from 0, have the same `outputs`, where `where` holds of the
+    symbols.
+    """
 
     inputs: tuple[Var, ...]
     extents: tuple[Expr, ...]

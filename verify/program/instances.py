@@ -33,8 +33,8 @@ class AccessKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One coordinate of an instance: a loop, or the lane of a vector statement (`lane`). Bounds speak of dims further out, unknowns
-    and symbols.
+    """One coordinate of an instance: a loop, or the lane of a vector statement (`lane`). Bounds speak of dims further
+    out, unknowns and symbols.
     """
 
     var: Var
@@ -47,7 +47,11 @@ class Dim:
 def ranges_of(dims: Sequence[Dim]) -> dict[str, tuple[int, int]]:
     """The least and the largest value of each dim whose bounds are numbers, where it has any."""
     ends = ((dim.var.name, dim.start, dim.extent) for dim in dims)
-    return {n: (s.value, s.value + e.value - 1) for n, s, e in ends if isinstance(s, IntImm) and isinstance(e, IntImm) and e.value > 0}
+    return {
+        n: (s.value, s.value + e.value - 1)
+        for n, s, e in ends
+        if isinstance(s, IntImm) and isinstance(e, IntImm) and e.value > 0
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,9 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A conjunct under which an instance happens: `condition` has the truth value `holds`. Conjuncts of one condition have one `group`."""
+    """A conjunct under which an instance happens: `condition` has the truth value `holds`. Conjuncts of one condition
+    have one `group`.
+    """
 
     condition: Expr
     holds: bool = True
@@ -73,12 +79,13 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class IterationDomain:
     """Where something happens: the coordinates around it, what must hold, and when.
 
-    `time` compares lexicographically with that of any other scene: a number where the text gives the order, a dim where a loop does.
-    `dropped` holds the conjuncts that could not be expressed; `allocations` the number of dims around each temporary's allocation.
-    `exact` is False where the instances are more than really happen for another reason than a dropped conjunct.
+    `time` compares lexicographically with that of any other iteration domain: a number where the text gives the order,
+    a dim where a loop does. `dropped` holds the conjuncts that could not be expressed; `allocations` the number of dims
+    around each temporary's allocation. `exact` is False where the instances are more than really happen for another
+    reason than a dropped conjunct.
     """
 
     dims: tuple[Dim, ...] = ()
@@ -89,9 +96,9 @@ class Scene:
     allocations: Mapping[Var, int] = field(default_factory=dict)
     exact: bool = True
 
-    def at(self, *moments: int | Dim) -> Scene:
-        """The same scene at a later or nested moment."""
-        return replace(self, time=(*self.time, *moments))
+    def at(self, *timestamps: int | Dim) -> IterationDomain:
+        """The same iteration domain at a later or nested moment."""
+        return replace(self, time=(*self.time, *timestamps))
 
     def depends_on_data(self, *exprs: Expr) -> bool:
         """Whether data decides which of the instances happen, or what one of the expressions is."""
@@ -103,8 +110,8 @@ class Scene:
         used = {variable for expr in said for variable in free_variables(expr)}
         return any(unknown.var in used for unknown in self.unknowns)
 
-    def inside(self, dim: Dim) -> Scene:
-        """The scene with one more coordinate."""
+    def inside(self, dim: Dim) -> IterationDomain:
+        """The iteration domain with one more coordinate."""
         return replace(self, dims=(*self.dims, dim), time=(*self.time, dim))
 
 
@@ -112,22 +119,22 @@ class Scene:
 class Access:
     """One load or store in the text, in all its instances.
 
-    `data` is the memory, whatever name it goes by. `indices` have no lanes and speak of dims, unknowns and symbols only. `node` is
-    the load or store itself.
+    `data` is the memory, whatever name it goes by. `indices` have no lanes and speak of dims, unknowns and symbols
+    only. `node` is the load or store itself.
     """
 
     kind: AccessKind
     buffer: Buffer
     data: Var
     indices: tuple[Expr, ...]
-    scene: Scene
+    domain: IterationDomain
     node: Node
     spot: Spot
 
     @property
     def data_dependent(self) -> bool:
         """Whether data decides which of the instances happen, or where they go."""
-        return self.scene.depends_on_data(*self.indices)
+        return self.domain.depends_on_data(*self.indices)
 
     @property
     def text(self) -> str:
@@ -143,14 +150,15 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """An integer expression that is evaluated at a scene: index arithmetic, which must fit its type, or arithmetic on data that may
-    trap.
+    """An integer expression that is evaluated at a iteration domain: index arithmetic, which must fit its type, or
+    arithmetic on data that may trap.
 
-    `expr` has loop variables for block variables and unknowns for data. `extent` is that of the axis that an index counts along.
+    `expr` has loop variables for block variables and unknowns for data. `extent` is that of the axis that an index
+    counts along.
     """
 
     expr: Expr
-    scene: Scene
+    domain: IterationDomain
     node: Node
     spot: Spot
     is_index: bool = True
@@ -161,46 +169,50 @@ class Arithmetic:
         """Where it stands, for a claim."""
         return self.spot.place_of(self.node)
 
-    def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, Scene]]:
-        """Every subexpression with the scene in which it is evaluated: the untaken side of a lazy operator is not. With `eager`, `and`
-        and `or` are none.
+    def parts(self, *, eager: bool = False) -> Iterator[tuple[Expr, IterationDomain]]:
+        """Every subexpression with the iteration domain in which it is evaluated: the untaken side of a lazy operator
+        is not. With `eager`, `and` and `or` are none.
         """
-        stack = [(self.expr, self.scene)]
+        stack = [(self.expr, self.domain)]
         while stack:
-            expr, scene = stack.pop()
-            yield expr, scene
+            expr, domain = stack.pop()
+            yield expr, domain
             match expr:
                 case IfThenElseExpr(condition=condition, then=then, otherwise=otherwise):
-                    stack += [(otherwise, _under(scene, condition, False)), (then, _under(scene, condition, True)), (condition, scene)]
+                    stack += [
+                        (otherwise, _under(domain, condition, False)),
+                        (then, _under(domain, condition, True)),
+                        (condition, domain),
+                    ]
                 case Logical(op=op, lhs=lhs, rhs=rhs):
-                    stack += [(rhs, scene if eager else _under(scene, lhs, op is LogicalOp.AND)), (lhs, scene)]
+                    stack += [(rhs, domain if eager else _under(domain, lhs, op is LogicalOp.AND)), (lhs, domain)]
                 case BufferLoad():
                     pass
                 case _:
-                    stack += [(child, scene) for child in children(expr) if isinstance(child, Expr)]
+                    stack += [(child, domain) for child in children(expr) if isinstance(child, Expr)]
 
 
-def _under(scene: Scene, condition: Expr, holds: bool) -> Scene:
-    return replace(scene, guards=(*scene.guards, *conjuncts(condition, holds)))
+def _under(domain: IterationDomain, condition: Expr, holds: bool) -> IterationDomain:
+    return replace(domain, guards=(*domain.guards, *conjuncts(condition, holds)))
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop in the text, and the scene in which it is entered."""
+    """A loop in the text, and the iteration domain in which it is entered."""
 
     dim: Dim
-    scene: Scene
+    domain: IterationDomain
     node: Node
     spot: Spot
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A block variable where its block runs: `domain` says that its value lies in its domain."""
+    """A block variable where its block runs: `within` says that its value is in the variable's range."""
 
     iter_var: IterVar
-    domain: Expr
-    scene: Scene
+    within: Expr
+    domain: IterationDomain
     node: Node
     spot: Spot
 
@@ -218,9 +230,9 @@ class Obstacle:
 class Program:
     """All accesses of a function in the order of the text, and what is known of its symbols.
 
-    `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given by the caller
-    of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers, which are at least 0.
-    `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
+    `symbols` are scalar parameters and the variables of shapes; `assumed` are conditions on symbols alone: those given
+    by the caller of the prover and those that the program assumes. `shapes` are the extents of parameters' buffers,
+    which are at least 0. `eager` is the arithmetic of code that evaluates both sides of `and` and `or`.
     """
 
     function: PrimFunc
@@ -250,7 +262,9 @@ class Program:
         return iter(self._touching.get(data, ()))
 
     def allocation(self, data: Var) -> Buffer | None:
-        """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is there."""
+        """The buffer with which the memory came into being: a parameter's or an allocation's; None when neither is
+        there.
+        """
         return self._owners.get(data)
 
 
@@ -274,7 +288,9 @@ _CLOSED = frozenset((BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.BITOR
 
 
 def can_trap(expr: Node) -> bool:
-    """Whether the operation itself (operands aside) may have no result: integer division, a shift, a float made an integer."""
+    """Whether the operation itself (operands aside) may have no result: integer division, a shift, a float made an
+    integer.
+    """
     match expr:
         case Binary(op=op):
             return expr.dtype.is_integer and (op in DIVISIONS or op in _SHIFTS)
@@ -292,7 +308,9 @@ def keeps_range(expr: Expr) -> bool:
             return op in _CLOSED or (small and (op in DIVISIONS or op is BinaryOp.SHR))
         case Cast(dtype=dtype, value=value):
             source = value.dtype
-            return source.is_bool or (source.is_integer and dtype.min_int <= source.min_int and source.max_int <= dtype.max_int)
+            return source.is_bool or (
+                source.is_integer and dtype.min_int <= source.min_int and source.max_int <= dtype.max_int
+            )
         case Call():
             return False
         case _:
@@ -305,18 +323,21 @@ def is_larger(expr: Expr, most: int) -> bool:
 
 
 def is_index_like(expr: Expr) -> bool:
-    """Whether a number is index arithmetic: integers over variables and constants, nothing loaded, made from floats or called."""
+    """Whether a number is index arithmetic: integers over variables and constants, nothing loaded, made from floats or
+    called.
+    """
     return expr.dtype.is_integer and not any(
-        isinstance(node, BufferLoad | Undef | OpaqueCall) or (isinstance(node, Expr) and node.dtype.is_float) for node in walk(expr)
+        isinstance(node, BufferLoad | Undef | OpaqueCall) or (isinstance(node, Expr) and node.dtype.is_float)
+        for node in walk(expr)
     )
 
 
-def scene_ranges(scene: Scene, symbols: Ranges) -> dict[Var, Interval]:
+def domain_ranges(domain: IterationDomain, symbols: Ranges) -> dict[Var, Interval]:
     """Symbols as given, loops by their bounds (guards are not looked at), unknowns by their type."""
     ranges = dict(symbols)
-    for unknown in scene.unknowns:
+    for unknown in domain.unknowns:
         ranges[unknown.var] = of_type(unknown.var.dtype)
-    for dim in scene.dims:
+    for dim in domain.dims:
         start, extent = interval_of(dim.start, ranges), interval_of(dim.extent, ranges)
         # A loop that never runs has no values; any interval will do.
         ranges[dim.var] = Interval(start.low, max(start.low, start.high + extent.high - 1))

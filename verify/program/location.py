@@ -1,4 +1,6 @@
-"""Where something in a program stands, in words for a claim: its line, or its block or statement where there is no text to point into."""
+"""Where something in a program stands, in words for a claim: its line, or its block or statement where there is no text
+to point into.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Spot:
     block: str | None = None
 
     def place_of(self, node: Node) -> Place:
-        """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or the statement."""
+        """`line 7` where the node, or else the statement around it, was read from text; otherwise `in block conv` or
+        the statement.
+        """
         span = node.span if node.span is not None else self.statement.span
         if span is not None:
             return Place(f"line {span.line}", span.line)

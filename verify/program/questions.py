@@ -11,7 +11,7 @@ from enum import StrEnum
 from layoutproof.ir.dtype import INT64
 from layoutproof.ir.expr import Cast, Expr, IntImm, compare, const
 from layoutproof.ir.operators import CompareOp
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 
 
 def compare_integers(op: CompareOp, a: Expr, b: Expr | int) -> Expr:
@@ -60,8 +60,8 @@ SAT, UNSAT = "sat", "unsat"
 class SmtQuery:
     """A self-contained SMT-LIB 2 script up to its one `(check-sat)`, and the answer that the claim needs.
 
-    `logic` is the script's logic (`QF_NIA`, `QF_BVFP`, ...); `engine` names what decided the claim first (`z3`, `isl`, `intervals`,
-    `enumeration`, ...): whoever asks again may choose another.
+    `logic` is the script's logic (`QF_NIA`, `QF_BVFP`, ...); `engine` names what decided the claim first (`z3`, `isl`,
+    `intervals`, `enumeration`, ...): whoever asks again may choose another.
     """
 
     text: str
@@ -83,23 +83,24 @@ class Because(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """Instances over the dims of another scene, which come first, and further ones; all `conditions` hold, and no cover of `without`
-    reaches them.
+    """Instances over the dims of another iteration domain, which come first, and further ones; all `conditions` hold,
+    and no cover of `without` reaches them.
 
-    It reaches an instance of that scene when some values of the further dims satisfy everything.
+    It reaches an instance of that iteration domain when some values of the further dims satisfy everything.
     """
 
-    scene: Scene
+    domain: IterationDomain
     conditions: tuple[Expr, ...]
     without: tuple[Cover, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no answer.
+    """What a search found: nothing (`point` and `reason` None: there is certainly none), a point, or why there is no
+    answer.
 
-    `exact` says that the point satisfies everything that was asked; without it something could not be said to the engine, named in
-    `reason`. `because` is what code asks of the reason.
+    `exact` says that the point satisfies everything that was asked; without it something could not be said to the
+    engine, named in `reason`. `because` is what code asks of the reason.
     """
 
     point: Mapping[str, int] | None

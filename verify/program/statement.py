@@ -1,9 +1,9 @@
-"""A program as statements with exact instances: for each store when it happens, which cell it writes, and its value over the values
-that it reads.
+"""A program as statements with exact instances: for each store when it happens, which cell it writes, and its value
+over the values that it reads.
 
-Where `accesses.py` may add instances, nothing is added here: a program that cannot be said exactly is refused with NotModelled. What
-depends on data moves into values: a store under a condition on data writes in any case, now and then what was there; a scatter
-writes every cell of its buffer so. Part of the trust base.
+Where `accesses.py` may add instances, nothing is added here: a program that cannot be said exactly is refused with
+NotModelled. What depends on data moves into values: a store under a condition on data writes in any case, now and then
+what was there; a scatter writes every cell of its buffer so. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from layoutproof.ir.dtype import DType
 from layoutproof.ir.expr import Expr, Var
 from layoutproof.ir.node import Node
-from layoutproof.verify.program.instances import Access, Dim, Program, Scene
+from layoutproof.verify.program.instances import Access, Dim, IterationDomain, Program
 from layoutproof.verify.program.questions import Because
 
 
@@ -29,8 +29,8 @@ class NotModelled(Exception):
 
 
 class ReadRole(StrEnum):
-    """What a value is read for. CURRENT: the cell's old content, which a conditional store or a scatter may leave there; it need not
-    be readable.
+    """What a value is read for. CURRENT: the cell's old content, which a conditional store or a scatter may leave
+    there; it need not be readable.
     """
 
     VALUE = "value"
@@ -43,10 +43,11 @@ class ReadRole(StrEnum):
 class Read:
     """One load of a statement; `var` stands for what it loads in the statement's value.
 
-    `access.scene` has the statement's dims (then, with `anywhere`, one for each coordinate that data decides), the statement's guards
-    and those of lazy operators around the load, and the moment of the load, which may lie before the statement's: that of a let or of
-    a branch. `access.indices` speak of dims, symbols and variables of the statement's other reads; `coordinates`, the cell among all
-    cells of the memory, of dims and symbols only. A load that happens only for some data counts as happening, inside its buffer.
+    `access.iteration domain` has the statement's dims (then, with `anywhere`, one for each coordinate that data
+    decides), the statement's guards and those of lazy operators around the load, and the moment of the load, which may
+    lie before the statement's: that of a let or of a branch. `access.indices` speak of dims, symbols and variables of
+    the statement's other reads; `coordinates`, the cell among all cells of the memory, of dims and symbols only. A load
+    that happens only for some data counts as happening, inside its buffer.
     """
 
     var: Var
@@ -64,17 +65,17 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One store in all its instances: at `scene`, cell `coordinates` of memory `data` becomes `value`.
+    """One store in all its instances: at `domain`, cell `coordinates` of memory `data` becomes `value`.
 
-    `number` is the store's in `ir.visit.stores_in` order. `dims` are the loops around it, then its lanes (`Dim.lane`), then, for a
-    scatter, the last `scatter` ones, which run over the cells that it may write. `value` speaks of dims, symbols and `reads`; its
-    integer arithmetic wraps. Under a condition on data it is `if_then_else(condition, stored, current)` with `current` the CURRENT
-    read. `access` is the store as the text has it.
+    `number` is the store's in `ir.visit.stores_in` order. `dims` are the loops around it, then its lanes (`Dim.lane`),
+    then, for a scatter, the last `scatter` ones, which run over the cells that it may write. `value` speaks of dims,
+    symbols and `reads`; its integer arithmetic wraps. Under a condition on data it is `if_then_else(condition, stored,
+    current)` with `current` the CURRENT read. `access` is the store as the text has it.
     """
 
     number: int
     dims: tuple[Dim, ...]
-    scene: Scene
+    domain: IterationDomain
     data: Var
     coordinates: tuple[Expr, ...]
     value: Expr
@@ -85,11 +86,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class AssumedFact:
-    """An assumption about what memory holds, or (without `reads`) about loops: at every instance of `scene`, `condition` over dims,
-    symbols and what is read there.
+    """An assumption about what memory holds, or (without `reads`) about loops: at every instance of `domain`,
+    `condition` over dims, symbols and what is read there.
     """
 
-    scene: Scene
+    domain: IterationDomain
     condition: Expr
     reads: tuple[Read, ...]
     node: Node
@@ -97,16 +98,16 @@ class AssumedFact:
     @property
     def dims(self) -> tuple[Dim, ...]:
         """The loops around the assumption."""
-        return self.scene.dims
+        return self.domain.dims
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
     """All statements of a program in the order of the text, and the cells of its memories.
 
-    `cells` has the extents of each memory's coordinates: for a temporary those of the loops around its allocation (`leading`, whose
-    variables are the coordinates), then its shape (or the structure given for it), then the lanes of its elements where they have
-    any. `dtypes` are of one lane.
+    `cells` has the extents of each memory's coordinates: for a temporary those of the loops around its allocation
+    (`leading`, whose variables are the coordinates), then its shape (or the structure given for it), then the lanes of
+    its elements where they have any. `dtypes` are of one lane.
     """
 
     statements: tuple[Statement, ...]

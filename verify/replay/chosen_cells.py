@@ -24,14 +24,17 @@ from layoutproof.ir.rewrite import Rewrite
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import Block, BufferStore, For, IfThenElse, Let, Stmt
 from layoutproof.ir.visit import children, free_variables, walk
-from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.replay.inputs import SEED
 from layoutproof.verify.replay.placement import Place, Positions
 
 Integers = NDArray[np.int64]
 Point = dict[str, int]
 
-_LINES, _ROUNDS = 6, 2  # lines along each loop, for each comparison; the second time from points at other comparisons' edges
+_LINES, _ROUNDS = (
+    6,
+    2,
+)  # lines along each loop, for each comparison; the second time from points at other comparisons' edges
 _NEAR = 3  # points of a line that are kept
 _COMPARISONS, _LOOPS = 24, 4  # of one store
 _LONGEST = 1 << 14  # iterations of a loop that are looked at one by one
@@ -52,8 +55,8 @@ class _Site:
 
 
 def edge_cells(func: PrimFunc, buffer: Buffer, symbols: Mapping[str, int], generator: np.random.Generator) -> Integers:
-    """Elements of a parameter, counted from the start of its memory, that its stores write at the edges of conditions: one of each edge
-    first. Not all of them are, and some may be none.
+    """Elements of a parameter, counted from the start of its memory, that its stores write at the edges of conditions:
+    one of each edge first. Not all of them are, and some may be none.
     """
     memories = find_memories(func)
     sites = [site for site in _sites(func.body, (), ()) if memories.of(site.store.buffer) == memories.of(buffer)]
@@ -69,7 +72,11 @@ def edge_cells(func: PrimFunc, buffer: Buffer, symbols: Mapping[str, int], gener
 def _sites(stmt: Stmt, steps: tuple[For | tuple[str, Expr], ...], conditions: tuple[Expr, ...]) -> Iterator[_Site]:
     match stmt:
         case BufferStore():
-            yield _Site(stmt, steps, tuple(dict.fromkeys(c for e in (*conditions, stmt) for c in _comparisons(e)))[:_COMPARISONS])
+            yield _Site(
+                stmt,
+                steps,
+                tuple(dict.fromkeys(c for e in (*conditions, stmt) for c in _comparisons(e)))[:_COMPARISONS],
+            )
             return
         case For():
             steps = (*steps, stmt)
@@ -89,7 +96,12 @@ def _sites(stmt: Stmt, steps: tuple[For | tuple[str, Expr], ...], conditions: tu
 
 def _comparisons(node: Node) -> Iterator[Compare]:
     for part in walk(node):
-        if isinstance(part, Compare) and part.lhs.dtype.is_integer and part.lhs.dtype.lanes == 1 and not reads_memory(part):
+        if (
+            isinstance(part, Compare)
+            and part.lhs.dtype.is_integer
+            and part.lhs.dtype.lanes == 1
+            and not reads_memory(part)
+        ):
             yield part
 
 
@@ -119,7 +131,9 @@ class _Points:
         return {comparison for comparison in self.site.comparisons if not _number(comparison, names)}
 
     def edge(self, comparison: Compare, known: Sequence[Point]) -> list[Point]:
-        """Points at which a comparison is about to change, found along the loops that it depends on; from known ones, half of the time."""
+        """Points at which a comparison is about to change, found along the loops that it depends on; from known ones,
+        half of the time.
+        """
         found = []
         for loop in [loop for loop in self.site.loops if loop.var.name in self.behind(comparison)][-_LOOPS:]:
             for _ in range(_LINES):
@@ -158,7 +172,9 @@ class _Points:
         return [{**start, loop.var.name: int(values[k])} for k in nearest]
 
     def point(self, at_ends: float) -> Point | None:
-        """A random point; each loop is at its first or last iteration with this probability. None where a loop has no iteration."""
+        """A random point; each loop is at its first or last iteration with this probability. None where a loop has no
+        iteration.
+        """
         point: Point = {}
         for loop in self.site.loops:
             names = self.named(point)
@@ -166,7 +182,9 @@ class _Points:
             if low is None or extent is None or extent < 1:
                 return None
             ends = self.generator.random() < at_ends
-            point[loop.var.name] = low + int((extent - 1) * self.generator.integers(2) if ends else self.generator.integers(extent))
+            point[loop.var.name] = low + int(
+                (extent - 1) * self.generator.integers(2) if ends else self.generator.integers(extent)
+            )
         return point
 
     def named(self, point: Point) -> Point:
@@ -226,14 +244,16 @@ def _values(expr: Expr, names: Mapping[str, int | Integers]) -> int | Integers |
     return found
 
 
-_SUSPECTS, _EDGES, _AT_CORNERS, _BESIDE, _SPACED, _BESIDE_CONSTANTS, _AT_RANDOM = 24, 48, 16, 8, 17, 24, 8
+_SUSPECT_CELLS, _EDGES, _AT_CORNERS, _BESIDE, _SPACED, _BESIDE_CONSTANTS, _AT_RANDOM = 24, 48, 16, 8, 17, 24, 8
 _AXES = 5  # axes of which every corner is a candidate
 _CONSTANTS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Elements of the old program's array, and cells of the new one's that are padding with a value for a contract; likely ones first."""
+    """Elements of the old program's array, and cells of the new one's that are padding with a value for a contract;
+    likely ones first.
+    """
 
     elements: Positions
     padding: Positions
@@ -254,7 +274,7 @@ class Chooser:
 
     rewrite: Rewrite
     symbols: Mapping[str, int]
-    suspects: Sequence[Suspect]
+    suspect_cells: Sequence[SuspectCell]
 
     def chosen(self, place: Place, position: int) -> Chosen:
         """Of the parameter at a position among the buffers."""
@@ -262,22 +282,30 @@ class Chooser:
         old, new = self.rewrite.old.buffers[position], self.rewrite.new.buffers[position]
         back = np.full(prod(place.new_shape), -1, dtype=np.int64)
         back[place.new_places] = np.arange(prod(place.old_shape), dtype=np.int64)
-        suspects = self.suspected(place, old.data.name, new.data.name)
+        suspect_cells = self.suspected(place, old.data.name, new.data.name)
         edges = edge_cells(self.rewrite.new, new, self.symbols, generator)[:_EDGES]
         here = edge_cells(self.rewrite.old, old, self.symbols, generator)[:_EDGES]
         more = [np.array(list(group), dtype=np.int64) for group in self.elsewhere(place, generator)]
         in_new = _in_turn([edges, *more])
-        padding = _first_ones(np.concatenate([suspects[1], in_new, _edge_of_padding(place)[1]]), place.owed_padding())
-        known = back[np.concatenate([suspects[1], _edge_of_padding(place)[0]])]
-        elements = np.concatenate([suspects[0], known[known >= 0], _in_turn([back[in_new][back[in_new] >= 0], here])])
+        padding = _first_ones(
+            np.concatenate([suspect_cells[1], in_new, _edge_of_padding(place)[1]]), place.padding_postcondition()
+        )
+        known = back[np.concatenate([suspect_cells[1], _edge_of_padding(place)[0]])]
+        elements = np.concatenate(
+            [suspect_cells[0], known[known >= 0], _in_turn([back[in_new][back[in_new] >= 0], here])]
+        )
         return Chosen(_first_ones(elements, place.observed), padding)
 
     def suspected(self, place: Place, old: str, new: str) -> tuple[Positions, Positions]:
         """The cells of this parameter that somebody suspects, in the old array and in the new one."""
         found: list[list[int]] = []
         for is_new, name, shape in ((False, old, place.old_shape), (True, new, place.new_shape)):
-            mine = [s.index for s in self.suspects if s.is_new is is_new and s.data == name and len(s.index) == len(shape)]
-            inside = [i for i in mine if all(0 <= c < e for c, e in zip(i, shape, strict=True))][:_SUSPECTS]
+            mine = [
+                s.index
+                for s in self.suspect_cells
+                if s.is_new is is_new and s.data == name and len(s.index) == len(shape)
+            ]
+            inside = [i for i in mine if all(0 <= c < e for c, e in zip(i, shape, strict=True))][:_SUSPECT_CELLS]
             found.append([int(np.ravel_multi_index(i, shape)) if shape else 0 for i in inside])
         return np.array(found[0], dtype=np.int64), np.array(found[1], dtype=np.int64)
 
@@ -316,7 +344,9 @@ def _flat(index: Sequence[int], shape: Sequence[int]) -> int:
 def _in_turn(groups: Sequence[Positions]) -> Positions:
     """One of each group, then another of each."""
     longest = max((group.size for group in groups), default=0)
-    return np.concatenate([np.zeros(0, dtype=np.int64), *(group[k : k + 1] for k in range(longest) for group in groups)])
+    return np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(group[k : k + 1] for k in range(longest) for group in groups)]
+    )
 
 
 def _first_ones(positions: Positions, wanted: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Positions:

@@ -1,5 +1,5 @@
-"""A counterexample: an input on which two programs were run and seen to differ, as a person reads it and as a file keeps
-it; and what a trial is made on and what may come of it.
+"""A counterexample: an input on which two programs were run and seen to differ, as a person reads it and as a file
+keeps it; and what a trial is made on and what may come of it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One scalar that ends with another value: its buffer, logical index (None in padding), index in either program's array (None where
-    the old one has no such cell) and lane; what the old program leaves there (or what the padding owes), and what the new one does."""
+    """One scalar that ends with another value: its buffer, logical index (None in padding), index in either program's
+    array (None where the old one has no such cell) and lane; what the old program leaves there (or what the padding
+    owes), and what the new one does.
+    """
 
     buffer: str
     logical: tuple[int, ...] | None
@@ -45,12 +47,14 @@ class Difference:
     lane: int
     old: Any
     new: Any
-    owed: str | None = None
+    required: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """A cell of a parameter, by its index in either program's array; None in the old one's for padding that only the new one has."""
+    """A cell of a parameter, by its index in either program's array; None in the old one's for padding that only the
+    new one has.
+    """
 
     buffer: str
     old_index: tuple[int, ...] | None
@@ -92,7 +96,9 @@ _SHOWN = 12  # elements of an array that a person is shown
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The store that wrote a cell last: its text and line, the variables around it, what it loaded (access, value) and what it left."""
+    """The store that wrote a cell last: its text and line, the variables around it, what it loaded (access, value) and
+    what it left.
+    """
 
     line: int | None
     text: str
@@ -114,11 +120,13 @@ class Written:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counterexample:
-    """An input (`symbols`: names and scalar parameters; `inputs`: arrays in logical layout by buffer), and what came of it.
+    """An input (`symbols`: names and scalar parameters; `inputs`: arrays in logical layout by buffer), and what came of
+    it.
 
-    Exactly one of `difference` and `fault` is there. `before` and `after` are the stores that wrote the differing element in the old
-    and in the new program, where they could be found. `other_padding`: the caller had left something else than the contract's value in
-    the padding of what is written. `cells`: where a fault was seen running only what certain cells depend on, these.
+    Exactly one of `difference` and `fault` is there. `before` and `after` are the stores that wrote the differing
+    element in the old and in the new program, where they could be found. `other_padding`: the caller had left something
+    else than the contract's value in the padding of what is written. `cells`: where a fault was seen running only what
+    certain cells depend on, these.
     """
 
     name: str
@@ -146,7 +154,7 @@ class Counterexample:
             d = self.difference
             places = {"logical": d.logical, "before_index": d.old_index, "after_index": d.new_index}
             indices = {key: list(index) if index is not None else None for key, index in places.items()}
-            result["element"] = {"buffer": d.buffer, **indices, "lane": d.lane, "contract": d.owed}
+            result["element"] = {"buffer": d.buffer, **indices, "lane": d.lane, "contract": d.required}
             result |= {"before": json_number(d.old), "after": json_number(d.new)}
         for key, written in (("before_store", self.before), ("after_store", self.after)):
             if written is not None:
@@ -161,7 +169,9 @@ class Counterexample:
             numbers = {str(name): read_number(value) for name, value in data["symbols"].items()}
             inputs = data["inputs"]
             if set(inputs) != set(types):
-                raise _bad(f"it has inputs for {', '.join(sorted(inputs))}, the program takes {', '.join(sorted(types))}")
+                raise _bad(
+                    f"it has inputs for {', '.join(sorted(inputs))}, the program takes {', '.join(sorted(types))}"
+                )
             arrays = {name: _array_of(inputs[name], numpy_dtype(dtype.element)) for name, dtype in types.items()}
             return Sample(numbers, arrays, data["other_padding"] is True)
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as problem:
@@ -169,12 +179,15 @@ class Counterexample:
 
     @staticmethod
     def cells_of(data: Mapping[str, Any]) -> tuple[LookedAt, ...]:
-        """The cells that a run has to look at, as `to_dict` wrote them: that of the difference, else those of the fault; none where all
-        are looked at. Raises LayoutproofError, as `sample_of` does.
+        """The cells that a run has to look at, as `to_dict` wrote them: that of the difference, else those of the
+        fault; none where all are looked at. Raises LayoutproofError, as `sample_of` does.
         """
         try:
             listed = [data["element"]] if "element" in data else data.get("cells", [])
-            return tuple(LookedAt(str(each["buffer"]), _index(each["before_index"]), _index(each["after_index"])) for each in listed)
+            return tuple(
+                LookedAt(str(each["buffer"]), _index(each["before_index"]), _index(each["after_index"]))
+                for each in listed
+            )
         except (KeyError, TypeError, ValueError) as problem:
             raise _bad(f"it cannot be read: {problem}") from problem
 
@@ -198,7 +211,7 @@ class Counterexample:
         lane = f", lane {d.lane}" if d.lane else ""
         if d.logical is None and d.old_index is None:
             place = f"padding {_access(d.buffer, d.new_index)}{lane}"
-            return f"{place} ends as {number_text(d.new)}; its contract {d.owed} asks for {number_text(d.old)}"
+            return f"{place} ends as {number_text(d.new)}; its contract {d.required} asks for {number_text(d.old)}"
         where = _access(d.buffer, d.logical if d.logical is not None else d.old_index)
         moved = "" if d.new_index in (d.logical, d.old_index) else f" (now at {list(d.new_index)})"
         return f"{where}{moved}{lane} ends as {number_text(d.new)}, it ended as {number_text(d.old)}"
@@ -258,7 +271,9 @@ def _numbers(array: Array) -> Array:
 
 
 def _fill_and_others(numbers: Array) -> tuple[Any, Array]:
-    """What most elements of a large array are, the first of those that are equally many, and the positions of the others."""
+    """What most elements of a large array are, the first of those that are equally many, and the positions of the
+    others.
+    """
     keys = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64) if numbers.dtype.kind == "f" else numbers
     fill = int(keys[0])
     if 2 * np.count_nonzero(keys == fill) <= keys.size:
@@ -289,7 +304,11 @@ def _array_of(data: Mapping[str, Any], dtype: np.dtype[Any]) -> Array:
 
 def _typed(values: list[Number], dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iub":
-        return np.array([int(v) for v in values]).astype(dtype) if dtype.kind == "b" else np.array([int(v) for v in values], dtype=dtype)
+        return (
+            np.array([int(v) for v in values]).astype(dtype)
+            if dtype.kind == "b"
+            else np.array([int(v) for v in values], dtype=dtype)
+        )
     with np.errstate(all="ignore"):
         return np.array(values, dtype=np.float64).astype(dtype)
 
@@ -302,7 +321,9 @@ def _array_text(name: str, array: Array) -> str:
         return f"{head}: {', '.join(map(str, numbers.tolist()))}"
     most, others = _fill_and_others(numbers)
     at = zip(*(axis.tolist() for axis in np.unravel_index(others[:_SHOWN], array.shape)), strict=True)
-    shown = [f"{_access(name, index)} = {value}" for index, value in zip(at, numbers[others[:_SHOWN]].tolist(), strict=True)]
+    shown = [
+        f"{_access(name, index)} = {value}" for index, value in zip(at, numbers[others[:_SHOWN]].tolist(), strict=True)
+    ]
     more = f", and {others.size - _SHOWN} more" if others.size > _SHOWN else ""
     return f"{head}: all {most}" + (f" but {', '.join(shown)}{more}" if others.size else "")
 

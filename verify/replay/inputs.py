@@ -32,7 +32,8 @@ Hints = Sequence[Mapping[str, Number]]
 
 
 def numbers_to_try(rewrite: Rewrite, where: Expr | None, hints: Hints) -> Iterator[dict[str, Number]]:
-    """Values of the symbols and scalar parameters: one entry with none where there are none, else hints, then small sizes.
+    """Values of the symbols and scalar parameters: one entry with none where there are none, else hints, then small
+    sizes.
 
     Those that `where` excludes are left out.
     """
@@ -49,7 +50,9 @@ def numbers_to_try(rewrite: Rewrite, where: Expr | None, hints: Hints) -> Iterat
             yield numbers
 
 
-def _combinations(symbols: tuple[Var, ...], shapes: set[Var], factors: tuple[int, ...], hints: Hints) -> Iterator[tuple[Number, ...]]:
+def _combinations(
+    symbols: tuple[Var, ...], shapes: set[Var], factors: tuple[int, ...], hints: Hints
+) -> Iterator[tuple[Number, ...]]:
     generator = np.random.default_rng(SEED)
     for hint in hints:
         if any(s.name in hint for s in symbols):
@@ -63,7 +66,10 @@ def _combinations(symbols: tuple[Var, ...], shapes: set[Var], factors: tuple[int
     for _ in range(_COMBINATIONS):
         picked = [int(generator.choice(sizes)) for _ in symbols]
         extra = [int(generator.integers(-3, 4)) for _ in symbols]
-        yield tuple(_fitting(s, v if s in shapes else v + e, s in shapes) for s, v, e in zip(symbols, picked, extra, strict=True))
+        yield tuple(
+            _fitting(s, v if s in shapes else v + e, s in shapes)
+            for s, v, e in zip(symbols, picked, extra, strict=True)
+        )
 
 
 def _fitting(symbol: Var, value: Number, is_extent: bool) -> Number:
@@ -84,7 +90,9 @@ def _factors(rewrite: Rewrite) -> tuple[int, ...]:
 
 
 def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Number, ...]:
-    """Values at which arithmetic of a type is peculiar; without NaN and infinities where `ordinary_only`, exact ones only where `whole`."""
+    """Values at which arithmetic of a type is peculiar; without NaN and infinities where `ordinary_only`, exact ones
+    only where `whole`.
+    """
     if dtype.is_bool:
         return (0, 1)
     if not dtype.is_float:
@@ -95,13 +103,27 @@ def specials(dtype: DType, ordinary_only: bool, whole: bool = False) -> tuple[Nu
         return exact if ordinary_only else (*exact, float("inf"), float("nan"), float("-inf"))
     precision, lowest, _ = float_format(dtype)
     tiny, largest = ldexp(1.0, lowest - precision + 1), max_finite(dtype)
-    finite = (0.0, -0.0, 1.0, -1.0, largest, -largest, tiny, -tiny, ldexp(1.0, lowest), 1.0 + ldexp(1.0, 1 - precision), 0.5)
+    finite = (
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        largest,
+        -largest,
+        tiny,
+        -tiny,
+        ldexp(1.0, lowest),
+        1.0 + ldexp(1.0, 1 - precision),
+        0.5,
+    )
     return finite if ordinary_only else (float("inf"), float("nan"), float("-inf"), *finite)
 
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """Makes arrays. `whole`: small whole numbers only, so that little is rounded; `ordinary_only`: no NaN and no infinity among floats."""
+    """Makes arrays. `whole`: small whole numbers only, so that little is rounded; `ordinary_only`: no NaN and no
+    infinity among floats.
+    """
 
     generator: np.random.Generator
     ordinary_only: bool
@@ -117,11 +139,15 @@ class Palette:
         dtype = place.dtype
         if not dtype.is_float:
             number = int(value) if value == value and abs(value) < 2**62 else 0
-            return np.full(place.array_shape, min(max(number, dtype.min_int), dtype.max_int), dtype=numpy_dtype(dtype.element))
+            return np.full(
+                place.array_shape, min(max(number, dtype.min_int), dtype.max_int), dtype=numpy_dtype(dtype.element)
+            )
         return self.array(place, np.full(place.array_shape, float(value)))
 
     def ordinary(self, place: Place, sign: int = 0) -> Array:
-        """Plain numbers, hardly two alike: floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above (1) zero."""
+        """Plain numbers, hardly two alike: floats of a few bits, integers from 0 to 3. `sign`: all below (-1) or above
+        (1) zero.
+        """
         shape, dtype = place.array_shape, place.dtype
         if dtype.is_bool:
             return self.array(place, self.generator.integers(0, 2, shape))
@@ -136,7 +162,9 @@ class Palette:
         return self.array(place, values * signs)
 
     def rough(self, place: Place) -> Array:
-        """Floats of full precision and many magnitudes, whose sums and products round; multiples of 12 where that is of no use."""
+        """Floats of full precision and many magnitudes, whose sums and products round; multiples of 12 where that is of
+        no use.
+        """
         if not place.dtype.is_float:
             return self.ordinary(place)
         if self.whole:
@@ -160,7 +188,9 @@ class Palette:
         picked = self.generator.integers(0, len(values), base.shape)
         chosen = self.generator.random(base.shape) < share
         floats = place.dtype.is_float
-        typed = self.array(place, np.array(values)) if floats else np.array(values, dtype=numpy_dtype(place.dtype.element))
+        typed = (
+            self.array(place, np.array(values)) if floats else np.array(values, dtype=numpy_dtype(place.dtype.element))
+        )
         return np.where(chosen, typed[picked], base).astype(base.dtype)
 
     def one_special(self, place: Place, position: int, value: Number) -> Array:
@@ -170,9 +200,11 @@ class Palette:
         return result
 
 
-def samples(placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints, *, few: bool = False) -> Iterator[Sample]:
-    """Inputs for one choice of numbers, those that tell most first; it never ends. Where only a few will be tried, one of the first is of
-    numbers whose sums round.
+def samples(
+    placement: Placement, numbers: Mapping[str, Number], palette: Palette, hints: Hints, *, few: bool = False
+) -> Iterator[Sample]:
+    """Inputs for one choice of numbers, those that tell most first; it never ends. Where only a few will be tried, one
+    of the first is of numbers whose sums round.
     """
     places = placement.places
     padded = any(p.written for p in places)
@@ -223,7 +255,10 @@ def _singles(places: Sequence[Place], palette: Palette) -> Iterator[dict[str, Ar
             continue
         row = place.logical_shape[-1] if place.logical_shape else 1
         position = (size - 1, 0, max(row - 1, 0), size // 2)[corner]
-        yield {p.name: palette.one_special(p, position, values[value]) if p is place else palette.ordinary(p) for p in places}
+        yield {
+            p.name: palette.one_special(p, position, values[value]) if p is place else palette.ordinary(p)
+            for p in places
+        }
 
 
 def _hinted(places: Sequence[Place], palette: Palette, hint: Mapping[str, Number]) -> Iterator[dict[str, Array]]:
@@ -233,7 +268,9 @@ def _hinted(places: Sequence[Place], palette: Palette, hint: Mapping[str, Number
         begins = [p.name for p in places if name.startswith(p.name)]
         if begins:
             found[max(begins, key=len)].append(value)
-    if not any(found.values()) or (palette.ordinary_only and not all(isfinite(v) for values in found.values() for v in values)):
+    if not any(found.values()) or (
+        palette.ordinary_only and not all(isfinite(v) for values in found.values() for v in values)
+    ):
         return
     yield {p.name: palette.constant(p, found[p.name][0]) if found[p.name] else palette.ordinary(p) for p in places}
     for _ in range(3):
@@ -261,7 +298,9 @@ class Unread:
     _made: int = 0
 
     def poisoned(self, sample: Sample, limit: int) -> Sample | None:
-        """The sample with another value in every float that the old program does not load; None where there is none, or no use in it."""
+        """The sample with another value in every float that the old program does not load; None where there is none, or
+        no use in it.
+        """
         if self._useless >= _ATTEMPTS or self._made >= _MOST or self.pair.strictness.reading is None:
             return None
         placement = self.pair.placement(sample.numbers)

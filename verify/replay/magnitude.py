@@ -1,7 +1,7 @@
 """Whether a program too large to run computes finite numbers only, on one input: by ranges, one for each memory.
 
-The licences `nnan` and `ninf` speak of everything that a program computes. Where only a part of it is run, the rest has to be bounded: a
-cell holds what some plain store left there, and what at most so many updates `acc + e` added to it.
+The licences `nnan` and `ninf` speak of everything that a program computes. Where only a part of it is run, the rest has
+to be bounded: a cell holds what some plain store left there, and what at most so many updates `acc + e` added to it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class _Unbounded(Exception):
 
 
 def stays_finite(func: PrimFunc, arrays: Mapping[str, Array], numbers: Mapping[str, Number]) -> bool:
-    """Whether it is sure that every float that a program computes is finite, for arrays by buffer name and scalars by name."""
+    """Whether it is sure that every float that a program computes is finite, for arrays by buffer name and scalars by
+    name.
+    """
     try:
         _Bounds(func, arrays, numbers).settle()
     except (_Unbounded, OverflowError):
@@ -57,7 +59,9 @@ class _Update:
 
 @dataclass(slots=True)
 class _Sum:
-    """What all updates of a memory may add to a cell, and by what factor roundings up to then may have enlarged everything."""
+    """What all updates of a memory may add to a cell, and by what factor roundings up to then may have enlarged
+    everything.
+    """
 
     low: float = 0.0
     high: float = 0.0
@@ -119,7 +123,12 @@ class _Bounds:
         self.ranges[root] = _join(self.ranges.get(root), found)
 
     def statement(
-        self, stmt: Stmt, loops: tuple[For, ...], bound: Mapping[str, Expr], plain: dict[str, Range], added: dict[str, _Sum]
+        self,
+        stmt: Stmt,
+        loops: tuple[For, ...],
+        bound: Mapping[str, Expr],
+        plain: dict[str, Range],
+        added: dict[str, _Sum],
     ) -> None:
         for expr in own_expressions(stmt):
             self.look(expr)
@@ -144,7 +153,12 @@ class _Bounds:
                 self.statement(child, loops, bound, plain, added)
 
     def store(
-        self, stmt: BufferStore, loops: Sequence[For], bound: Mapping[str, Expr], plain: dict[str, Range], added: dict[str, _Sum]
+        self,
+        stmt: BufferStore,
+        loops: Sequence[For],
+        bound: Mapping[str, Expr],
+        plain: dict[str, Range],
+        added: dict[str, _Sum],
     ) -> None:
         root = self.memories.of(stmt.buffer)
         update = self.update(stmt, loops, bound)
@@ -164,15 +178,24 @@ class _Bounds:
         value = stmt.value
         if not isinstance(value, Binary) or value.op not in (BinaryOp.ADD, BinaryOp.SUB):
             return None
-        sides = ((value.lhs, value.rhs),) if value.op is BinaryOp.SUB else ((value.lhs, value.rhs), (value.rhs, value.lhs))
+        sides = (
+            ((value.lhs, value.rhs),) if value.op is BinaryOp.SUB else ((value.lhs, value.rhs), (value.rhs, value.lhs))
+        )
         for accumulator, other in sides:
-            itself = isinstance(accumulator, BufferLoad) and (accumulator.buffer, accumulator.indices) == (stmt.buffer, stmt.indices)
-            if itself and all(self.memories.of(load.buffer) != self.memories.of(stmt.buffer) for load in loads_in(other)):
+            itself = isinstance(accumulator, BufferLoad) and (accumulator.buffer, accumulator.indices) == (
+                stmt.buffer,
+                stmt.indices,
+            )
+            if itself and all(
+                self.memories.of(load.buffer) != self.memories.of(stmt.buffer) for load in loads_in(other)
+            ):
                 return _Update(other, -1 if value.op is BinaryOp.SUB else 1, self.times(stmt, loops, bound))
         return None
 
     def times(self, stmt: BufferStore, loops: Sequence[For], bound: Mapping[str, Expr]) -> int:
-        """How often at most a store writes one cell: the loops that its indices do not name, all if they are more than names."""
+        """How often at most a store writes one cell: the loops that its indices do not name, all if they are more than
+        names.
+        """
         named: set[str] = set()
         for index in stmt.indices:
             while isinstance(index, Var) and index.name in bound:
@@ -218,7 +241,10 @@ class _Bounds:
                 return self.ranges.get(self.memories.of(buffer))
             case Broadcast(value=value):
                 return self.range(value)
-            case IfThenElseExpr(condition=condition, then=one, otherwise=other) | Select(condition=condition, then=one, otherwise=other):
+            case (
+                IfThenElseExpr(condition=condition, then=one, otherwise=other)
+                | Select(condition=condition, then=one, otherwise=other)
+            ):
                 self.look(condition)
                 first, second = self.range(one), self.range(other)
                 return first if second is None else _join(first, second)
@@ -262,7 +288,9 @@ def _join(first: Range | None, second: Range) -> Range:
 
 
 def _checked(found: Range, dtype: DType, *, rounds: bool = True) -> Range:
-    """The range of a result; `rounds` unless it is an operand. Raises _Unbounded where it may be infinite, or no number."""
+    """The range of a result; `rounds` unless it is an operand. Raises _Unbounded where it may be infinite, or no
+    number.
+    """
     off = 1.0 + 2.0 ** (1 - float_format(dtype.element)[0]) if rounds else 1.0
     low = found[0] * off if found[0] < 0.0 else found[0] / off
     high = found[1] / off if found[1] < 0.0 else found[1] * off

@@ -1,5 +1,5 @@
-"""A counterexample made small and explained: smaller sizes and plainer numbers as long as the run fails in the same way,
-then which store wrote the cell last, and from what. The order is fixed, so the result is always the same.
+"""A counterexample made small and explained: smaller sizes and plainer numbers as long as the run fails in the same
+way, then which store wrote the cell last, and from what. The order is fixed, so the result is always the same.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ _LARGE, _PIECES = 4_096, 32  # arrays of more elements are tried in few pieces
 
 
 def minimised(pair: Pair, failure: Failure, runs: int, limit: int, telling: Telling | None = None) -> Failure:
-    """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all together.
+    """A failure of the same kind on a smaller input, found with at most `runs` runs, of about `limit` iterations all
+    together.
 
-    `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain together.
+    `telling` names, by array, the scalars on which the failure may depend, where that is known: the others become plain
+    together.
     """
     search = _Search(pair, failure, runs, limit, pair.spent + limit)
     if telling is None:
@@ -81,7 +83,11 @@ class _Search:
         while again and self.runs > 0:
             again = False
             for name, value in self.best.sample.numbers.items():
-                if isinstance(value, int) and value > 1 and self.keep_numbers({**self.best.sample.numbers, name: value - 1}):
+                if (
+                    isinstance(value, int)
+                    and value > 1
+                    and self.keep_numbers({**self.best.sample.numbers, name: value - 1})
+                ):
                     again = True
 
     def keep_numbers(self, numbers: Mapping[str, Number]) -> bool:
@@ -180,22 +186,35 @@ def explain(pair: Pair, failure: Failure, limit: int) -> Counterexample:
     placement = pair.placement(sample.numbers)
     if difference is None:
         cells = pair.looked_at(placement)
-        return Counterexample(name, sample.numbers, sample.arrays, sample.other_padding, fault=str(failure.fault), cells=cells)
+        return Counterexample(
+            name, sample.numbers, sample.arrays, sample.other_padding, fault=str(failure.fault), cells=cells
+        )
     place = next(p for p in placement.places if p.name == difference.buffer)
     old = {p.name: placement.to_old(p, sample.arrays[p.name], sample.other_padding) for p in placement.places}
     variants = pair.new_arguments(placement, sample, old, limit)
     before = None
     if difference.old_index is not None:
-        before = last_store(pair, pair.rewrite.old, sample.numbers, old, place, element_of(difference.old_index, place.old_shape), limit)
+        before = last_store(
+            pair, pair.rewrite.old, sample.numbers, old, place, element_of(difference.old_index, place.old_shape), limit
+        )
     element = element_of(difference.new_index, place.new_shape)
     after = last_store(pair, pair.rewrite.new, sample.numbers, variants[0][1], place, element, limit)
-    return Counterexample(name, sample.numbers, sample.arrays, sample.other_padding, difference=difference, before=before, after=after)
+    return Counterexample(
+        name, sample.numbers, sample.arrays, sample.other_padding, difference=difference, before=before, after=after
+    )
 
 
 def last_store(
-    pair: Pair, func: PrimFunc, numbers: Mapping[str, Number], arrays: Mapping[str, Array], place: Place, element: int, limit: int
+    pair: Pair,
+    func: PrimFunc,
+    numbers: Mapping[str, Number],
+    arrays: Mapping[str, Array],
+    place: Place,
+    element: int,
+    limit: int,
 ) -> Written | None:
-    """The store that wrote an element of a parameter last; None where none did or it cannot be told (vectors, pointers).
+    """The store that wrote an element of a parameter last; None where none did or it cannot be told (vectors,
+    pointers).
 
     `element` counts the elements of the parameter's array row-major.
     """
@@ -206,7 +225,10 @@ def last_store(
     body = notes.statement(func.body, ())
     handles = tuple(Var(f"{b.name}_handle", HANDLE) for b in notes.buffers)
     noted = replace(
-        func, params=(*func.params, *handles), buffer_map=(*func.buffer_map, *zip(handles, notes.buffers, strict=True)), body=body
+        func,
+        params=(*func.params, *handles),
+        buffer_map=(*func.buffer_map, *zip(handles, notes.buffers, strict=True)),
+        body=body,
     )
     blank = {notes.which.name: np.zeros(1 + notes.most, np.int64), notes.taken.name: np.zeros(_LOADS, np.int64)}
     blank |= {notes.cells.name: np.zeros(_LOADS * _RANK, np.int64), notes.whole.name: np.zeros(_LOADS, np.int64)}
@@ -220,7 +242,9 @@ def last_store(
 
 @dataclass(slots=True)
 class _Notes:
-    """What is noted, and where: `which` holds the number of the store (from 1) and its variables, the others one entry a load."""
+    """What is noted, and where: `which` holds the number of the store (from 1) and its variables, the others one entry
+    a load.
+    """
 
     target: Buffer
     element: int
@@ -235,7 +259,10 @@ class _Notes:
 
     def __post_init__(self) -> None:
         self.which, self.taken = make_buffer("which'", (1 + self.most,), INT64), make_buffer("taken'", (_LOADS,), INT64)
-        self.cells, self.whole = make_buffer("cells'", (_LOADS * _RANK,), INT64), make_buffer("whole'", (_LOADS,), INT64)
+        self.cells, self.whole = (
+            make_buffer("cells'", (_LOADS * _RANK,), INT64),
+            make_buffer("whole'", (_LOADS,), INT64),
+        )
         self.floats = make_buffer("floats'", (_LOADS,), FLOAT64)
 
     @property
@@ -293,7 +320,9 @@ class _Notes:
             if arrays[self.taken.name][number]:
                 index = arrays[self.cells.name][number * _RANK :][: len(load.indices)]
                 source = self.floats if load.dtype.is_float else self.whole
-                found.append((f"{load.buffer.name}[{', '.join(map(str, index.tolist()))}]", arrays[source.name][number].item()))
+                found.append(
+                    (f"{load.buffer.name}[{', '.join(map(str, index.tolist()))}]", arrays[source.name][number].item())
+                )
         values = {v.name: int(which[1 + k]) for k, v in enumerate(variables)}
         return Written(stmt.span.line if stmt.span is not None else None, _text_of(stmt), values, tuple(found))
 

@@ -35,16 +35,19 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Contracts:
-    """Evaluates the contracts of one function's layout records; `symbols` are the values of its symbols. Programs are kept."""
+    """Evaluates the contracts of one function's layout records; `symbols` are the values of its symbols. Programs are
+    kept.
+    """
 
     symbols: Mapping[str, int]
     _programs: dict[tuple[str, Contract, DType, tuple[int, ...]], _Filler] = field(default_factory=dict)
 
     def fill(self, name: str, contract: Contract, dtype: DType, box: Array, padding: Mask) -> None:
-        """Write the contract's value to the cells of `box` (elements in their shape, lanes last) where `padding` is true.
+        """Write the contract's value to the cells of `box` (elements in their shape, lanes last) where `padding` is
+        true.
 
-        `name` is the buffer's, as the contract's own loads call it. Raises LayoutproofError for what is no contract of it, Fault where
-        the value has none.
+        `name` is the buffer's, as the contract's own loads call it. Raises LayoutproofError for what is no contract of
+        it, Fault where the value has none.
         """
         if not padding.any():
             return
@@ -52,12 +55,16 @@ class Contracts:
         if program.is_constant:
             box[padding] = program.value(name, dtype)
             return
-        values = run(program.func, {name: box, "mask'": padding.astype(np.int8), "value'": np.zeros_like(box)})["value'"]
+        values = run(program.func, {name: box, "mask'": padding.astype(np.int8), "value'": np.zeros_like(box)})[
+            "value'"
+        ]
         chosen = padding if dtype.lanes == 1 else np.broadcast_to(padding[..., np.newaxis], box.shape)
         box[chosen] = values[chosen]
 
     def constant(self, name: str, contract: Contract, dtype: DType, shape: tuple[int, ...]) -> Array | None:
-        """The contract's value, a row of lanes, where it is the same in every cell of a box of that shape. Raises as `fill` does."""
+        """The contract's value, a row of lanes, where it is the same in every cell of a box of that shape. Raises as
+        `fill` does.
+        """
         program = self._program(name, contract, dtype, shape)
         return program.value(name, dtype) if program.is_constant else None
 
@@ -70,7 +77,9 @@ class Contracts:
 
 @dataclass(frozen=True, slots=True)
 class _Filler:
-    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`; of one cell only where the contract is the same in all."""
+    """`for p in grid(shape): if mask[p] != 0: value[p] = contract(p)`; of one cell only where the contract is the same
+    in all.
+    """
 
     func: PrimFunc
     is_constant: bool
@@ -83,21 +92,34 @@ class _Filler:
         return run(self.func, {name: blank, "mask'": mask, "value'": blank})["value'"].reshape(-1)
 
 
-def _program(name: str, contract: Contract, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]) -> _Filler:
+def _program(
+    name: str, contract: Contract, dtype: DType, shape: tuple[int, ...], symbols: Mapping[str, int]
+) -> _Filler:
     box = make_buffer(name, shape, dtype)
     value = _on(contract.value, box)
-    numbers = {v: const(symbols[v.name], v.dtype) for v in free_variables(value) if v not in contract.inputs and v.name in symbols}
+    numbers = {
+        v: const(symbols[v.name], v.dtype)
+        for v in free_variables(value)
+        if v not in contract.inputs and v.name in symbols
+    }
     value = substitute(value, numbers)
     unknown = [v.name for v in free_variables(value) if v not in contract.inputs]
-    cell = contract.inputs if len(contract.inputs) == len(shape) else tuple(Var(f"p{axis}") for axis in range(len(shape)))
+    cell = (
+        contract.inputs if len(contract.inputs) == len(shape) else tuple(Var(f"p{axis}") for axis in range(len(shape)))
+    )
     if unknown or value.dtype != dtype or not set(free_variables(value)) <= set(cell):
-        raise error(codes.LAYOUT_RECORD, f"`{contract}` is no pad value of {name}, whose elements are {dtype} on {len(shape)} axes")
+        raise error(
+            codes.LAYOUT_RECORD,
+            f"`{contract}` is no pad value of {name}, whose elements are {dtype} on {len(shape)} axes",
+        )
     is_constant = not any(isinstance(node, Var | BufferLoad) for node in walk(value))
     if is_constant:
         shape = (1,) * len(shape)
         box = make_buffer(name, shape, dtype)
     mask, result = make_buffer("mask'", shape, INT8), make_buffer("value'", shape, dtype)
-    body: Stmt = IfThenElse(compare(CompareOp.NE, BufferLoad(mask, cell), const(0, INT8)), BufferStore(result, cell, value))
+    body: Stmt = IfThenElse(
+        compare(CompareOp.NE, BufferLoad(mask, cell), const(0, INT8)), BufferStore(result, cell, value)
+    )
     for v, extent in zip(reversed(cell), reversed(shape), strict=True):
         body = For(v, const(0, v.dtype), const(extent, v.dtype), ForKind.SERIAL, body)
     buffers = (box, mask, result)
@@ -106,7 +128,9 @@ def _program(name: str, contract: Contract, dtype: DType, shape: tuple[int, ...]
 
 
 def _on(value: Expr, box: Buffer) -> Expr:
-    """A contract's value with its loads from `box`. Raises LayoutproofError where it loads from a buffer of another name."""
+    """A contract's value with its loads from `box`. Raises LayoutproofError where it loads from a buffer of another
+    name.
+    """
 
     def visit(node: Node) -> Node:
         if not isinstance(node, Buffer):
@@ -138,10 +162,11 @@ class NotComparable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One re-laying in numbers: the row-major place in a box of shape `after` of every element of one of shape `before`.
+    """One re-laying in numbers: the row-major place in a box of shape `after` of every element of one of shape
+    `before`.
 
-    `contract` is what the padding holds (as in a layout record), and `padding` what kind of cell it is. `shared`: some elements have one
-    place, as they have in a rewrite that is wrong about its layout.
+    `contract` is what the padding holds (as in a layout record), and `padding` what kind of cell it is. `shared`: some
+    elements have one place, as they have in a rewrite that is wrong about its layout.
     """
 
     before: Shape
@@ -161,10 +186,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One parameter with numbers for its symbols: `first` lead from the logical shape to the old program's box, `then` from there to
-    the new one's. `old_shape` and `new_shape` are those of the arrays, without lanes.
+    """One parameter with numbers for its symbols: `first` lead from the logical shape to the old program's box, `then`
+    from there to the new one's. `old_shape` and `new_shape` are those of the arrays, without lanes.
 
-    `recorded` is false where only the witness says how the parameter is re-laid: its padding then has no known contract.
+    `recorded` is false where only the witness says how the parameter is re-laid: its padding then has no known
+    contract.
     """
 
     name: str
@@ -192,7 +218,9 @@ class Place:
 
     @property
     def observed(self) -> NDArray[np.bool_]:
-        """Which elements of the old box are looked at in the end: those that mean something, and padding whose contract is a value."""
+        """Which elements of the old box are looked at in the end: those that mean something, and padding whose contract
+        is a value.
+        """
         kinds = np.full(prod(self.logical_shape), Cell.LOGICAL, dtype=np.uint8)
         for move in self.first:
             moved = np.full(prod(move.after), move.padding, dtype=np.uint8)
@@ -221,7 +249,7 @@ class Place:
         result[self.new_places] = False
         return result
 
-    def owed_padding(self) -> NDArray[np.bool_]:
+    def padding_postcondition(self) -> NDArray[np.bool_]:
         """Which elements of the new array are padding that the rewrite added, with a value for a contract."""
         result = np.zeros(prod(self.new_shape), dtype=np.bool_)
         for number, move in enumerate(self.then):
@@ -230,9 +258,10 @@ class Place:
         return result
 
     def free_padding(self) -> NDArray[np.bool_]:
-        """Which elements of the new array the rewrite added and a caller may fill as he likes: where nothing is written, not those with a
-        value for a contract."""
-        return self.new_padding() if self.written else self.new_padding() & ~self.owed_padding()
+        """Which elements of the new array the rewrite added and a caller may fill as he likes: where nothing is
+        written, not those with a value for a contract.
+        """
+        return self.new_padding() if self.written else self.new_padding() & ~self.padding_postcondition()
 
 
 def _through(moves: tuple[Move, ...], count: int) -> Positions:
@@ -280,9 +309,10 @@ class Placement:
         """The logical array in the old program's."""
         return place.array(place.elements(old)[place.logical_places], place.logical_shape)
 
-    def owed(self, place: Place, new: Array) -> Iterator[tuple[Positions, Array, Contract]]:
-        """For each contract of the rewrite's own that is a value: the places of its padding in the new array, what they should hold
-        given the other elements of that array, and the contract."""
+    def required(self, place: Place, new: Array) -> Iterator[tuple[Positions, Array, Contract]]:
+        """For each contract of the rewrite's own that is a value: the places of its padding in the new array, what they
+        should hold given the other elements of that array, and the contract.
+        """
         for number, move in enumerate(place.then):
             if move.padding is not Cell.PAD_VALUE or move.contract is None:
                 continue
@@ -292,9 +322,9 @@ class Placement:
             mask = move.mask.reshape(-1)
             yield later[mask], box[mask], move.contract
 
-    def owed_at(self, place: Place, cell: int) -> tuple[Array, Contract] | None:
-        """What a cell of added padding should hold (a row of lanes), and the contract; None where no contract says one value for
-        all cells.
+    def postcondition_at(self, place: Place, cell: int) -> tuple[Array, Contract] | None:
+        """What a cell of added padding should hold (a row of lanes), and the contract; None where no contract says one
+        value for all cells.
         """
         for move in reversed(place.then):
             before = np.flatnonzero(move.positions == cell)
@@ -311,7 +341,8 @@ class Placement:
 def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
     """The parameters of a rewrite's programs for numbers of their symbols.
 
-    Raises NotComparable where the parameters are others, where records do not go on, or where an element would get no place.
+    Raises NotComparable where the parameters are others, where records do not go on, or where an element would get no
+    place.
     """
     old, new = rewrite.old, rewrite.new
     if [p.name for p in old.params] != [p.name for p in new.params] or len(old.buffers) != len(new.buffers):
@@ -326,7 +357,9 @@ def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
         if (before.name, before.dtype) != (after.name, after.dtype):
             raise NotComparable(f"{before.name} became {after.name} of another name or type")
         try:
-            place = _place(rewrite, before, after, (records[0].get(before.data.name), records[1].get(after.data.name)), symbols)
+            place = _place(
+                rewrite, before, after, (records[0].get(before.data.name), records[1].get(after.data.name)), symbols
+            )
         except (LayoutproofError, Trap, KeyError) as problem:
             raise NotComparable(f"the layout of {before.name} cannot be followed: {problem}") from problem
         places.append(replace(place, written=after.data.name in written))
@@ -334,7 +367,11 @@ def place_parameters(rewrite: Rewrite, symbols: Mapping[str, int]) -> Placement:
 
 
 def _place(
-    rewrite: Rewrite, old: Buffer, new: Buffer, records: tuple[LayoutRecord | None, LayoutRecord | None], symbols: Mapping[str, int]
+    rewrite: Rewrite,
+    old: Buffer,
+    new: Buffer,
+    records: tuple[LayoutRecord | None, LayoutRecord | None],
+    symbols: Mapping[str, int],
 ) -> Place:
     before, after = (tuple(int(evaluate(e, symbols)) for e in buffer.shape) for buffer in (old, new))
     if any(extent < 0 for extent in (*before, *after)):
@@ -363,13 +400,19 @@ def _then(
     box: Shape,
     symbols: Mapping[str, int],
 ) -> tuple[Move, ...]:
-    """How the rewrite re-lays a parameter: by the steps that its record gained, or, where there is no record, by the witness."""
+    """How the rewrite re-lays a parameter: by the steps that its record gained, or, where there is no record, by the
+    witness.
+    """
     kept, longer = records
     steps = kept.steps if kept is not None else ()
     declared = old.name in rewrite.witness.changes_interface
     if longer is not None:
         same = kept is None or kept.logical_shape == longer.logical_shape
-        if not same or longer.steps[: len(steps)] != steps or (kept is None and extents_for(longer.logical_shape, symbols) != box):
+        if (
+            not same
+            or longer.steps[: len(steps)] != steps
+            or (kept is None and extents_for(longer.logical_shape, symbols) != box)
+        ):
             raise NotComparable(f"the layout record of {old.name} does not go on where it was")
         then = tuple(_moves(box, longer.steps[len(steps) :], symbols))
         if then and not declared:
@@ -391,7 +434,9 @@ def _moves(shape: Shape, steps: tuple[LayoutStep, ...], symbols: Mapping[str, in
         shape = after
 
 
-def _move(cells: IndexMap, before: Shape, after: Shape, contract: Contract | None, padding: Cell, symbols: Mapping[str, int]) -> Move:
+def _move(
+    cells: IndexMap, before: Shape, after: Shape, contract: Contract | None, padding: Cell, symbols: Mapping[str, int]
+) -> Move:
     """One re-laying, once it is seen to give every element a place."""
     if len(cells.inputs) != len(before) or cells.rank != len(after):
         raise NotComparable("an index map of another rank")

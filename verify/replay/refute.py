@@ -17,7 +17,7 @@ from layoutproof.ir.expr import Expr
 from layoutproof.ir.interp import count_instances
 from layoutproof.ir.rewrite import Rewrite
 from layoutproof.verify.checker import Checked, prove_rewrite
-from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.program.evidence import UNRECORDED, Gathered
 from layoutproof.verify.replay.counterexample import Counterexample, Failure, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.inputs import SEED, Hints, Palette, Unread, numbers_to_try, samples
@@ -34,7 +34,9 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a search may do: loop iterations and cells of all runs together, runs, and runs to make what was found small."""
+    """How much a search may do: loop iterations and cells of all runs together, runs, and runs to make what was found
+    small.
+    """
 
     instances: int = 1_500_000
     runs: int = 250
@@ -53,7 +55,7 @@ _FIRST_ELEMENTS = 8  # of each parameter, from which is told what more would cos
 _SAMPLES_PAID_FOR = 5  # in programs that are sliced: for so many samples the budget has to do
 
 
-def _at_this_effort() -> Budget:
+def _at_this_scale() -> Budget:
     usual = Budget()
     return Budget(scaled(usual.instances), scaled(usual.runs), scaled(usual.minimising_runs))
 
@@ -65,20 +67,22 @@ def find_counterexample(
     hints: Hints = (),
     licences: Licences = frozenset(),
     budget: Budget | None = None,
-    suspects: Sequence[Suspect] = (),
+    suspect_cells: Sequence[SuspectCell] = (),
 ) -> Counterexample | None:
-    """An input that satisfies the old program's assumptions and on which only the new program faults, or ends with other values.
+    """An input that satisfies the old program's assumptions and on which only the new program faults, or ends with
+    other values.
 
-    `where` is what callers vouch for of symbols; `hints` are values that a solver thought of: of symbols by name, and of loads under
-    names that begin with the buffer's. `suspects` are cells to look at first where not all can be. `licences` leave executions out (see
-    `strictness`). None where nothing was found: that says nothing. The same rewrite gives the same answer each time.
+    `where` is what callers vouch for of symbols; `hints` are values that a solver thought of: of symbols by name, and
+    of loads under names that begin with the buffer's. `suspect_cells` are cells to look at first where not all can be.
+    `licences` leave executions out (see `strictness`). None where nothing was found: that says nothing. The same
+    rewrite gives the same answer each time.
     """
-    budget = _at_this_effort() if budget is None else budget
+    budget = _at_this_scale() if budget is None else budget
     try:
         licences = relevant(licences, rewrite.old, rewrite.new)
         pair = Pair(rewrite, Strictness.of(licences, rewrite.old, rewrite.new), where)
         affordable = _affordable(rewrite, where, hints, budget)
-        sliced = _Slices(rewrite, where, hints, licences, budget, suspects)
+        sliced = _Slices(rewrite, where, hints, licences, budget, suspect_cells)
         if not affordable:
             return sliced.find(_SLICED_RUNS)
         if min(_instances(rewrite, numbers) for numbers in affordable) > budget.instances // _SHARE:
@@ -106,7 +110,9 @@ def _affordable(rewrite: Rewrite, where: Expr | None, hints: Hints, budget: Budg
 
 
 def _palette(licences: Licences) -> Palette:
-    return Palette(np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences)
+    return Palette(
+        np.random.default_rng(SEED), bool(licences & {Licence.NNAN, Licence.NINF}), Licence.REASSOC in licences
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +124,7 @@ class _Slices:
     hints: Hints
     licences: Licences
     budget: Budget
-    suspects: Sequence[Suspect]
+    suspect_cells: Sequence[SuspectCell]
 
     def find_first(self) -> Counterexample | None:
         """What a few samples show, where slices say anything."""
@@ -130,7 +136,10 @@ class _Slices:
     def find(self, runs: int) -> Counterexample | None:
         """What so many samples show. Raises NotComparable, NotWatched, LayoutproofError."""
         pair = SlicedPair(
-            self.rewrite, Strictness.of(self.licences, self.rewrite.old, self.rewrite.new), self.where, suspects=self.suspects
+            self.rewrite,
+            Strictness.of(self.licences, self.rewrite.old, self.rewrite.new),
+            self.where,
+            suspect_cells=self.suspect_cells,
         )
         numbers = next(numbers_to_try(self.rewrite, self.where, self.hints), None)
         if numbers is None or not pair.ready(pair.placement(numbers)):
@@ -247,7 +256,7 @@ def replays(
 
     Raises LayoutproofError for a dictionary that does not hold one.
     """
-    budget = _at_this_effort() if budget is None else budget
+    budget = _at_this_scale() if budget is None else budget
     sample = Counterexample.sample_of(rewrite, counterexample)
     try:
         strictness = Strictness.of(licences, rewrite.old, rewrite.new)
@@ -287,10 +296,19 @@ def _run(rewrite: Rewrite, where: Expr | None, checked: Checked, allowed: Licenc
     if Status.UNKNOWN not in statuses or Status.REFUTED in statuses:
         return verdicts
     # Under a licence that may be used, a difference that it would allow refutes nothing.
-    found = find_counterexample(rewrite, where=where, hints=checked.hints, licences=allowed, suspects=checked.suspects)
+    found = find_counterexample(
+        rewrite, where=where, hints=checked.hints, licences=allowed, suspect_cells=checked.suspect_cells
+    )
     if found is None:
         return verdicts
     position = next(k for k, v in enumerate(verdicts) if v.status is Status.UNKNOWN)
     open_one = verdicts[position]
-    refuted = Verdict(Status.REFUTED, open_one.claim, REPLAY, reason=found.text(), counterexample=found.to_dict(), seconds=open_one.seconds)
+    refuted = Verdict(
+        Status.REFUTED,
+        open_one.claim,
+        REPLAY,
+        reason=found.text(),
+        counterexample=found.to_dict(),
+        seconds=open_one.seconds,
+    )
     return (*verdicts[:position], refuted, *verdicts[position + 1 :])

@@ -1,8 +1,8 @@
 """Replays of programs too large to run: only what chosen elements of the results depend on is run, in both programs.
 
-A slice does not see faults elsewhere. So the old program must be proved to have none, whatever its inputs, and its assumptions about data
-are checked in full; then a difference in a sliced element is a difference. What licences say of everything that the old program computes
-is bounded, not run (see `magnitude`).
+A slice does not see faults elsewhere. So the old program must be proved to have none, whatever its inputs, and its
+assumptions about data are checked in full; then a difference in a sliced element is a difference. What licences say of
+everything that the old program computes is bounded, not run (see `magnitude`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from layoutproof.ir.visit import stores_in, walk
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.faults.satisfying_data import assumption_program, has_assumptions_of_data
-from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.replay.chosen_cells import Chooser, Chosen
 from layoutproof.verify.replay.counterexample import Difference, Failure, LookedAt, Number, Outcome, Sample, Verdictless
 from layoutproof.verify.replay.magnitude import stays_finite
@@ -44,21 +44,30 @@ Mask = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class SlicedPair(Pair):
-    """Judges by slices of `chosen` elements of each parameter that is written, by name; `suspects` are cells to choose first."""
+    """Judges by slices of `chosen` elements of each parameter that is written, by name; `suspect_cells` are cells to
+    choose first.
+    """
 
-    suspects: Sequence[Suspect] = ()
+    suspect_cells: Sequence[SuspectCell] = ()
     chosen: dict[str, Chosen] = field(default_factory=dict)
     _assumed: PrimFunc | None = None
     _firm: PrimFunc | None = None
-    _owed: dict[tuple[str, int], tuple[Array, str]] = field(default_factory=dict)
+    _postconditions: dict[tuple[str, int], tuple[Array, str]] = field(default_factory=dict)
     _laid: dict[tuple[str, bool], tuple[Array, bool, Array]] = field(default_factory=dict)
 
     def ready(self, placement: Placement) -> bool:
-        """Whether slices say anything here: no undefined values from outside, an old program that is proved not to fault."""
+        """Whether slices say anything here: no undefined values from outside, an old program that is proved not to
+        fault.
+        """
         old, new, licences = self.rewrite.old, self.rewrite.new, self.strictness.licences
-        if any(_is_assumed_undefined(func) for func in (old, new)) or (Licence.NSZ in licences and sign_matters(old, licences)):
+        if any(_is_assumed_undefined(func) for func in (old, new)) or (
+            Licence.NSZ in licences and sign_matters(old, licences)
+        ):
             return False
-        if any(not p.recorded and p.then for p in placement.places) or sum(p.new_padding().size for p in placement.places) > MOST_CELLS:
+        if (
+            any(not p.recorded and p.then for p in placement.places)
+            or sum(p.new_padding().size for p in placement.places) > MOST_CELLS
+        ):
             return False
         if has_assumptions_of_data(old):
             self._assumed = assumption_program(old)
@@ -67,7 +76,7 @@ class SlicedPair(Pair):
         if self.strictness.only_firm:
             self._firm = watched(old, frozenset({Licence.REASSOC}))
         stored = {store.buffer.data.name for func in (old, new) for store in stores_in(func.body)}
-        chooser = Chooser(self.rewrite, placement.symbols, self.suspects)
+        chooser = Chooser(self.rewrite, placement.symbols, self.suspect_cells)
         for position, place in enumerate(placement.places):
             if old.buffers[position].data.name in stored and prod(place.old_shape) > 0:
                 self.look_at(placement, place, chooser.chosen(place, position))
@@ -75,9 +84,11 @@ class SlicedPair(Pair):
 
     def look_at(self, placement: Placement, place: Place, chosen: Chosen) -> None:
         """Look at these elements of a parameter, and at that padding among it of which one value is asked for."""
-        owed = {int(cell): placement.owed_at(place, int(cell)) for cell in chosen.padding}
-        self._owed |= {(place.name, cell): (one[0], one[1].text) for cell, one in owed.items() if one is not None}
-        padding = [cell for cell, one in owed.items() if one is not None]
+        required = {int(cell): placement.postcondition_at(place, int(cell)) for cell in chosen.padding}
+        self._postconditions |= {
+            (place.name, cell): (one[0], one[1].text) for cell, one in required.items() if one is not None
+        }
+        padding = [cell for cell, one in required.items() if one is not None]
         self.chosen[place.name] = Chosen(chosen.elements, np.array(padding, dtype=np.int64))
 
     def only_at(self, placement: Placement, cells: Sequence[LookedAt]) -> None:
@@ -88,14 +99,22 @@ class SlicedPair(Pair):
             place = places.get(cell.buffer)
             if place is None:
                 raise NotComparable(f"there is no parameter {cell.buffer}")
-            index, shape = (cell.new_index, place.new_shape) if cell.old_index is None else (cell.old_index, place.old_shape)
-            if index is None or len(index) != len(shape) or not all(0 <= i < e for i, e in zip(index, shape, strict=True)):
+            index, shape = (
+                (cell.new_index, place.new_shape) if cell.old_index is None else (cell.old_index, place.old_shape)
+            )
+            if (
+                index is None
+                or len(index) != len(shape)
+                or not all(0 <= i < e for i, e in zip(index, shape, strict=True))
+            ):
                 raise NotComparable(f"{cell.buffer} has no such cell")
             found.setdefault(place.name, ([], []))[cell.old_index is None].append(element_of(index, shape))
         self.chosen = {}
         for name, (elements, padding) in found.items():
             observed = [e for e in elements if places[name].observed[e]]
-            self.look_at(placement, places[name], Chosen(np.array(observed, dtype=np.int64), np.array(padding, dtype=np.int64)))
+            self.look_at(
+                placement, places[name], Chosen(np.array(observed, dtype=np.int64), np.array(padding, dtype=np.int64))
+            )
 
     def looked_at(self, placement: Placement) -> tuple[LookedAt, ...]:
         """See `Pair.looked_at`."""
@@ -126,8 +145,8 @@ class SlicedPair(Pair):
         return failure
 
     def telling(self, sample: Sample) -> dict[str, Positions] | None:
-        """By parameter, the scalars of its logical array that what is chosen depends on: all others may be anything. None where that
-        cannot be told.
+        """By parameter, the scalars of its logical array that what is chosen depends on: all others may be anything.
+        None where that cannot be told.
         """
         buffers = (*self.rewrite.old.buffers, *self.rewrite.new.buffers)
         if any(b.strides or not (isinstance(b.elem_offset, IntImm) and b.elem_offset.value == 0) for b in buffers):
@@ -135,8 +154,12 @@ class SlicedPair(Pair):
         placement = self.placement(sample.numbers)
         old = self.old_arrays(placement, sample)
         new = self.new_arrays(placement, sample, old)
-        first = slice_inputs(self.rewrite.old, {**numbers_of(self.rewrite.old, sample.numbers), **old}, self.old_cells(placement))
-        second = slice_inputs(self.rewrite.new, {**numbers_of(self.rewrite.new, sample.numbers), **new}, self.new_cells(placement))
+        first = slice_inputs(
+            self.rewrite.old, {**numbers_of(self.rewrite.old, sample.numbers), **old}, self.old_cells(placement)
+        )
+        second = slice_inputs(
+            self.rewrite.new, {**numbers_of(self.rewrite.new, sample.numbers), **new}, self.new_cells(placement)
+        )
         result = {}
         for place in placement.places:
             taken = np.zeros(prod(place.new_shape), dtype=np.bool_)
@@ -144,7 +167,9 @@ class SlicedPair(Pair):
             needed = taken[place.new_places]
             needed[first[place.name]] = True
             elements = np.flatnonzero(needed[place.logical_places])
-            result[place.name] = (elements[:, np.newaxis] * place.dtype.lanes + np.arange(place.dtype.lanes)).reshape(-1)
+            result[place.name] = (elements[:, np.newaxis] * place.dtype.lanes + np.arange(place.dtype.lanes)).reshape(
+                -1
+            )
         return result
 
     def at_most(self, count: int) -> None:
@@ -156,13 +181,27 @@ class SlicedPair(Pair):
     def old_arrays(self, placement: Placement, sample: Sample) -> dict[str, Array]:
         """See `Pair.old_arrays`."""
         other = sample.other_padding
-        return {p.name: self._once(p.name, False, sample.arrays[p.name], other, placement.to_old, p) for p in placement.places}
+        return {
+            p.name: self._once(p.name, False, sample.arrays[p.name], other, placement.to_old, p)
+            for p in placement.places
+        }
 
     def new_arrays(self, placement: Placement, sample: Sample, old: Mapping[str, Array]) -> dict[str, Array]:
         """See `Pair.new_arrays`."""
-        return {p.name: self._once(p.name, True, old[p.name], sample.other_padding, placement.to_new, p) for p in placement.places}
+        return {
+            p.name: self._once(p.name, True, old[p.name], sample.other_padding, placement.to_new, p)
+            for p in placement.places
+        }
 
-    def _once(self, name: str, is_new: bool, given: Array, other: bool, lay: Callable[[Place, Array, bool], Array], place: Place) -> Array:
+    def _once(
+        self,
+        name: str,
+        is_new: bool,
+        given: Array,
+        other: bool,
+        lay: Callable[[Place, Array, bool], Array],
+        place: Place,
+    ) -> Array:
         known = self._laid.get((name, is_new))
         if known is not None and known[0] is given and known[1] == other:
             return known[2]
@@ -181,7 +220,9 @@ class SlicedPair(Pair):
         self.spent += 50 + sum(a.size for a in old.values()) // _CELLS_AN_ITERATION
         try:
             if self._assumed is not None:
-                self.spent += run(self._assumed, {**numbers_of(self._assumed, sample.numbers), **old}, limit=limit).iterations
+                self.spent += run(
+                    self._assumed, {**numbers_of(self._assumed, sample.numbers), **old}, limit=limit
+                ).iterations
             return self.tried(placement, sample, old, limit, glance)
         except Fault as fault:
             return Verdictless(str(fault))
@@ -192,7 +233,9 @@ class SlicedPair(Pair):
                 return Verdictless(first_one.message)
             raise NotComparable(first_one.message) from problem
 
-    def trial(self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None) -> Outcome:
+    def trial(
+        self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None
+    ) -> Outcome:
         """The slices themselves. Raises Fault of the old program, LayoutproofError."""
         before = [
             self.sliced(self.rewrite.old, sample.numbers, old, self.old_cells(placement), filling, limit)
@@ -201,7 +244,9 @@ class SlicedPair(Pair):
         after = []
         for filling, arrays in self.new_arguments(placement, sample, old, limit, glance):
             try:
-                after.append(self.sliced(self.rewrite.new, sample.numbers, arrays, self.new_cells(placement), filling, limit))
+                after.append(
+                    self.sliced(self.rewrite.new, sample.numbers, arrays, self.new_cells(placement), filling, limit)
+                )
             except Fault as fault:
                 return self.judged_fault(fault, placement, sample, arrays, filling, limit)
         difference = self.differing(placement, before, after, 1 if glance is not None else min(2, len(after)), False)
@@ -230,21 +275,35 @@ class SlicedPair(Pair):
             return Verdictless("the old program may compute what the licences leave out")
         if self._firm is None:
             return failure
-        before = [self.sliced(self._firm, sample.numbers, old, self.old_cells(placement), f, limit) for f in self.fillings[0]]
+        before = [
+            self.sliced(self._firm, sample.numbers, old, self.old_cells(placement), f, limit) for f in self.fillings[0]
+        ]
         after = []
         for program, arrays in self.exposures(placement, sample, old, limit):
             try:
-                after.append(self.sliced(program, sample.numbers, arrays, self.new_cells(placement), self.fillings[1][0], limit))
+                after.append(
+                    self.sliced(program, sample.numbers, arrays, self.new_cells(placement), self.fillings[1][0], limit)
+                )
             except Fault as fault:
                 if failure.fault is not None and fault.kind is failure.fault.kind:
                     return failure
         if failure.fault is not None or not after:
             return Verdictless("the fault may come from rounding")
         difference = self.differing(placement, before, after, min(2, len(after)), True)
-        return Verdictless("the difference may come from rounding") if difference is None else Failure(sample, difference=difference)
+        return (
+            Verdictless("the difference may come from rounding")
+            if difference is None
+            else Failure(sample, difference=difference)
+        )
 
     def judged_fault(
-        self, fault: Fault, placement: Placement, sample: Sample, arguments: Mapping[str, Array], filling: Filling, limit: int
+        self,
+        fault: Fault,
+        placement: Placement,
+        sample: Sample,
+        arguments: Mapping[str, Array],
+        filling: Filling,
+        limit: int,
     ) -> Outcome:
         """See `Pair.judged_fault`."""
         if fault.kind is FaultKind.UNDEF:
@@ -253,9 +312,13 @@ class SlicedPair(Pair):
             return Verdictless(str(fault))  # perhaps another content of padding would satisfy it
         return Failure(sample, fault=fault)
 
-    def noted(self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int) -> dict[str, Array]:
+    def noted(
+        self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int
+    ) -> dict[str, Array]:
         """See `Pair.noted`."""
-        shapes = {b.name: [int(e.value) for e in b.shape if isinstance(e, IntImm)] for b in func.buffers if b.name in notes}
+        shapes = {
+            b.name: [int(e.value) for e in b.shape if isinstance(e, IntImm)] for b in func.buffers if b.name in notes
+        }
         cells = {name: [index_of(k, tuple(shape)) for k in range(prod(shape))] for name, shape in shapes.items()}
         return dict(run_slice(func, arguments, cells, filling=Filling(), limit=limit).values)
 
@@ -263,7 +326,10 @@ class SlicedPair(Pair):
 
     def old_cells(self, placement: Placement) -> dict[str, list[tuple[int, ...]]]:
         """The indices of the chosen elements in the old program's arrays."""
-        return {p.name: [index_of(int(e), p.old_shape) for e in self.chosen[p.name].elements] for p in self.places(placement)}
+        return {
+            p.name: [index_of(int(e), p.old_shape) for e in self.chosen[p.name].elements]
+            for p in self.places(placement)
+        }
 
     def new_cells(self, placement: Placement) -> dict[str, list[tuple[int, ...]]]:
         """The indices of the chosen elements in the new program's arrays, then those of padding."""
@@ -282,7 +348,12 @@ class SlicedPair(Pair):
         return (place for place in placement.places if place.name in self.chosen)
 
     def differing(
-        self, placement: Placement, before: Sequence[SliceResult], after: Sequence[SliceResult], needed: int, only_firm: bool
+        self,
+        placement: Placement,
+        before: Sequence[SliceResult],
+        after: Sequence[SliceResult],
+        needed: int,
+        only_firm: bool,
     ) -> Difference | None:
         """The first chosen scalar that differs in `needed` of the new program's runs; see `Pair.compare`."""
         for place in self.places(placement):
@@ -293,29 +364,48 @@ class SlicedPair(Pair):
                 counts &= (result.states[place.name] == DEFINED) | (self.only_arithmetic and not only_firm)
                 counts &= same_values(values, old[0])
             new = [r.values[place.name].reshape(-1, lanes) for r in after]
-            known = [r.states[place.name] == DEFINED for r in after] if only_firm else [np.ones_like(v, dtype=np.bool_) for v in new]
-            differs = [~self.strictness.same(old[0], v[:count]) & counts & k[:count] for v, k in zip(new, known, strict=True)]
+            known = (
+                [r.states[place.name] == DEFINED for r in after]
+                if only_firm
+                else [np.ones_like(v, dtype=np.bool_) for v in new]
+            )
+            differs = [
+                ~self.strictness.same(old[0], v[:count]) & counts & k[:count] for v, k in zip(new, known, strict=True)
+            ]
             found = _first(differs, needed)
             if found is not None:
-                return self.difference(place, *found, old[0], next(v for v, d in zip(new, differs, strict=True) if d[found]))
+                return self.difference(
+                    place, *found, old[0], next(v for v, d in zip(new, differs, strict=True) if d[found])
+                )
             found_padding = self.owing(place, [v[count:] for v in new], [k[count:] for k in known], needed)
             if found_padding is not None:
                 return found_padding
         return None
 
     def owing(self, place: Place, held: Sequence[Array], known: Sequence[Mask], needed: int) -> Difference | None:
-        """The first chosen cell of padding that does not hold what its contract says: just that, whatever licences are in force."""
+        """The first chosen cell of padding that does not hold what its contract says: just that, whatever licences are
+        in force.
+        """
         cells = self.chosen[place.name].padding
         if not cells.size:
             return None
-        wanted = np.stack([self._owed[place.name, int(cell)][0] for cell in cells])
+        wanted = np.stack([self._postconditions[place.name, int(cell)][0] for cell in cells])
         differs = [~same_values(wanted, values) & k for values, k in zip(held, known, strict=True)]
         found = _first(differs, needed)
         if found is None:
             return None
         cell, value = int(cells[found[0]]), next(v for v, d in zip(held, differs, strict=True) if d[found])[found]
-        contract = self._owed[place.name, cell][1]
-        return Difference(place.name, None, None, index_of(cell, place.new_shape), found[1], wanted[found].item(), value.item(), contract)
+        contract = self._postconditions[place.name, cell][1]
+        return Difference(
+            place.name,
+            None,
+            None,
+            index_of(cell, place.new_shape),
+            found[1],
+            wanted[found].item(),
+            value.item(),
+            contract,
+        )
 
     def difference(self, place: Place, number: int, lane: int, old: Array, new: Array) -> Difference:
         """The difference in a chosen element."""
@@ -337,10 +427,17 @@ def _first(differs: Sequence[Mask], needed: int) -> tuple[int, int] | None:
 
 def _halves(chosen: Mapping[str, Chosen]) -> Iterator[dict[str, Chosen]]:
     """Two parts of what is chosen, as long as there are two."""
-    cells = [(name, kind, k) for name, each in chosen.items() for kind in (0, 1) for k in range((each.elements, each.padding)[kind].size)]
+    cells = [
+        (name, kind, k)
+        for name, each in chosen.items()
+        for kind in (0, 1)
+        for k in range((each.elements, each.padding)[kind].size)
+    ]
     middle = len(cells) // 2
     for part in (cells[:middle], cells[middle:]) if middle else ():
-        picked = {name: [[k for n, kind, k in part if (n, kind) == (name, which)] for which in (0, 1)] for name, _, _ in part}
+        picked = {
+            name: [[k for n, kind, k in part if (n, kind) == (name, which)] for which in (0, 1)] for name, _, _ in part
+        }
         yield {name: Chosen(chosen[name].elements[at[0]], chosen[name].padding[at[1]]) for name, at in picked.items()}
 
 

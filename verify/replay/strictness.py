@@ -39,11 +39,17 @@ def fillings_of(func: PrimFunc) -> tuple[Filling, ...]:
 
 def more_fillings(func: PrimFunc) -> tuple[Filling, ...]:
     """Further random fillings for a program whose undefined values are to be seen cancelling out."""
-    return tuple(Filling(Fill.RANDOM, seed) for seed in range(2, 5)) if len(fillings_of(func)) > 1 and is_only_arithmetic(func) else ()
+    return (
+        tuple(Filling(Fill.RANDOM, seed) for seed in range(2, 5))
+        if len(fillings_of(func)) > 1 and is_only_arithmetic(func)
+        else ()
+    )
 
 
 def is_only_arithmetic(func: PrimFunc) -> bool:
-    """Whether data only goes through sums, differences and products: then values that agree for several random numbers agree for all."""
+    """Whether data only goes through sums, differences and products: then values that agree for several random numbers
+    agree for all.
+    """
     for node in walk(func.body):
         plain = isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
         if isinstance(node, Expr) and not plain and not isinstance(node, BufferLoad | Assume | Logical):
@@ -67,7 +73,9 @@ class Tracker:
 
     @staticmethod
     def of(func: PrimFunc) -> Tracker | None:
-        """The tracker of a program; None where it loads parameters through other views, in vectors, or in a block's condition."""
+        """The tracker of a program; None where it loads parameters through other views, in vectors, or in a block's
+        condition.
+        """
         parameters = {b.data.name: b for b in func.buffers if b.dtype.is_float}
         root = find_memories(func).root
         for load in loads_in(func.body):
@@ -96,7 +104,9 @@ class Tracker:
 
 
 def _noted(body: Stmt, notes: Mapping[str, Buffer]) -> Stmt | None:
-    """The statement with notes in front of each that loads; one loop iteration after the other. None for a block whose condition loads."""
+    """The statement with notes in front of each that loads; one loop iteration after the other. None for a block whose
+    condition loads.
+    """
     refused = False
 
     def visit(node: Node) -> Node:
@@ -133,8 +143,9 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """What is left out (`licences`); the old program watched, and, for `reassoc`, the new one, by what stands for undefined values;
-    what tells, for `nnan` and `ninf`, what the old program reads, where that can be told."""
+    """What is left out (`licences`); the old program watched, and, for `reassoc`, the new one, by what stands for
+    undefined values; what tells, for `nnan` and `ninf`, what the old program reads, where that can be told.
+    """
 
     licences: Licences = frozenset()
     program: PrimFunc | None = None
@@ -169,7 +180,9 @@ class Strictness:
         return found
 
     def left_out(self, arrays: Mapping[str, Array]) -> dict[str, Mask]:
-        """Which scalars of the inputs hold what the licences leave out where the old program reads it; nothing for other buffers."""
+        """Which scalars of the inputs hold what the licences leave out where the old program reads it; nothing for
+        other buffers.
+        """
         masks = {}
         for name, array in arrays.items():
             if array.dtype.kind in "biu":
@@ -187,7 +200,9 @@ class Strictness:
 
 
 def relevant(licences: Licences, old: PrimFunc, new: PrimFunc) -> Licences:
-    """The licences that can explain anything in two programs: none where there are no floats, no `reassoc` where nothing is rounded."""
+    """The licences that can explain anything in two programs: none where there are no floats, no `reassoc` where
+    nothing is rounded.
+    """
     exprs = [node for func in (old, new) for node in walk(func) if isinstance(node, Expr)]
     if not any(expr.dtype.is_float for expr in exprs):
         return frozenset()

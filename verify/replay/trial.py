@@ -1,12 +1,14 @@
 """One trial: the two programs of a rewrite run on one input, and what the new one does that the old one does not.
 
-A trial says something only where the old program runs without a fault and satisfies its own assumptions. Then a fault of the new program
-is a failure, and so is an observed cell that ends with another value. Where values are undefined each program runs with several
-fillings: a cell counts where the old program's value is the same with all of them, and at least two runs of the new program end with
-another one. (A program without undefined values has one run only, and that decides.) That fillings agree shows that a value is no matter
-of choice where nothing undefined went into it, and where only arithmetic did: a comparison may tell values apart that were not tried.
+A trial says something only where the old program runs without a fault and satisfies its own assumptions. Then a fault
+of the new program is a failure, and so is an observed cell that ends with another value. Where values are undefined
+each program runs with several fillings: a cell counts where the old program's value is the same with all of them, and
+at least two runs of the new program end with another one. (A program without undefined values has one run only, and
+that decides.) That fillings agree shows that a value is no matter of choice where nothing undefined went into it, and
+where only arithmetic did: a comparison may tell values apart that were not tried.
 
-What such a run cannot see: parameters that overlap, races that no execution of this input meets, anything behind an opaque call.
+What such a run cannot see: parameters that overlap, races that no execution of this input meets, anything behind an
+opaque call.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class _Stopped(Exception):
 
 @dataclass(slots=True)
 class Pair:
-    """The two programs of a rewrite, with what is made of them once. `spent` counts iterations and cells of all runs so far."""
+    """The two programs of a rewrite, with what is made of them once. `spent` counts iterations and cells of all runs so
+    far.
+    """
 
     rewrite: Rewrite
     strictness: Strictness
@@ -69,7 +73,9 @@ class Pair:
         if key not in self._placements:
             if len(self._placements) >= 8:
                 self._placements.pop(next(iter(self._placements)))
-            self._placements[key] = place_parameters(self.rewrite, {n: v for n, v in numbers.items() if isinstance(v, int)})
+            self._placements[key] = place_parameters(
+                self.rewrite, {n: v for n, v in numbers.items() if isinstance(v, int)}
+            )
         return self._placements[key]
 
     def old_arrays(self, placement: Placement, sample: Sample) -> dict[str, Array]:
@@ -81,12 +87,16 @@ class Pair:
         return {p.name: placement.to_new(p, old[p.name], sample.other_padding) for p in placement.places}
 
     def settle(self, sample: Sample, limit: int) -> Sample:
-        """The sample, changed where the old program's assumptions ask for something else, and where the new one cannot hold it."""
+        """The sample, changed where the old program's assumptions ask for something else, and where the new one cannot
+        hold it.
+        """
         program, placement = self.repairs[0], self.placement(sample.numbers)
         if program is None and not any(p.shared for p in placement.places):
             return sample
         old = self.old_arrays(placement, sample)
-        changed = repaired(program, {**numbers_of(program, sample.numbers), **old}, limit) if program is not None else None
+        changed = (
+            repaired(program, {**numbers_of(program, sample.numbers), **old}, limit) if program is not None else None
+        )
         arrays = changed if changed is not None else old
         for place in placement.places:
             if place.shared:
@@ -96,10 +106,11 @@ class Pair:
         return Sample(sample.numbers, logical, sample.other_padding)
 
     def judge(self, sample: Sample, limit: int, glance: int | None = None) -> Outcome:
-        """Run both on a sample, at most `limit` iterations each time. Raises NotComparable where that cannot be done at all.
+        """Run both on a sample, at most `limit` iterations each time. Raises NotComparable where that cannot be done at
+        all.
 
-        With `glance`, any number, undefined values get two fillings only, one of them by that number; where these show nothing, that
-        is the answer.
+        With `glance`, any number, undefined values get two fillings only, one of them by that number; where these show
+        nothing, that is the answer.
         """
         if not holds(self.where, sample.numbers):
             return Verdictless("the numbers are not among those that callers vouch for")
@@ -110,7 +121,9 @@ class Pair:
         except _Stopped as stopped:
             return Verdictless(str(stopped))
 
-    def tried(self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None) -> Outcome:
+    def tried(
+        self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None
+    ) -> Outcome:
         """What trials show, the first of them at a glance; a failure is licensed where licences allow it."""
         if glance is not None and max(map(len, self.fillings)) > 2:
             first = self.trial(placement, sample, old, limit, glance)
@@ -119,7 +132,9 @@ class Pair:
         outcome = self.trial(placement, sample, old, limit, None)
         return self.licensed(outcome, placement, old, limit) if isinstance(outcome, Failure) else outcome
 
-    def trial(self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None) -> Outcome:
+    def trial(
+        self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None
+    ) -> Outcome:
         """The runs themselves: of the old program, then of the new one, compared."""
         before: list[Result] = []
         for filling in self.fillings[0][: None if glance is None else 1]:
@@ -137,7 +152,9 @@ class Pair:
         return None if difference is None else Failure(sample, difference=difference)
 
     def licensed(self, failure: Failure, placement: Placement, old: Mapping[str, Array], limit: int) -> Outcome:
-        """The failure, or another difference on the same sample, unless the licences leave this execution out or explain it."""
+        """The failure, or another difference on the same sample, unless the licences leave this execution out or
+        explain it.
+        """
         sample, watched = failure.sample, self.strictness.program
         if watched is None:
             return failure
@@ -147,7 +164,9 @@ class Pair:
             return Verdictless("the old program reads an input that the licences leave out")
         # Where the reads are not known, none may happen, and no write either.
         forbidden = left_out if read is None else {}
-        readable = {p.name: ~np.any(p.elements(forbidden[p.name]), axis=1) for p in placement.places if p.name in forbidden}
+        readable = {
+            p.name: ~np.any(p.elements(forbidden[p.name]), axis=1) for p in placement.places if p.name in forbidden
+        }
         try:
             before = [self.run(watched, sample.numbers, old, filling, limit, readable) for filling in self.fillings[0]]
         except Fault as fault:
@@ -165,7 +184,11 @@ class Pair:
         if failure.fault is not None:
             return Verdictless("the fault may come from rounding")
         difference = self.compare(placement, before, after, min(2, len(variants)), only_firm=True)
-        return Verdictless("the difference may come from rounding") if difference is None else Failure(sample, difference=difference)
+        return (
+            Verdictless("the difference may come from rounding")
+            if difference is None
+            else Failure(sample, difference=difference)
+        )
 
     def read(self, sample: Sample, old: Mapping[str, Array], limit: int) -> dict[str, Array] | None:
         """By float parameter, 1 where the old program loads the element; None where that is not known."""
@@ -225,15 +248,21 @@ class Pair:
         """The cells that are looked at, where not all are."""
         return ()
 
-    def noted(self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int) -> dict[str, Array]:
-        """What buffers for notes hold after a run of a program that takes some, by name. Raises Fault, LayoutproofError."""
+    def noted(
+        self, func: PrimFunc, arguments: Mapping[str, object], notes: Sequence[str], limit: int
+    ) -> dict[str, Array]:
+        """What buffers for notes hold after a run of a program that takes some, by name. Raises Fault,
+        LayoutproofError.
+        """
         arrays = run(func, arguments, filling=Filling(), limit=limit).arrays
         return {name: arrays[name] for name in notes}
 
     def new_arguments(
         self, placement: Placement, sample: Sample, old: Mapping[str, Array], limit: int, glance: int | None = None
     ) -> list[tuple[Filling, dict[str, Array]]]:
-        """The new program's arrays for each of its fillings: padding that no record speaks of is filled like what is undefined."""
+        """The new program's arrays for each of its fillings: padding that no record speaks of is filled like what is
+        undefined.
+        """
         base = self.new_arrays(placement, sample, old)
         unknown = [p for p in placement.places if not p.recorded and p.new_padding().any()]
         fillings = self.fillings[1] if not unknown else all_fillings()
@@ -248,8 +277,12 @@ class Pair:
             result.append((filling, arrays if fixed is None else fixed))
         return result
 
-    def fix_padding(self, placement: Placement, sample: Sample, arrays: dict[str, Array], limit: int) -> dict[str, Array] | None:
-        """The arrays with what the new program assumes of padding that a caller may fill as he likes; nothing else is changed."""
+    def fix_padding(
+        self, placement: Placement, sample: Sample, arrays: dict[str, Array], limit: int
+    ) -> dict[str, Array] | None:
+        """The arrays with what the new program assumes of padding that a caller may fill as he likes; nothing else is
+        changed.
+        """
         program = self.repairs[1]
         if program is None or not any(p.then for p in placement.places):
             return None
@@ -265,12 +298,22 @@ class Pair:
         return result
 
     def judged_fault(
-        self, fault: Fault, placement: Placement, sample: Sample, arguments: Mapping[str, Array], filling: Filling, limit: int
+        self,
+        fault: Fault,
+        placement: Placement,
+        sample: Sample,
+        arguments: Mapping[str, Array],
+        filling: Filling,
+        limit: int,
     ) -> Outcome:
         """A fault that only the new program has, or why it does not count."""
         if fault.kind is FaultKind.UNDEF:
-            return Verdictless(str(fault))  # that an undefined value decides something is no event of the program's meaning
-        if fault.kind is FaultKind.ASSUMPTION and self.reads_padding_first(placement, sample, arguments, filling, limit):
+            return Verdictless(
+                str(fault)
+            )  # that an undefined value decides something is no event of the program's meaning
+        if fault.kind is FaultKind.ASSUMPTION and self.reads_padding_first(
+            placement, sample, arguments, filling, limit
+        ):
             return Verdictless(str(fault))  # an assumption about padding, which perhaps another content would satisfy
         return Failure(sample, fault=fault)
 
@@ -293,9 +336,15 @@ class Pair:
         return True
 
     def compare(
-        self, placement: Placement, before: Sequence[Result], after: Sequence[Result], needed: int, only_firm: bool = False
+        self,
+        placement: Placement,
+        before: Sequence[Result],
+        after: Sequence[Result],
+        needed: int,
+        only_firm: bool = False,
     ) -> Difference | None:
-        """The first observed scalar that differs in `needed` runs, in the order of the parameters and of the new program's cells.
+        """The first observed scalar that differs in `needed` runs, in the order of the parameters and of the new
+        program's cells.
 
         With `only_firm`, what the runs left undefined counts for nothing.
         """
@@ -304,7 +353,7 @@ class Pair:
             if found is not None:
                 return found
         for place in placement.places:
-            found = _owed_difference(placement, place, after, needed, only_firm) if place.written else None
+            found = _padding_difference(placement, place, after, needed, only_firm) if place.written else None
             if found is not None:
                 return found
         return None
@@ -339,25 +388,32 @@ def _defined(place: Place, result: Result) -> NDArray[np.bool_]:
     return np.asarray(place.elements(result.states[place.name]) == DEFINED)
 
 
-def _owed_difference(placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool) -> Difference | None:
-    """The first cell of added padding that does not hold what its contract says at the end: just that, whatever licences are in force."""
-    expected = [list(placement.owed(place, r.arrays[place.name])) for r in after]
+def _padding_difference(
+    placement: Placement, place: Place, after: Sequence[Result], needed: int, only_firm: bool
+) -> Difference | None:
+    """The first cell of added padding that does not hold what its contract says at the end: just that, whatever
+    licences are in force.
+    """
+    expected = [list(placement.required(place, r.arrays[place.name])) for r in after]
     for number, (places, _, contract) in enumerate(expected[0] if expected else ()):
-        wanted = [owed[number][1] for owed in expected]
+        wanted = [required[number][1] for required in expected]
         held = [place.elements(r.arrays[place.name])[places] for r in after]
         differs = [~same_values(w, h) for w, h in zip(wanted, held, strict=True)]
         if only_firm:
             known = [_defined(place, r) for r in after]
             # A contract that mentions the buffer may load any of its elements.
             differs = [
-                d & k[places] & (next(loads_in(contract.value), None) is None or k.all()) for d, k in zip(differs, known, strict=True)
+                d & k[places] & (next(loads_in(contract.value), None) is None or k.all())
+                for d, k in zip(differs, known, strict=True)
             ]
         wrong = _disagreeing(differs, needed)
         if wrong is not None:
             element, lane = wrong
             run_ = next(k for k, d in enumerate(differs) if d[element, lane])
             values = wanted[run_][element, lane].item(), held[run_][element, lane].item()
-            return Difference(place.name, None, None, index_of(int(places[element]), place.new_shape), lane, *values, contract.text)
+            return Difference(
+                place.name, None, None, index_of(int(places[element]), place.new_shape), lane, *values, contract.text
+            )
     return None
 
 
@@ -404,7 +460,9 @@ def holds(where: Expr | None, numbers: Mapping[str, Number]) -> bool:
 
 def numbers_of(func: PrimFunc, numbers: Mapping[str, Number]) -> dict[str, Number]:
     """The numbers that a function takes: those of its scalar parameters and of the names in its shapes."""
-    known = {p.name for p in func.params} | {v.name for b in func.buffers for v in _names(b.shape, b.strides, (b.elem_offset,))}
+    known = {p.name for p in func.params} | {
+        v.name for b in func.buffers for v in _names(b.shape, b.strides, (b.elem_offset,))
+    }
     return {name: value for name, value in numbers.items() if name in known}
 
 

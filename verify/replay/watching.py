@@ -1,14 +1,15 @@
 """Programs that notice, while they run, where float licences would let a value come out otherwise.
 
-`watched` is the old program: it faults where it computes what the licences exclude, and where regrouping or real arithmetic might give
-another value, the value becomes undefined. The interpreter follows undefined values through memory, so that in the end each cell says
-whether its value is firm: the same in every execution that the licences allow. An undefined value that decides control is a fault.
-`exposed` is the new program, watched for rounding alone, with one constant in place of everything undefined.
+`watched` is the old program: it faults where it computes what the licences exclude, and where regrouping or real
+arithmetic might give another value, the value becomes undefined. The interpreter follows undefined values through
+memory, so that in the end each cell says whether its value is firm: the same in every execution that the licences
+allow. An undefined value that decides control is a fault. `exposed` is the new program, watched for rounding alone,
+with one constant in place of everything undefined.
 
-A sum, product or quotient is firm where nothing is rounded, so that exact real numbers give the same; where an operand is NaN or
-infinite, and where something is divided by 0: what follows is forced. An infinity that comes from two numbers by overflow is rounding.
-Math functions are functions: of firm arguments they have firm values. So are quotients that end in a result, where rounded ones of firm
-operands tell apart nothing that exact ones do not.
+A sum, product or quotient is firm where nothing is rounded, so that exact real numbers give the same; where an operand
+is NaN or infinite, and where something is divided by 0: what follows is forced. An infinity that comes from two numbers
+by overflow is rounding. Math functions are functions: of firm arguments they have firm values. So are quotients that
+end in a result, where rounded ones of firm operands tell apart nothing that exact ones do not.
 """
 
 from __future__ import annotations
@@ -42,7 +43,20 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import LAYOUT, PrimFunc
 from layoutproof.ir.semantics import float_format
-from layoutproof.ir.stmt import NOTHING, Attributes, Block, BufferStore, DeclBuffer, Evaluate, For, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Attributes,
+    Block,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import children, loads_in, map_children, rewrite_bottom_up, walk
 from layoutproof.verify.values.fast_math import Licence, Licences
 
@@ -69,7 +83,9 @@ def watched(func: PrimFunc, licences: Licences) -> PrimFunc:
 
 
 def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
-    """The new program, watched for rounding; `constant`, or what its type has instead, in place of undefined values. Raises NotWatched."""
+    """The new program, watched for rounding; `constant`, or what its type has instead, in place of undefined values.
+    Raises NotWatched.
+    """
     attrs = func.attrs
     records = layout_records(func)
     if records:
@@ -79,7 +95,10 @@ def exposed(func: PrimFunc, constant: int | float) -> PrimFunc:
 
 def _filled(record: LayoutRecord) -> LayoutRecord:
     """The record with a value for a contract where it had `undef`: those cells hold what they are given."""
-    steps = (replace(step, contract=Contract((), const(0))) if step.padding is Cell.PAD_UNDEF else step for step in record.steps)
+    steps = (
+        replace(step, contract=Contract((), const(0))) if step.padding is Cell.PAD_UNDEF else step
+        for step in record.steps
+    )
     return LayoutRecord(record.logical_shape, tuple(steps))
 
 
@@ -129,7 +148,9 @@ def sign_matters(func: PrimFunc, licences: Licences) -> bool:
 def _reinterprets(func: PrimFunc) -> bool:
     types = {buffer.data: buffer.dtype.element for buffer in func.buffers}
     views = (node.buffer for node in walk(func.body) if isinstance(node, DeclBuffer))
-    return any(types.setdefault(view.data, view.dtype.element) != view.dtype.element and view.dtype.is_float for view in views)
+    return any(
+        types.setdefault(view.data, view.dtype.element) != view.dtype.element and view.dtype.is_float for view in views
+    )
 
 
 def evaluated(expr: Expr, path: Path = ()) -> Iterator[tuple[Expr, Path]]:
@@ -184,8 +205,8 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
 class _Watcher(ABC):
     """Rebuilds statements; what is not firm becomes undefined where `rounding` is watched.
 
-    `results` are the data variables of what is stored and never loaded. A quotient that ends there may be rounded: from operands that
-    are firm, rounded quotients differ only where the quotients do, and no licence regroups one.
+    `results` are the data variables of what is stored and never loaded. A quotient that ends there may be rounded: from
+    operands that are firm, rounded quotients differ only where the quotients do, and no licence regroups one.
     """
 
     rounding: bool
@@ -201,7 +222,11 @@ class _Watcher(ABC):
             if any(n.dtype.is_float for expr in control for n in walk(expr) if isinstance(n, Expr)):
                 raise NotWatched(f"block {stmt.name} is guarded by floats")
         own = {id(e) for e in own_expressions(stmt)}
-        last = _last(stmt.value) if isinstance(stmt, BufferStore) and stmt.buffer.data.name in self.results else frozenset[int]()
+        last = (
+            _last(stmt.value)
+            if isinstance(stmt, BufferStore) and stmt.buffer.data.name in self.results
+            else frozenset[int]()
+        )
 
         def visit(node: Node) -> Node:
             if isinstance(node, Stmt):
@@ -255,7 +280,8 @@ class _Old(_Watcher):
 
     def excluded(self, expr: Expr) -> Iterator[Expr]:
         for part, path in evaluated(expr):
-            # Literals are not computed, nor what a load finds or a choice takes; inputs are looked at where they are given.
+            # Literals are not computed, nor what a load finds or a choice takes; inputs are looked at where they are
+            # given.
             if isinstance(part, Binary | Call | Cast):
                 allowed = logical_and(*self.allowed(part))
                 if allowed != TRUE:
@@ -351,8 +377,9 @@ def _exact(expr: Expr, operands: Sequence[Expr], otherwise: Expr) -> Expr:
 def _small(expr: Expr) -> Expr:
     """A multiple of 2^-g, at most 2^(p - 2 - 2 g) in size, where p is the type's precision.
 
-    Of two such numbers the sum and the product are numbers of the type where they are that small, and the quotient is such a number
-    only if it is exact: as a fraction of whole numbers it is further from every other than half a unit in the last place.
+    Of two such numbers the sum and the product are numbers of the type where they are that small, and the quotient is
+    such a number only if it is exact: as a fraction of whole numbers it is further from every other than half a unit in
+    the last place.
     """
     dtype, precision = expr.dtype, float_format(expr.dtype.element)[0]
     steps = (precision - 8) // 4
@@ -361,7 +388,9 @@ def _small(expr: Expr) -> Expr:
     if value is not None:
         scaled = value * 2.0**steps
         return TRUE if abs(value) <= largest and scaled == int(scaled) else FALSE
-    low, high = (Compare(op, expr, const(value, dtype)) for op, value in ((CompareOp.GE, -largest), (CompareOp.LE, largest)))
+    low, high = (
+        Compare(op, expr, const(value, dtype)) for op, value in ((CompareOp.GE, -largest), (CompareOp.LE, largest))
+    )
     scale = Binary(BinaryOp.MUL, expr, const(2.0**steps, dtype)) if steps else expr
     return _and(low, high, Compare(CompareOp.EQ, scale, Call("floor", (scale,))))
 

@@ -1,9 +1,11 @@
-"""Values as programs store them, as SMT-LIB 2 text: integers of a fixed width that wrap as bit-vectors, floats as IEEE floats.
+"""Values as programs store them, as SMT-LIB 2 text: integers of a fixed width that wrap as bit-vectors, floats as IEEE
+floats.
 
-The meaning is that of `ir/semantics.py`: one rounding per operation, to nearest even; `max(a, b)` is `a > b ? a : b`. Every operation
-that may have no result adds a condition to `traps`; the untaken side of a lazy operator traps only where it is taken. Functions of
-the math library are uninterpreted: equal arguments give equal results, and nothing else is known. Variables are bit-vectors, floats
-too, so that every solver gives their values bit for bit. As text, every solver is asked the very same. Part of the trust base.
+The meaning is that of `ir/semantics.py`: one rounding per operation, to nearest even; `max(a, b)` is `a > b ? a : b`.
+Every operation that may have no result adds a condition to `traps`; the untaken side of a lazy operator traps only
+where it is taken. Functions of the math library are uninterpreted: equal arguments give equal results, and nothing else
+is known. Variables are bit-vectors, floats too, so that every solver gives their values bit for bit. As text, every
+solver is asked the very same. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -42,9 +44,10 @@ class ComputedFloat:
 
 
 class ValueEncoder:
-    """Expressions in one query. `traps` collects the conditions under which an operation has no result, `computed` the float operations
-    (a choice is none), `read` where each variable is evaluated (None: always). Terms are texts; a compound one is named by a definition,
-    once. `sign_zero`, where it is set, may replace the term of a float operation (`nsz` is made of that).
+    """Expressions in one query. `traps` collects the conditions under which an operation has no result, `computed` the
+    float operations (a choice is none), `read` where each variable is evaluated (None: always). Terms are texts; a
+    compound one is named by a definition, once. `sign_zero`, where it is set, may replace the term of a float operation
+    (`nsz` is made of that).
     """
 
     def __init__(self) -> None:
@@ -216,7 +219,8 @@ def _limit(enc: ValueEncoder, expr: Limit) -> str:
     return enc.real(-largest if expr.kind is LimitKind.MIN else largest, expr.dtype)
 
 
-# -- integers -----------------------------------------------------------------------------------------------------------------
+# -- integers
+# -----------------------------------------------------------------------------------------------------------------
 
 
 def _less(a: str, b: str, dtype: DType) -> str:
@@ -299,7 +303,8 @@ def _binary(enc: ValueEncoder, expr: Binary) -> str:
     return table[expr.op](a, b)
 
 
-# -- comparisons and choices --------------------------------------------------------------------------------------------------
+# -- comparisons and choices
+# --------------------------------------------------------------------------------------------------
 
 
 def _compare(enc: ValueEncoder, expr: Compare) -> str:
@@ -329,7 +334,8 @@ def _lazy(enc: ValueEncoder, expr: IfThenElseExpr) -> str:
     return choice(condition, enc.under(condition, expr.then), enc.under(f"(not {condition})", expr.otherwise))
 
 
-# -- conversions and functions ------------------------------------------------------------------------------------------------
+# -- conversions and functions
+# ------------------------------------------------------------------------------------------------
 
 
 def _cast(enc: ValueEncoder, expr: Cast) -> str:
@@ -410,7 +416,11 @@ def _call(enc: ValueEncoder, expr: Call) -> str:
     if dtype.is_integer:
         (value,) = arguments
         # The magnitude of the least number of a signed type wraps around to itself.
-        return choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value) if dtype.kind is Kind.INT else value
+        return (
+            choice(f"(bvslt {value} {enc.integer(0, dtype)})", f"(bvneg {value})", value)
+            if dtype.kind is Kind.INT
+            else value
+        )
     known = _FUNCTIONS.get(expr.function)
     if known is not None:
         return known(dtype, *arguments)

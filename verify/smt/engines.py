@@ -38,7 +38,9 @@ def installed() -> dict[str, str]:
 
 def formats_of(text: str) -> frozenset[str]:
     """The 16-bit float types that a query speaks of, which not every engine takes: `float16`, `bfloat16`."""
-    return frozenset(name for name, form in (("bfloat16", _BFLOAT), ("float16", _HALF)) if form.search(text) is not None)
+    return frozenset(
+        name for name, form in (("bfloat16", _BFLOAT), ("float16", _HALF)) if form.search(text) is not None
+    )
 
 
 def takes(engine: str, logic: str, text: str) -> bool:
@@ -49,7 +51,9 @@ def takes(engine: str, logic: str, text: str) -> bool:
 
 
 def ask(engine: str, text: str, logic: str, seconds: float) -> Reply:
-    """Put a query to an engine, which is told to give up after so many seconds. May hang or crash; see `verify.certificate.solvers`."""
+    """Put a query to an engine, which is told to give up after so many seconds. May hang or crash; see
+    `verify.certificate.solvers`.
+    """
     return _ASK[engine](text, logic, seconds)
 
 

@@ -12,7 +12,7 @@ from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.operators import BinaryOp, LogicalOp
-from layoutproof.verify.program.instances import Scene
+from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Search, no_answer, nothing
 from layoutproof.verify.smt.solver import Answer, Query
 
@@ -29,8 +29,8 @@ class NotInteger(Exception):
 class IntEncoder:
     """Expressions in one query. `values` gives the z3 term of each name; names without one become integer constants.
 
-    `width` is the number of bits, sign excluded, that operands of `& | ^` are known to fit in; None refuses them unless one operand is
-    a constant.
+    `width` is the number of bits, sign excluded, that operands of `& | ^` are known to fit in; None refuses them unless
+    one operand is a constant.
     """
 
     def __init__(self, query: Query, values: Mapping[str, Any] | None = None, width: int | None = None) -> None:
@@ -173,7 +173,9 @@ _CONDITIONS: dict[type[Expr], Callable[[IntEncoder, Any], Any]] = {
     Logical: _logical,
     Not: lambda enc, e: enc.z3.Not(enc.condition(e.operand)),
     Select: lambda enc, e: enc.z3.If(enc.condition(e.condition), enc.condition(e.then), enc.condition(e.otherwise)),
-    IfThenElseExpr: lambda enc, e: enc.z3.If(enc.condition(e.condition), enc.condition(e.then), enc.condition(e.otherwise)),
+    IfThenElseExpr: lambda enc, e: enc.z3.If(
+        enc.condition(e.condition), enc.condition(e.then), enc.condition(e.otherwise)
+    ),
     Cast: lambda enc, e: enc.condition(e.value) if e.value.dtype.is_bool else enc.integer(e.value) != 0,
 }
 
@@ -183,13 +185,13 @@ ENGINE = "z3"
 
 
 def search_instances(
-    scene: Scene,
+    domain: IterationDomain,
     assumed: Sequence[Expr],
     ranges: Mapping[Var, tuple[int | None, int | None]],
     conditions: Sequence[Expr],
     rlimit: int = RLIMIT,
 ) -> Search:
-    """An instance of the scene where every condition holds.
+    """An instance of the iteration domain where every condition holds.
 
     A quotient by 0 may be anything here: that none is evaluated is an obligation of its own.
     """
@@ -198,9 +200,9 @@ def search_instances(
     missing: str | None = None
     for variable, (low, high) in ranges.items():
         _bound(query, encoder, variable, low, high)
-    for unknown in scene.unknowns:
+    for unknown in domain.unknowns:
         _bound(query, encoder, unknown.var, unknown.var.dtype.min_int, unknown.var.dtype.max_int)
-    for dim in scene.dims:
+    for dim in domain.dims:
         variable_term = encoder.variable(dim.var.name)
         try:
             start = encoder.integer(dim.start)
@@ -208,7 +210,7 @@ def search_instances(
             query.add(variable_term < start + encoder.integer(dim.extent))
         except NotInteger as problem:
             missing = problem.reason
-    for condition in (*assumed, *(g.as_expr for g in scene.guards)):
+    for condition in (*assumed, *(g.as_expr for g in domain.guards)):
         try:
             query.add(encoder.condition(condition))
         except NotInteger as problem:
@@ -224,7 +226,7 @@ def search_instances(
         return nothing(ENGINE)
     if outcome.answer is Answer.UNKNOWN:
         return no_answer(ENGINE, outcome.reason or "z3 does not know", *outcome.because)
-    names = {v.name for v in ranges} | {u.var.name for u in scene.unknowns} | {d.var.name for d in scene.dims}
+    names = {v.name for v in ranges} | {u.var.name for u in domain.unknowns} | {d.var.name for d in domain.dims}
     # What the model leaves open may have any value.
     return Search({name: outcome.model.get(name, 0) for name in sorted(names)}, missing is None, missing, ENGINE)
 

@@ -1,4 +1,6 @@
-"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser: plain numbers in, plain numbers out."""
+"""The cheapest assignment of truth values that satisfies clauses, by z3's optimiser: plain numbers in, plain numbers
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from layoutproof.verify.smt.solver import z3_module
 
 @dataclass(frozen=True, slots=True)
 class Cheapest:
-    """The variables that are true, where an assignment was found, and a cost below which there is none: its own where it is cheapest."""
+    """The variables that are true, where an assignment was found, and a cost below which there is none: its own where
+    it is cheapest.
+    """
 
     true: frozenset[int] | None
     least: int
@@ -21,11 +25,13 @@ class Cheapest:
 def cheapest_assignment(
     exactly_one: Sequence[Sequence[int]], clauses: Sequence[Sequence[int]], costs: Mapping[int, int], *, rlimit: int
 ) -> Cheapest | None:
-    """Truth values of variables 1, 2, ... such that of each group exactly one is true and each clause holds, of least total cost.
+    """Truth values of variables 1, 2, ... such that of each group exactly one is true and each clause holds, of least
+    total cost.
 
-    A clause is a list of variables, negative where they are to be false. `costs` are those of variables that are true; none is below 0.
-    The same question gives the same answer. None where there is no such assignment; where the cheapest is not found within `rlimit` of
-    z3's units, the best one that is known, and how little any may cost. Ctrl-C ends it as it ends Python.
+    A clause is a list of variables, negative where they are to be false. `costs` are those of variables that are true;
+    none is below 0. The same question gives the same answer. None where there is no such assignment; where the cheapest
+    is not found within `rlimit` of z3's units, the best one that is known, and how little any may cost. Ctrl-C ends it
+    as it ends Python.
     """
     z3 = z3_module()
     context = z3.Context()
@@ -49,7 +55,9 @@ def cheapest_assignment(
     if status == z3.unsat:
         return None
     true = _model(z3, optimiser, names)
-    if true is not None and not (all(len(true & set(g)) == 1 for g in exactly_one) and all(_holds(clause, true) for clause in clauses)):
+    if true is not None and not (
+        all(len(true & set(g)) == 1 for g in exactly_one) and all(_holds(clause, true) for clause in clauses)
+    ):
         true = None
     bound = None if objective is None else objective.lower()
     least = max(0, bound.as_long()) if bound is not None and z3.is_int_value(bound) else 0
@@ -60,7 +68,9 @@ def cheapest_assignment(
 
 
 def _checked(optimiser: Any, context: Any) -> Any:
-    """The optimiser's answer. Asked in a thread, so that Ctrl-C, or any other signal that raises, reaches Python at once and stops z3."""
+    """The optimiser's answer. Asked in a thread, so that Ctrl-C, or any other signal that raises, reaches Python at
+    once and stops z3.
+    """
     optimiser.set("ctrl_c", False)  # else z3 takes the signal for itself, and answers as if its work had been used up
     with ThreadPoolExecutor(max_workers=1) as pool:
         asked = pool.submit(optimiser.check)
@@ -80,7 +90,9 @@ def _model(z3: Any, optimiser: Any, names: Mapping[int, Any]) -> frozenset[int] 
         model = optimiser.model()
     except z3.Z3Exception:
         return None
-    return frozenset(number for number, variable in names.items() if z3.is_true(model.eval(variable, model_completion=True)))
+    return frozenset(
+        number for number, variable in names.items() if z3.is_true(model.eval(variable, model_completion=True))
+    )
 
 
 def _holds(clause: Sequence[int], true: frozenset[int]) -> bool:

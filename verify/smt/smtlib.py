@@ -1,8 +1,9 @@
 """What engines answered, said again as SMT-LIB 2 texts whose `unsat` is the claim: quantifier-free integer arithmetic.
 
-A claim is "there is none", so a text states one: an instance that is out of bounds, an instance that no earlier write reaches, two
-points with one image. What the encoder has no words for is left out where it is a hypothesis, which only makes the claim stronger,
-and reported (`Unwritten`) where it is what was asked. Part of what certificates rest on, not of what verdicts rest on.
+A claim is "there is none", so a text states one: an instance that is out of bounds, an instance that no earlier write
+reaches, two points with one image. What the encoder has no words for is left out where it is a hypothesis, which only
+makes the claim stronger, and reported (`Unwritten`) where it is what was asked. Part of what certificates rest on, not
+of what verdicts rest on.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ from layoutproof.ir.expr import Binary, Expr, Var
 from layoutproof.ir.interval import Interval, interval_of, of_type
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.visit import free_variables, walk
-from layoutproof.verify.program.evidence import Covered, Digits, Evidence, NoInstance, OneToOne, Setting, Several, Unsaid, Unwritten
-from layoutproof.verify.program.instances import Dim, Scene, scene_ranges
+from layoutproof.verify.program.evidence import (
+    Covered,
+    Digits,
+    Evidence,
+    NoInstance,
+    OneToOne,
+    Setting,
+    Several,
+    Unsaid,
+    Unwritten,
+)
+from layoutproof.verify.program.instances import Dim, IterationDomain, domain_ranges
 from layoutproof.verify.program.questions import Cover, SmtQuery
 from layoutproof.verify.smt.index_arithmetic import IntEncoder, NotInteger
 from layoutproof.verify.smt.solver import Query
@@ -30,7 +41,7 @@ _MOST_COVERS = 200
 def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tuple[Unwritten, ...]]:
     """The texts for what was gathered for one obligation, each once, and what no text was found for.
 
-    Questions about one scene become one text: none of what they look for is there.
+    Questions about one iteration domain become one text: none of what they look for is there.
     """
     texts: dict[str, SmtQuery] = {}
     missing: dict[tuple[str, str], Unwritten] = {}
@@ -40,7 +51,11 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
             for query in _texts(piece):
                 texts.setdefault(query.text, query)
         except (NotInteger, Unsaid) as problem:
-            what = f"{type(piece).__name__} by {piece.engine}" if isinstance(piece, NoInstance | Covered | OneToOne) else "digits"
+            what = (
+                f"{type(piece).__name__} by {piece.engine}"
+                if isinstance(piece, NoInstance | Covered | OneToOne)
+                else "digits"
+            )
             missing.setdefault((what, problem.reason), Unwritten(what, problem.reason))
     for piece in evidence:
         if isinstance(piece, Unwritten):
@@ -49,8 +64,8 @@ def queries_of(evidence: Iterable[Evidence]) -> tuple[tuple[SmtQuery, ...], tupl
 
 
 class Writer(IntEncoder):
-    """The encoder that searches use, with names that every solver reads, and quotients by what is no number as the numbers that they
-    are: cvc5 decides those, but not its own `div`.
+    """The encoder that searches use, with names that every solver reads, and quotients by what is no number as the
+    numbers that they are: cvc5 decides those, but not its own `div`.
     """
 
     def __init__(self, query: Query, values: Mapping[str, Any] | None = None, width: int | None = None) -> None:
@@ -89,7 +104,11 @@ def legal(name: str) -> str:
     """A name as a symbol of SMT-LIB, no two names the same."""
     if name in _RESERVED:
         return f"{name}!"
-    return name if _PLAIN.fullmatch(name) is not None else "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
+    return (
+        name
+        if _PLAIN.fullmatch(name) is not None
+        else "".join(c if _PLAIN.fullmatch(f"_{c}") else f".{ord(c):x}." for c in name)
+    )
 
 
 def _put_together(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
@@ -107,12 +126,12 @@ def _merged(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
     groups: dict[tuple[object, ...], list[NoInstance]] = {}
     for piece in evidence:
         if isinstance(piece, NoInstance):
-            scene = piece.scene
-            if not scene.dims and not piece.setting.bounds:
+            domain = piece.domain
+            if not domain.dims and not piece.setting.bounds:
                 # A claim of its own, told by its conditions alone.
                 yield piece
                 continue
-            key = (scene.dims, scene.guards, scene.unknowns, piece.setting.assumed, piece.setting.bounds)
+            key = (domain.dims, domain.guards, domain.unknowns, piece.setting.assumed, piece.setting.bounds)
             groups.setdefault(key, []).append(piece)
         elif not isinstance(piece, Unwritten):
             yield piece
@@ -120,7 +139,7 @@ def _merged(evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         first = group[0]
         either = tuple(dict.fromkeys(conditions for piece in group for conditions in piece.either))
         engines = {piece.engine: None for piece in group}
-        yield NoInstance(first.setting, first.scene, either, "+".join(engines))
+        yield NoInstance(first.setting, first.domain, either, "+".join(engines))
 
 
 def _texts(piece: Evidence) -> Iterator[SmtQuery]:
@@ -141,11 +160,17 @@ def _texts(piece: Evidence) -> Iterator[SmtQuery]:
 
 
 def no_instance(claim: NoInstance) -> SmtQuery:
-    """`unsat` when no instance of the scene satisfies one of the alternatives. Raises NotInteger where none can be said."""
+    """`unsat` when no instance of the iteration domain satisfies one of the alternatives. Raises NotInteger where none
+    can be said.
+    """
     query = Query()
-    said = [*claim.setting.assumed, *(g.condition for g in claim.scene.guards), *(c for conditions in claim.either for c in conditions)]
-    encoder = Writer(query, width=_width(claim.scene, claim.setting, said))
-    _add_scene(query, encoder, claim.setting, claim.scene)
+    said = [
+        *claim.setting.assumed,
+        *(g.condition for g in claim.domain.guards),
+        *(c for conditions in claim.either for c in conditions),
+    ]
+    encoder = Writer(query, width=_width(claim.domain, claim.setting, said))
+    _add_domain(query, encoder, claim.setting, claim.domain)
     alternatives = [_conjunction(encoder, conditions) for conditions in claim.either]
     query.add(query.z3.Or(*alternatives) if len(alternatives) > 1 else alternatives[0])
     return written(query, claim.engine)
@@ -165,17 +190,21 @@ def _conjunction(encoder: IntEncoder, conditions: Sequence[Expr]) -> Any:
     return z3.And(*said) if len(said) > 1 else said[0] if said else z3.BoolVal(True, encoder.query.ctx)
 
 
-def _add_scene(query: Query, encoder: IntEncoder, setting: Setting, scene: Scene) -> None:
+def _add_domain(query: Query, encoder: IntEncoder, setting: Setting, domain: IterationDomain) -> None:
     for name, low, high in setting.bounds:
         _bound(query, encoder.variable(name), low, high)
-    for unknown in scene.unknowns:
+    for unknown in domain.unknowns:
         _bound(query, encoder.variable(unknown.var.name), unknown.var.dtype.min_int, unknown.var.dtype.max_int)
-    for condition in (*_inside(encoder, scene.dims), *_sayable(encoder, setting.assumed), *_sayable(encoder, _guards(scene))):
+    for condition in (
+        *_inside(encoder, domain.dims),
+        *_sayable(encoder, setting.assumed),
+        *_sayable(encoder, _guards(domain)),
+    ):
         query.add(condition)
 
 
-def _guards(scene: Scene) -> list[Expr]:
-    return [guard.as_expr for guard in scene.guards]
+def _guards(domain: IterationDomain) -> list[Expr]:
+    return [guard.as_expr for guard in domain.guards]
 
 
 def _inside(encoder: IntEncoder, dims: Sequence[Dim]) -> Iterator[Any]:
@@ -204,10 +233,14 @@ def _bound(query: Query, term: Any, low: int | None, high: int | None) -> None:
         query.add(term <= query.number(high))
 
 
-def _width(scene: Scene, setting: Setting, exprs: Iterable[Expr]) -> int | None:
+def _width(domain: IterationDomain, setting: Setting, exprs: Iterable[Expr]) -> int | None:
     """The bits that operands of `& | ^` fit in, as intervals know; None where there are none or too many."""
     operands = [
-        e for expr in exprs for node in walk(expr) if isinstance(node, Binary) and node.op in _BITWISE for e in (node.lhs, node.rhs)
+        e
+        for expr in exprs
+        for node in walk(expr)
+        if isinstance(node, Binary) and node.op in _BITWISE
+        for e in (node.lhs, node.rhs)
     ]
     if not operands:
         return None
@@ -217,7 +250,7 @@ def _width(scene: Scene, setting: Setting, exprs: Iterable[Expr]) -> int | None:
         low, high = bounds.get(variable.name, (None, None))
         whole = of_type(variable.dtype)
         symbols[variable] = Interval(whole.low if low is None else low, whole.high if high is None else high)
-    ranges = scene_ranges(scene, symbols)
+    ranges = domain_ranges(domain, symbols)
     found = [interval_of(expr, ranges) for expr in operands]
     bits = max(max(i.high, -i.low - 1).bit_length() for i in found)
     return bits if bits <= _MOST_BITS else None
@@ -229,13 +262,13 @@ def all_covered(claim: Covered) -> SmtQuery:
     if len(witnesses) > _MOST_COVERS:
         raise Unsaid(f"the covers take {len(witnesses)} cases to tell")
     query = Query()
-    guards = [g for cover in claim.covers for g in (*_guards(cover.scene), *cover.conditions)]
-    width = _width(claim.scene, claim.setting, [*_guards(claim.scene), *claim.conditions, *guards])
+    guards = [g for cover in claim.covers for g in (*_guards(cover.domain), *cover.conditions)]
+    width = _width(claim.domain, claim.setting, [*_guards(claim.domain), *claim.conditions, *guards])
     encoder = Writer(query, width=width)
-    _add_scene(query, encoder, claim.setting, claim.scene)
+    _add_domain(query, encoder, claim.setting, claim.domain)
     for condition in _sayable(encoder, claim.conditions):
         query.add(condition)
-    names = _names(claim.scene)
+    names = _names(claim.domain)
     known = {name: encoder.variable(name) for name in (*names, *(name for name, _, _ in claim.setting.bounds))}
     for position, (number, values) in enumerate(witnesses):
         here = {**known, **{name: encoder.integer(value) for name, value in values.items()}}
@@ -243,25 +276,27 @@ def all_covered(claim: Covered) -> SmtQuery:
     return written(query, claim.engine)
 
 
-def _names(scene: Scene) -> list[str]:
-    return [*(dim.var.name for dim in scene.dims), *(unknown.var.name for unknown in scene.unknowns)]
+def _names(domain: IterationDomain) -> list[str]:
+    return [*(dim.var.name for dim in domain.dims), *(unknown.var.name for unknown in domain.unknowns)]
 
 
-def _reaches(query: Query, cover: Cover, values: Mapping[str, Any], outer: Sequence[str], width: int | None, mark: str) -> Any:
+def _reaches(
+    query: Query, cover: Cover, values: Mapping[str, Any], outer: Sequence[str], width: int | None, mark: str
+) -> Any:
     """That a cover holds at given values of its dims; those of `outer` are in their ranges already."""
-    z3, scene = query.z3, cover.scene
+    z3, domain = query.z3, cover.domain
     encoder = Writer(query, values, width)
-    holds = list(_inside_all(encoder, [dim for dim in scene.dims if dim.var.name not in outer]))
-    for unknown in scene.unknowns:
+    holds = list(_inside_all(encoder, [dim for dim in domain.dims if dim.var.name not in outer]))
+    for unknown in domain.unknowns:
         if unknown.var.name not in outer:
             term, dtype = encoder.variable(unknown.var.name), unknown.var.dtype
             holds += [term >= query.number(dtype.min_int), term <= query.number(dtype.max_int)]
-    holds += [encoder.condition(condition) for condition in (*_guards(scene), *cover.conditions)]
-    names = _names(scene)
+    holds += [encoder.condition(condition) for condition in (*_guards(domain), *cover.conditions)]
+    names = _names(domain)
     for position, inner in enumerate(cover.without):
         if inner.without:
             raise Unsaid("what is covered is told by three alternating quantifiers")
-        further = [name for name in _names(inner.scene) if name not in names]
+        further = [name for name in _names(inner.domain) if name not in names]
         fresh = {name: query.integer(f"{legal(name)}.{mark}.{position}") for name in further}
         holds.append(z3.Not(_reaches(query, inner, {**values, **fresh}, names, width, f"{mark}.{position}")))
     return z3.And(*holds) if len(holds) > 1 else holds[0] if holds else z3.BoolVal(True, query.ctx)
@@ -278,18 +313,25 @@ def one_to_one(claim: OneToOne) -> SmtQuery:
     """`unsat` when no two points of the box have one image. Raises NotInteger."""
     query = Query()
     z3 = query.z3
-    scene = Scene()
+    domain = IterationDomain()
     ranges = {v: _index_range(extent) for v, extent in zip(claim.inputs, claim.extents, strict=True)}
     width = _box_width(ranges, claim.outputs)
     marks = ("", "'")
-    sides = [Writer(query, {v.name: query.integer(legal(v.name + mark)) for v in claim.inputs}, width) for mark in marks]
-    _add_scene(query, sides[0], Setting((claim.where,)), scene)
+    sides = [
+        Writer(query, {v.name: query.integer(legal(v.name + mark)) for v in claim.inputs}, width) for mark in marks
+    ]
+    _add_domain(query, sides[0], Setting((claim.where,)), domain)
     for encoder in sides:
         for v, extent in zip(claim.inputs, claim.extents, strict=True):
             query.add(encoder.variable(v.name) >= 0, encoder.variable(v.name) < encoder.integer(extent))
     for output in claim.outputs:
         query.add(sides[0].integer(output) == sides[1].integer(output))
-    query.add(z3.Or(*(sides[0].variable(v.name) != sides[1].variable(v.name) for v in claim.inputs), z3.BoolVal(False, query.ctx)))
+    query.add(
+        z3.Or(
+            *(sides[0].variable(v.name) != sides[1].variable(v.name) for v in claim.inputs),
+            z3.BoolVal(False, query.ctx),
+        )
+    )
     return written(query, claim.engine)
 
 
@@ -300,7 +342,11 @@ def _index_range(extent: Expr) -> Interval:
 
 def _box_width(ranges: Mapping[Any, Interval], outputs: Sequence[Expr]) -> int | None:
     operands = [
-        e for out in outputs for node in walk(out) if isinstance(node, Binary) and node.op in _BITWISE for e in (node.lhs, node.rhs)
+        e
+        for out in outputs
+        for node in walk(out)
+        if isinstance(node, Binary) and node.op in _BITWISE
+        for e in (node.lhs, node.rhs)
     ]
     found = [interval_of(expr, ranges) for expr in operands]
     bits = max((max(i.high, -i.low - 1).bit_length() for i in found), default=0)
@@ -318,7 +364,9 @@ def mixed_radix_step() -> SmtQuery:
 
 
 def digits_are_the_number(claim: Digits) -> Iterator[SmtQuery]:
-    """That the digits make the index, and the radices the extent: identities, whatever the variables are. Raises NotInteger."""
+    """That the digits make the index, and the radices the extent: identities, whatever the variables are. Raises
+    NotInteger.
+    """
     for whole, parts in ((claim.index, _number(claim)), (claim.extent, None)):
         query = Query()
         encoder = Writer(query)
@@ -348,7 +396,8 @@ def written(query: Query, engine: str) -> SmtQuery:
 
 
 def _is_nonlinear(query: Query) -> bool:
-    # The library itself is asked, by pointers that the assertions keep alive: objects for all terms take a quarter of a certificate's time.
+    # The library itself is asked, by pointers that the assertions keep alive: objects for all terms take a quarter of a
+    # certificate's time.
     z3, ctx = query.z3, query.ctx.ref()
     seen: set[int] = set()
     stack = [term.as_ast() for term in query.assertions]
@@ -377,4 +426,7 @@ def _is_literal(z3: Any, ctx: Any, term: Any) -> bool:
 
 
 def _is_number(z3: Any, term: Any) -> bool:
-    return bool(z3.is_int_value(term) or (z3.is_app(term) and term.decl().kind() == z3.Z3_OP_UMINUS and z3.is_int_value(term.arg(0))))
+    return bool(
+        z3.is_int_value(term)
+        or (z3.is_app(term) and term.decl().kind() == z3.Z3_OP_UMINUS and z3.is_int_value(term.arg(0)))
+    )

@@ -53,8 +53,13 @@ def _is_freeing(frame: FrameType | None) -> bool:
 
 
 def keep_interrupts() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt as Python has it, but never where it would be forgotten. A handler of someone else's stays."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    """Let Ctrl-C raise KeyboardInterrupt as Python has it, but never where it would be forgotten. A handler of someone
+    else's stays.
+    """
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):
         signal.signal(signal.SIGINT, outside_finalisers(signal.default_int_handler))
 
 
@@ -125,7 +130,10 @@ class Query:
         solver = self.z3.Solver(ctx=self.ctx)
         solver.add(*self._assertions)
         lines = solver.to_smt2().splitlines()
-        return "\n".join((f"(set-logic {logic})", *(line for line in lines if not line.startswith((";", "(set-info"))))) + "\n"
+        return (
+            "\n".join((f"(set-logic {logic})", *(line for line in lines if not line.startswith((";", "(set-info")))))
+            + "\n"
+        )
 
     def add_text(self, text: str) -> None:
         """Assert what an SMT-LIB 2 script asserts, its declarations included; other commands of it are ignored."""
@@ -147,7 +155,9 @@ class Query:
         word = solver.reason_unknown()
         stopped = word in ("canceled", "max. resource limit exceeded")
         reason = f"z3 spent its budget of {rlimit} units" if stopped else f"z3: {word}"
-        return Outcome(Answer.UNKNOWN, reason=reason, smtlib=text, because=frozenset((Because.BUDGET,) if stopped else ()))
+        return Outcome(
+            Answer.UNKNOWN, reason=reason, smtlib=text, because=frozenset((Because.BUDGET,) if stopped else ())
+        )
 
 
 def _values(z3: Any, model: Any) -> dict[str, int]:
@@ -163,7 +173,9 @@ def _values(z3: Any, model: Any) -> dict[str, int]:
     return found
 
 
-def prove_unsatisfiable(build: Callable[[Query], Sequence[Any]], *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None) -> Outcome:
+def prove_unsatisfiable(
+    build: Callable[[Query], Sequence[Any]], *, rlimit: int = DEFAULT_RLIMIT, logic: str | None = None
+) -> Outcome:
     """Build the assertions in a fresh query and ask whether they can all hold."""
     query = Query()
     query.add(*build(query))
@@ -181,9 +193,9 @@ _CHUNK = 1 << 16
 class WorkerAnswer:
     """What a worker said. `model` gives bit-vector and Boolean constants as unsigned integers.
 
-    `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was the clock. `missing`:
-    the solver is not installed. `stopped`: it was not
-    allowed to do more. `spent` is the work done, in the engine's own units; after a crash all that was allowed.
+    `wall` is true where the clock, a crash or nonsense ended it: such an answer does not repeat; `hung` where it was
+    the clock. `missing`: the solver is not installed. `stopped`: it was not allowed to do more. `spent` is the work
+    done, in the engine's own units; after a crash all that was allowed.
     """
 
     answer: Answer
@@ -199,8 +211,8 @@ class WorkerAnswer:
 class Worker:
     """A client of one worker process. `command` starts it; it is started when first asked, and again after it died.
 
-    `cut_short` counts the questions that the clock, a crash or nonsense ended: what was concluded meanwhile may come out otherwise
-    another time.
+    `cut_short` counts the questions that the clock, a crash or nonsense ended: what was concluded meanwhile may come
+    out otherwise another time.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
@@ -212,8 +224,8 @@ class Worker:
         self._lock = Lock()
 
     def ask(self, engine: str, text: str, logic: str, *, units: int, seconds: float) -> WorkerAnswer:
-        """One query, self-contained, put to one engine, which may do so many units of its own work; `seconds` of wall-clock time are a
-        safety net.
+        """One query, self-contained, put to one engine, which may do so many units of its own work; `seconds` of
+        wall-clock time are a safety net.
         """
         with self._lock:
             process, fresh = self._started()
@@ -225,7 +237,9 @@ class Worker:
                 answer = _read(reply, self._number, units)
             except _Failed as failure:
                 self.cut_short += 1
-                return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units)
+                return WorkerAnswer(
+                    Answer.UNKNOWN, reason=f"wall: {engine} {failure}", wall=True, hung=failure.hung, spent=units
+                )
             finally:
                 # Whatever stopped the exchange, an interrupt too: the process is no longer in step with us.
                 if answer is None:
@@ -246,7 +260,12 @@ class Worker:
         self._kill()
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            bufsize=0,
         )
         return self._process, True
 
@@ -309,12 +328,18 @@ def _receive(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def _read(reply: bytes, number: int, units: int) -> WorkerAnswer:
-    """The answer in a line; one that does not say what it spent is taken to have spent all. Raises _Failed for anything else."""
+    """The answer in a line; one that does not say what it spent is taken to have spent all. Raises _Failed for anything
+    else.
+    """
     try:
         found = json.loads(reply)
     except ValueError as error:
         raise _Failed("answered nonsense") from error
-    if not isinstance(found, dict) or found.get("id") != number or found.get("answer") not in ("sat", "unsat", "unknown", "missing"):
+    if (
+        not isinstance(found, dict)
+        or found.get("id") != number
+        or found.get("answer") not in ("sat", "unsat", "unknown", "missing")
+    ):
         raise _Failed("answered nonsense")
     model = found.get("model")
     if not isinstance(model, dict) or not all(isinstance(v, int) for v in model.values()):

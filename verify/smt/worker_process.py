@@ -1,13 +1,13 @@
 """What runs inside a solver's worker process: SMT-LIB 2 text in, answers out, one JSON object a line.
 
-It stands alone (no import of this package), so that it starts fast, and loads a solver when that one is first asked for. It may hang or
-crash as its solvers do; whoever started it kills it then.
+It stands alone (no import of this package), so that it starts fast, and loads a solver when that one is first asked
+for. It may hang or crash as its solvers do; whoever started it kills it then.
 
 Asked: `{"id": n, "engine": "z3"|"bitwuzla", "text": script, "logic": logic, "units": limit}`. Answered: `{"id": n,
-"answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, with `"stopped": true` where it was
-not allowed to do more, or with `"answer": "missing"` where the engine is not installed. Bits of a model are unsigned integers; truth
-values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`, and of bitwuzla how often it asks whether it is
-to stop.
+"answer": "sat"|"unsat"|"unknown", "model": {name: bits}, "reason": text|null, "spent": units}`, with `"stopped": true`
+where it was not allowed to do more, or with `"answer": "missing"` where the engine is not installed. Bits of a model
+are unsigned integers; truth values 0 and 1. Units are the engine's own and do not depend on the clock: z3's `rlimit`,
+and of bitwuzla how often it asks whether it is to stop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _z3(request: dict[str, Any]) -> dict[str, Any]:
     context = z3.Context()
     logic = request["logic"]
     if logic == "QF_UFBVFP":
-        # z3's general solver counts little of the work that floats beside functions make it do: seconds go by within a small budget.
+        # z3's general solver counts little of the work that floats beside functions make it do: seconds go by within a
+        # small budget.
         solver = z3.Then(*(z3.Tactic(name, ctx=context) for name in _WITHOUT_FUNCTIONS), ctx=context).solver()
     else:
         solver = z3.SolverFor(logic, ctx=context) if logic in ("QF_BV", "QF_BVFP", "QF_NRA") else z3.Solver(ctx=context)
@@ -124,11 +125,18 @@ def main() -> None:
     os.dup2(2, 1)
     if sys.platform == "linux":
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard), hard)
+        )
     for line in sys.stdin:
         request = json.loads(line)
         if importlib.util.find_spec(request["engine"]) is None:
-            reply: dict[str, Any] = {"answer": "missing", "model": {}, "reason": f"{request['engine']} is not installed", "spent": 0}
+            reply: dict[str, Any] = {
+                "answer": "missing",
+                "model": {},
+                "reason": f"{request['engine']} is not installed",
+                "spent": 0,
+            }
         else:
             reply = _ENGINES[request["engine"]](request)
         answers.write(json.dumps({"id": request["id"], **reply}) + "\n")

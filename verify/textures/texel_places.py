@@ -33,8 +33,8 @@ _Axis = frozenset[tuple[tuple[Expr, ...], int]]
 class Texture:
     """An image that kernels access: its memory, the view of it by physical axes, and what is done with it.
 
-    `view.shape` counts elements of `view.dtype`, which may have lanes. `unit` is the number of scalars that the coarsest access
-    touches at once, a texel at least.
+    `view.shape` counts elements of `view.dtype`, which may have lanes. `unit` is the number of scalars that the
+    coarsest access touches at once, a texel at least.
     """
 
     data: Var
@@ -46,7 +46,9 @@ class Texture:
 
     @property
     def sizes(self) -> tuple[tuple[str, Expr], ...]:
-        """How many texels it has in each direction, by the direction's name: expressions over the symbols and over the integers."""
+        """How many texels it has in each direction, by the direction's name: expressions over the symbols and over the
+        integers.
+        """
         *outer, last = (Polynomial.of(extent) for extent in self.view.shape)
         scalars = last.times(Polynomial({(): self.view.dtype.lanes}))
         across = scalars.divided(Polynomial({(): self.channels}))[0]
@@ -64,7 +66,9 @@ def is_texture(buffer: Buffer) -> bool:
 
 
 def channels_of(buffer: Buffer) -> int:
-    """4 where the last axis holds a multiple of 4 scalars whatever the symbols are, which is a question of its text; else 1."""
+    """4 where the last axis holds a multiple of 4 scalars whatever the symbols are, which is a question of its text;
+    else 1.
+    """
     scalars = Polynomial.of(buffer.shape[-1]).times(Polynomial({(): buffer.dtype.lanes}))
     return RGBA if all(coefficient % RGBA == 0 for coefficient in scalars.terms.values()) else 1
 
@@ -82,11 +86,16 @@ def find_textures(facts: Facts) -> tuple[tuple[Texture, ...], tuple[Verdict, ...
             accesses.setdefault(access.data, []).append(access)
     for data, touching in accesses.items():
         owner = facts.program.allocation(data)
-        if not is_texture(owner if owner is not None else touching[0].buffer) and not any(is_texture(a.buffer) for a in touching):
+        if not is_texture(owner if owner is not None else touching[0].buffer) and not any(
+            is_texture(a.buffer) for a in touching
+        ):
             continue
         watch = facts.watch()
         name = owner.name if owner is not None else touching[0].buffer.name
-        claim = Claim(ClaimKind.OTHER, f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike")
+        claim = Claim(
+            ClaimKind.OTHER,
+            f"texture {name} is an image of two axes, or an array of them of three, that every view sees alike",
+        )
         problem = next(_problems(name, owner, touching), None)
         if problem is not None:
             reason, shown = problem
@@ -112,18 +121,30 @@ def _problems(name: str, owner: Buffer | None, accesses: list[Access]) -> Iterat
     for access in accesses:
         view = access.buffer
         if not is_texture(view):
-            yield f"{access.text} ({access.place}) sees it in scope {view.scope}", {"view": view.name, "scope": view.scope}
+            yield (
+                f"{access.text} ({access.place}) sees it in scope {view.scope}",
+                {"view": view.name, "scope": view.scope},
+            )
         if view.strides or view.elem_offset != IntImm(0, view.elem_offset.dtype):
             yield f"the view {view.name} has strides or an offset, and images have none", {"view": view.name}
         if view.dtype.element != first.dtype.element:
-            yield f"the view {view.name} holds {view.dtype}, not {first.dtype}: an image has one type", {"view": view.name}
+            yield (
+                f"the view {view.name} holds {view.dtype}, not {first.dtype}: an image has one type",
+                {"view": view.name},
+            )
         if view.rank != first.rank or axes_of(view) != axes_of(first):
-            yield f"the views {first.name} and {view.name} have other extents: an image has one shape", {"view": view.name}
+            yield (
+                f"the views {first.name} and {view.name} have other extents: an image has one shape",
+                {"view": view.name},
+            )
         if view.rank in (2, 3) and not _fills(view, accesses):
             yield f"elements of {view.dtype.lanes} lanes do not fill texels", {"view": view.name}
-        if access.scene.allocations.get(access.data, 0) > 0:
-            loops = [dim.var.name for dim in access.scene.dims[: access.scene.allocations[access.data]]]
-            yield f"{name} is allocated inside the loops {', '.join(loops)}; an image is made before the kernel runs", {"loops": loops}
+        if access.domain.allocations.get(access.data, 0) > 0:
+            loops = [dim.var.name for dim in access.domain.dims[: access.domain.allocations[access.data]]]
+            yield (
+                f"{name} is allocated inside the loops {', '.join(loops)}; an image is made before the kernel runs",
+                {"loops": loops},
+            )
 
 
 def axes_of(view: Buffer) -> tuple[_Axis, ...]:
@@ -179,20 +200,24 @@ def _in_units(facts: Facts, place: Place, unit: int) -> Place:
     *outer, within = place.coordinates
     if unit == 1:
         return place
-    interval = facts.interval(within, place.access.scene)
+    interval = facts.interval(within, place.access.domain)
     inside = 0 <= interval.low and interval.high < unit
     return Place(place.access, (*outer, const(0, within.dtype) if inside else within // const(unit, within.dtype)))
 
 
 def _radices(facts: Facts, texture: Texture) -> Iterator[tuple[Sequence[Expr], ...]]:
-    """Radices for each axis, the last counting scalars: the factors of the extents, or what the strides of the writes suggest."""
+    """Radices for each axis, the last counting scalars: the factors of the extents, or what the strides of the writes
+    suggest.
+    """
     *outer, last = texture.view.shape
     lanes = texture.view.dtype.lanes
     extents = (*outer, last * const(lanes, last.dtype) if lanes > 1 else last)
     yield tuple(factors_of(extent) for extent in extents)
     symbols = frozenset(facts.program.symbols)
     indices = [_scalars(access) for access in texture.of_kind(AccessKind.WRITE)]
-    suggested = (stride_radices((index[axis] for index in indices), extent, symbols) for axis, extent in enumerate(extents))
+    suggested = (
+        stride_radices((index[axis] for index in indices), extent, symbols) for axis, extent in enumerate(extents)
+    )
     yield tuple(found if found else factors_of(extent) for found, extent in zip(suggested, extents, strict=True))
 
 
@@ -209,7 +234,7 @@ def _by_digits(facts: Facts, texture: Texture, access: Access, radices: Sequence
         return None
     coordinates: list[Expr] = []
     for index, parts in zip(_scalars(access), radices, strict=True):
-        digits = digits_in_range(facts, access.scene, index, parts) if len(parts) > 1 else [index]
+        digits = digits_in_range(facts, access.domain, index, parts) if len(parts) > 1 else [index]
         if digits is None:
             return None
         coordinates += digits
@@ -223,20 +248,23 @@ def _of_unit(access: Access, texture: Texture) -> Expr:
 
 
 def partial_where(access: Access, texture: Texture) -> Expr:
-    """Where a write leaves out a channel of the texel that it touches: a condition on its instances, FALSE where it never does.
+    """Where a write leaves out a channel of the texel that it touches: a condition on its instances, FALSE where it
+    never does.
 
     Lanes that are not known to lie side by side are taken for a part of a texel.
     """
     size, lanes, last = texture.channels, access.buffer.dtype.lanes, access.indices[-1]
     if lanes % size == 0:
         return FALSE
-    lane = next((dim for dim in access.scene.dims if dim.lane), None)
+    lane = next((dim for dim in access.domain.dims if dim.lane), None)
     count = lane.extent.value if lane is not None and isinstance(lane.extent, IntImm) else 1
     if lane is None or not _is_run(last, lane) or count * lanes < size:
         return TRUE
     first = substitute(last, {lane.var: const(0, lane.var.dtype)}) * const(lanes, last.dtype)
     texel = last * const(lanes, last.dtype) // const(size, last.dtype) * const(size, last.dtype)
-    return logical_or(below(texel, first), above(texel + const(size, last.dtype), first + const(count * lanes, last.dtype)))
+    return logical_or(
+        below(texel, first), above(texel + const(size, last.dtype), first + const(count * lanes, last.dtype))
+    )
 
 
 def _is_run(index: Expr, lane: Dim) -> bool:
@@ -247,16 +275,20 @@ def _is_run(index: Expr, lane: Dim) -> bool:
 
 
 def texels_at(access: Access, texture: Texture, point: Mapping[str, int]) -> set[Texel]:
-    """The texels of the one element that is accessed at a point. Raises Trap or KeyError where an index has no value there."""
+    """The texels of the one element that is accessed at a point. Raises Trap or KeyError where an index has no value
+    there.
+    """
     *outer, column = (int(evaluate(index, point)) for index in access.indices)
     lanes = access.buffer.dtype.lanes
     return {(*outer, (column * lanes + part) // texture.channels) for part in range(lanes)}
 
 
 def channels_written(access: Access, texture: Texture, point: Mapping[str, int], texel: Texel) -> list[int]:
-    """Which channels of a texel the whole statement writes that the point belongs to. Raises Trap or KeyError as `texels_at`."""
+    """Which channels of a texel the whole statement writes that the point belongs to. Raises Trap or KeyError as
+    `texels_at`.
+    """
     found = set[int]()
-    across = [dim for dim in access.scene.dims if dim.lane]
+    across = [dim for dim in access.domain.dims if dim.lane]
     counts = [range(int(evaluate(dim.extent, point))) for dim in across]
     parts = range(access.buffer.dtype.lanes)
     for *numbers, part in product(*counts, parts):

@@ -1,8 +1,8 @@
 """No two work items get into each other's way at a texel: the channels of one are written, and read, together.
 
-A store of fewer channels than a texel has is a read of the others and a write of all, so it clobbers what another work item stores to
-the same texel at the same time, though the two touch different elements. Work items are the iterations of parallel loops, each loop by
-itself: what is proved holds whichever of them become work items.
+A store of fewer channels than a texel has is a read of the others and a write of all, so it clobbers what another work
+item stores to the same texel at the same time, though the two touch different elements. Work items are the iterations
+of parallel loops, each loop by itself: what is proved holds whichever of them become work items.
 """
 
 from __future__ import annotations
@@ -14,25 +14,45 @@ from layoutproof.ir.expr import FALSE, TRUE, Expr
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.stmt import ForKind
 from layoutproof.verify.faults.bounds import Place
-from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, obstacle_reason, proved, refuted, unknown, values_text
+from layoutproof.verify.faults.facts import (
+    Facts,
+    Stopwatch,
+    left_open,
+    obstacle_reason,
+    proved,
+    refuted,
+    unknown,
+    values_text,
+)
 from layoutproof.verify.faults.races import MARK, joined, same_cell
-from layoutproof.verify.program.instances import Access, AccessKind, Dim, Loop, Scene
+from layoutproof.verify.program.instances import Access, AccessKind, Dim, IterationDomain, Loop
 from layoutproof.verify.program.questions import Search, below, differ
-from layoutproof.verify.textures.texel_places import STRUCTURE, Texel, Texture, channels_written, partial_where, texels_at
+from layoutproof.verify.textures.texel_places import (
+    STRUCTURE,
+    Texel,
+    Texture,
+    channels_written,
+    partial_where,
+    texels_at,
+)
 from layoutproof.verify.verdict.verdict import Claim, ClaimKind, Verdict
 
 _CONCURRENT = frozenset((ForKind.PARALLEL, ForKind.THREAD_BINDING))
-_THREADS = "a loop that is bound to threads does not enclose its whole kernel, and what synchronises them is not looked into"
+_THREADS = (
+    "a loop that is bound to threads does not enclose its whole kernel, and what synchronises them is not looked into"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Meeting:
-    """Two accesses, the second in another iteration of a loop, at one texel: what was found, and where it was looked for."""
+    """Two accesses, the second in another iteration of a loop, at one texel: what was found, and where it was looked
+    for.
+    """
 
     first: Place
     second: Place
     position: int
-    scene: Scene
+    domain: IterationDomain
     found: Search
 
 
@@ -47,7 +67,9 @@ def prove_texel_writes(facts: Facts, texture: Texture, places: Sequence[Place]) 
 
 
 def prove_texel_races(facts: Facts, texture: Texture, places: Sequence[Place]) -> tuple[Verdict, ...]:
-    """One verdict a parallel loop in which the texture is read and written: no iteration reads a texel that another one writes."""
+    """One verdict a parallel loop in which the texture is read and written: no iteration reads a texel that another one
+    writes.
+    """
     verdicts = []
     for loop in facts.program.loops:
         if loop.dim.kind not in _CONCURRENT:
@@ -64,7 +86,7 @@ def _prove_write(facts: Facts, texture: Texture, access: Access, place: Place, w
     claim = Claim(ClaimKind.OTHER, f"write {access.text} covers its texel or is the only writer of it", access.place)
     partial = partial_where(access, texture)
     if partial != TRUE:
-        covering = None if partial == FALSE else facts.search(access.scene, partial)
+        covering = None if partial == FALSE else facts.search(access.domain, partial)
         if covering is None or covering.is_empty:
             engine = STRUCTURE if covering is None else covering.engine
             what = f"it writes all {texture.channels} channels" if texture.channels > 1 else "a texel has one channel"
@@ -93,12 +115,14 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
     claim = Claim(ClaimKind.OTHER, what, loop.spot.place_of(loop.node))
     problem = obstacle_reason(facts.program)
     strays = _stray_threads(facts)
-    if problem is None and any(_prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside):
+    if problem is None and any(
+        _prefix(each.access, stray.dim) == _moment(stray) for stray in strays for each in inside
+    ):
         problem = _THREADS
     if problem is not None:
         return unknown(claim, STRUCTURE, problem, watch)
     engine, undecided = STRUCTURE, None
-    position = len(loop.scene.dims)
+    position = len(loop.domain.dims)
     reads = [each for each in inside if each.access.kind is AccessKind.READ]
     for write in inside:
         for read in reads if write.access.kind is AccessKind.WRITE else ():
@@ -115,57 +139,63 @@ def _prove_loop(facts: Facts, texture: Texture, loop: Loop, inside: Sequence[Pla
 
 def _moment(loop: Loop) -> tuple[int | Dim, ...]:
     """The moment at which the body of a loop is run."""
-    return (*loop.scene.time, 1, loop.dim)
+    return (*loop.domain.time, 1, loop.dim)
 
 
 def _stray_threads(facts: Facts) -> list[Loop]:
-    """The loops bound to threads that do not enclose all that the outermost loop around them does, or are inside a serial one."""
+    """The loops bound to threads that do not enclose all that the outermost loop around them does, or are inside a
+    serial one.
+    """
     strays = []
     for loop in facts.program.loops:
         if loop.dim.kind is not ForKind.THREAD_BINDING:
             continue
-        moment = _moment(loop)
-        outermost = loop.scene.dims[0] if loop.scene.dims else loop.dim
-        kernel = moment[: moment.index(outermost) + 1]
+        timestamp = _moment(loop)
+        outermost = loop.domain.dims[0] if loop.domain.dims else loop.dim
+        kernel = timestamp[: timestamp.index(outermost) + 1]
         within = [access for access in facts.program.accesses if _prefix(access, outermost) == kernel]
-        whole = all(_prefix(access, loop.dim) == moment for access in within)
-        if not whole or any(dim.kind not in _CONCURRENT for dim in loop.scene.dims):
+        whole = all(_prefix(access, loop.dim) == timestamp for access in within)
+        if not whole or any(dim.kind not in _CONCURRENT for dim in loop.domain.dims):
             strays.append(loop)
     return strays
 
 
 def _prefix(access: Access, dim: Dim) -> tuple[int | Dim, ...] | None:
     """The moment at which an access is in a loop; None where the loop is not around it."""
-    time = access.scene.time
+    time = access.domain.time
     return time[: time.index(dim) + 1] if dim in time else None
 
 
 def _meetings(facts: Facts, place: Place, others: Sequence[Place], conditions: tuple[Expr, ...]) -> Iterator[_Meeting]:
     """Where another iteration of a loop around `place` touches its texel by one of `others`, its own text among them."""
-    for position, dim in enumerate(place.access.scene.dims):
+    for position, dim in enumerate(place.access.domain.dims):
         if dim.kind not in _CONCURRENT:
             continue
-        moment = _prefix(place.access, dim)
+        timestamp = _prefix(place.access, dim)
         for other in others:
-            meeting = _meet(facts, place, other, position, conditions) if _prefix(other.access, dim) == moment else None
+            meeting = (
+                _meet(facts, place, other, position, conditions) if _prefix(other.access, dim) == timestamp else None
+            )
             if meeting is not None:
                 yield meeting
 
 
 def _meet(facts: Facts, first: Place, second: Place, position: int, conditions: tuple[Expr, ...]) -> _Meeting | None:
-    """Two instances at one texel that agree on the loops before `position` and differ in that one; None where the coordinates alone
-    exclude that.
+    """Two instances at one texel that agree on the loops before `position` and differ in that one; None where the
+    coordinates alone exclude that.
     """
-    mine, theirs = first.access.scene.dims[position].var, second.access.scene.dims[position].var
+    mine, theirs = first.access.domain.dims[position].var, second.access.domain.dims[position].var
     if any(a == b == mine for a, b in zip(first.coordinates, second.coordinates, strict=True)):
         return None
-    scene, values = joined(first, second, position)
-    scene = replace(scene, guards=(*first.access.scene.guards, *scene.guards))
+    domain, values = joined(first, second, position)
+    domain = replace(domain, guards=(*first.access.domain.guards, *domain.guards))
     # One access against itself under no condition: the two are interchangeable, so one order stands for both.
-    twins = first is second and conditions in ((), (TRUE,))
-    apart = below(mine, values[theirs]) if twins else differ(mine, values[theirs])
+    variants = first is second and conditions in ((), (TRUE,))
+    apart = below(mine, values[theirs]) if variants else differ(mine, values[theirs])
     asked = [condition for condition in conditions if condition != TRUE]
-    return _Meeting(first, second, position, scene, facts.search(scene, *same_cell(first, second, values), apart, *asked))
+    return _Meeting(
+        first, second, position, domain, facts.search(domain, *same_cell(first, second, values), apart, *asked)
+    )
 
 
 def _clobbered(facts: Facts, texture: Texture, meeting: _Meeting, claim: Claim, watch: Stopwatch) -> Verdict:
@@ -205,20 +235,26 @@ _Told = tuple[dict[str, int], dict[str, int], Texel]
 
 
 def _replayed(facts: Facts, texture: Texture, meeting: _Meeting) -> _Told | None:
-    """Both instances and a texel that both touch, when everything is evaluated again; None where it does not come out so."""
+    """Both instances and a texel that both touch, when everything is evaluated again; None where it does not come out
+    so.
+    """
     point = meeting.found.point
     if point is None:
         return None
-    dims = meeting.first.access.scene.dims, meeting.second.access.scene.dims
-    unknowns = meeting.first.access.scene.unknowns, meeting.second.access.scene.unknowns
+    dims = meeting.first.access.domain.dims, meeting.second.access.domain.dims
+    unknowns = meeting.first.access.domain.unknowns, meeting.second.access.domain.unknowns
     symbols = {v.name: point[v.name] for v in facts.program.symbols}
-    here = symbols | {dim.var.name: point[dim.var.name] for dim in dims[0]} | {u.var.name: point[u.var.name] for u in unknowns[0]}
+    here = (
+        symbols
+        | {dim.var.name: point[dim.var.name] for dim in dims[0]}
+        | {u.var.name: point[u.var.name] for u in unknowns[0]}
+    )
     there = symbols | {dim.var.name: point[dim.var.name + MARK] for dim in dims[1][meeting.position :]}
     there |= {u.var.name: point[u.var.name + MARK] for u in unknowns[1]}
     there |= {dim.var.name: here[dims[0][k].var.name] for k, dim in enumerate(dims[1][: meeting.position])}
     if here[dims[0][meeting.position].var.name] == there[dims[1][meeting.position].var.name]:
         return None
-    if not facts.happens(meeting.first.access.scene, here) or not facts.happens(meeting.second.access.scene, there):
+    if not facts.happens(meeting.first.access.domain, here) or not facts.happens(meeting.second.access.domain, there):
         return None
     try:
         common = _touched(meeting.first, texture, here) & _touched(meeting.second, texture, there)
@@ -243,7 +279,7 @@ def _shown(facts: Facts, texture: Texture, meeting: _Meeting, told: _Told) -> di
 
 
 def _of_loops(access: Access, point: Mapping[str, int]) -> dict[str, int]:
-    return {dim.var.name: point[dim.var.name] for dim in access.scene.dims if not dim.lane}
+    return {dim.var.name: point[dim.var.name] for dim in access.domain.dims if not dim.lane}
 
 
 def _loops(access: Access, point: Mapping[str, int]) -> str:

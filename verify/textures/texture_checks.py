@@ -1,8 +1,9 @@
-"""What must hold of a lowered program so that its textures can be images of a device, beside what holds of every program.
+"""What must hold of a lowered program so that its textures can be images of a device, beside what holds of every
+program.
 
-An image is read and written by whole texels, has limits to its size, and wraps no coordinate: each is an obligation with a verdict of
-its own. `check_program` has the others, races between whole texels among them. Limits that only some sizes keep are asked of every call;
-`size_conditions` lists them.
+An image is read and written by whole texels, has limits to its size, and wraps no coordinate: each is an obligation
+with a verdict of its own. `check_program` has the others, races between whole texels among them. Limits that only some
+sizes keep are asked of every call; `size_conditions` lists them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables, walk
 from layoutproof.verify.faults.bounds import prove_access_in_bounds
 from layoutproof.verify.faults.facts import Facts, Stopwatch, left_open, proved, refuted, unknown, values_text, visible
-from layoutproof.verify.program.instances import Access, AccessKind, Scene
+from layoutproof.verify.program.instances import Access, AccessKind, IterationDomain
 from layoutproof.verify.program.questions import Because, Search, compare_integers
 from layoutproof.verify.textures.texel_places import STRUCTURE, Texture, find_textures, is_texture, texel_places
 from layoutproof.verify.textures.texel_races import prove_texel_races, prove_texel_writes
@@ -43,13 +44,18 @@ class DeviceLimits:
         return {"width": self.width, "height": self.height, "layers": self.layers}[direction]
 
 
-# What OpenCL asks at least of devices that have images (2.0, 1.2), and what small ones have. 2048 layers are the least everywhere.
-PROFILES: Mapping[str, DeviceLimits] = MappingProxyType({f"{size}x{size}": DeviceLimits(size, size) for size in (16384, 8192, 4096)})
+# What OpenCL asks at least of devices that have images (2.0, 1.2), and what small ones have. 2048 layers are the least
+# everywhere.
+PROFILES: Mapping[str, DeviceLimits] = MappingProxyType(
+    {f"{size}x{size}": DeviceLimits(size, size) for size in (16384, 8192, 4096)}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SizeCondition:
-    """What a call must be asked: `expr`, over the symbols and over the integers, is true. `about` says of what, in words."""
+    """What a call must be asked: `expr`, over the symbols and over the integers, is true. `about` says of what, in
+    words.
+    """
 
     expr: Expr
     about: str
@@ -58,10 +64,11 @@ class SizeCondition:
 def check_texels(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = None) -> tuple[Verdict, ...]:
     """The obligations of every texture that a lowered, flattened function accesses, each with its own verdict.
 
-    In this order, for each texture: it is an image; its size; coordinates inside; each write covers its texel or is its only writer; no
-    texel read that another work item writes; nothing undefined stored. Then whatever nobody looks into, and that no two parameters are
-    one memory. Without textures there is nothing but a refusal of parameters that are. `where` is a condition on symbols that the caller
-    vouches for. Raises LayoutproofError for a malformed layout record.
+    In this order, for each texture: it is an image; its size; coordinates inside; each write covers its texel or is its
+    only writer; no texel read that another work item writes; nothing undefined stored. Then whatever nobody looks into,
+    and that no two parameters are one memory. Without textures there is nothing but a refusal of parameters that are.
+    `where` is a condition on symbols that the caller vouches for. Raises LayoutproofError for a malformed layout
+    record.
     """
     return check_texel_facts(Facts.of(func, where), limits)
 
@@ -84,7 +91,9 @@ def check_texel_facts(facts: Facts, limits: DeviceLimits) -> tuple[Verdict, ...]
 
 
 def size_conditions(func: PrimFunc, limits: DeviceLimits, *, where: Expr | None = None) -> tuple[SizeCondition, ...]:
-    """What `check_texels` leaves to be asked of every call: the sizes of textures that symbols may take past the limits."""
+    """What `check_texels` leaves to be asked of every call: the sizes of textures that symbols may take past the
+    limits.
+    """
     facts = Facts.of(func, where)
     textures, _ = find_textures(facts)
     return tuple(condition for texture in textures for condition in _conditions(facts, texture, limits))
@@ -101,21 +110,25 @@ def _fitting(texture: Texture, limits: DeviceLimits) -> Iterator[tuple[str, Expr
 
 def _conditions(facts: Facts, texture: Texture, limits: DeviceLimits) -> Iterator[SizeCondition]:
     for direction, _, fits in _fitting(texture, limits):
-        if not facts.search(Scene(), Not(fits)).is_empty:
-            yield SizeCondition(fits, f"the {direction} of texture {texture.name}, at most {limits.of(direction)} texels")
+        if not facts.search(IterationDomain(), Not(fits)).is_empty:
+            yield SizeCondition(
+                fits, f"the {direction} of texture {texture.name}, at most {limits.of(direction)} texels"
+            )
 
 
 def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict:
-    """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to them."""
+    """Within the limits for all symbols, or for some, which is asked of every call; refuted where no call can keep to
+    them.
+    """
     watch = facts.watch()
     deep = f", and {limits.layers} layers" if len(texture.sizes) > 2 else ""
     claim = Claim(ClaimKind.OTHER, f"texture {texture.name} is at most {limits.width} by {limits.height} texels{deep}")
     engine, asked = STRUCTURE, list[str]()
     for direction, texels, fits in _fitting(texture, limits):
-        over = facts.search(Scene(), Not(fits))
+        over = facts.search(IterationDomain(), Not(fits))
         if over.is_empty:
             engine = over.engine
-        elif not free_variables(fits) or facts.search(Scene(), fits).is_empty:
+        elif not free_variables(fits) or facts.search(IterationDomain(), fits).is_empty:
             return _too_large(facts, texture, direction, texels, limits, over, claim, watch)
         else:
             asked.append(expr_text(fits, Style.PLAIN))
@@ -126,13 +139,20 @@ def _prove_size(facts: Facts, texture: Texture, limits: DeviceLimits) -> Verdict
 
 
 def _too_large(
-    facts: Facts, texture: Texture, direction: str, texels: Expr, limits: DeviceLimits, over: Search, claim: Claim, watch: Stopwatch
+    facts: Facts,
+    texture: Texture,
+    direction: str,
+    texels: Expr,
+    limits: DeviceLimits,
+    over: Search,
+    claim: Claim,
+    watch: Stopwatch,
 ) -> Verdict:
     point, limit = over.point, limits.of(direction)
-    number = int(evaluate(texels, point)) if point is not None and facts.happens(Scene(), point) else 0
+    number = int(evaluate(texels, point)) if point is not None and facts.happens(IterationDomain(), point) else 0
     if point is None or number <= limit:
         return left_open(claim, over, watch)
-    values = visible(Scene(), point, facts.program)
+    values = visible(IterationDomain(), point, facts.program)
     at = f" at {values_text(values)}, and too many at any sizes that are allowed" if values else ""
     shown = {"buffer": texture.name, "direction": direction, "texels": number, "limit": limit, "values": values}
     text = f"the {direction} of {texture.name} is {number} texels{at}; the device takes {limit}"
@@ -146,7 +166,7 @@ def _prove_inside(facts: Facts, texture: Texture) -> Iterator[Verdict]:
     """One verdict an access: no coordinate leaves the image, so that how a sampler would wrap it plays no part."""
     seen: set[tuple[object, ...]] = set()
     for access in texture.accesses:
-        key = (access.buffer, access.indices, access.scene.dims, access.scene.guards, access.node.span)
+        key = (access.buffer, access.indices, access.domain.dims, access.domain.guards, access.node.span)
         if key not in seen:
             seen.add(key)
             yield prove_access_in_bounds(facts, access)
@@ -171,19 +191,21 @@ def _is_undefined(value: Node, names: frozenset[Var]) -> bool:
 
 
 def _prove_defined(facts: Facts, access: Access, names: frozenset[Var]) -> Verdict:
-    """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put there."""
+    """That nothing undefined is stored: a texel has no channel that is left alone, and nobody says what would be put
+    there.
+    """
     watch = facts.watch()
     claim = Claim(ClaimKind.OTHER, f"write {access.text} stores a value", access.place)
     assert isinstance(access.node, BufferStore)
     if not _is_undefined(access.node.value, names):
         return proved(claim, STRUCTURE, watch)
-    found = facts.search(access.scene)
+    found = facts.search(access.domain)
     if found.is_empty:
         return proved(claim, found.engine, watch, "it is never executed")
     hint = "remove_store_undef takes such stores out"
-    if found.point is None or not facts.happens(access.scene, found.point):
+    if found.point is None or not facts.happens(access.domain, found.point):
         return unknown(claim, found.engine, f"undef is stored if it is executed, and that is not known; {hint}", watch)
-    values = visible(access.scene, found.point, facts.program)
+    values = visible(access.domain, found.point, facts.program)
     at = f" at {values_text(values)}" if values else ""
     if access.data_dependent:
         return unknown(claim, found.engine, f"undef is stored{at}, depending on data; {hint}", watch)
@@ -209,14 +231,22 @@ def _prove_apart(facts: Facts, textured: bool) -> Iterator[Verdict]:
     claim = Claim(ClaimKind.OTHER, "no two parameters are one memory")
     for first, second in combinations(function.buffers, 2):
         if first.data == second.data and (function.noalias or is_texture(first) or is_texture(second)):
-            why = "noalias promises that they do not overlap" if function.noalias else "an image is one argument of a kernel"
+            why = (
+                "noalias promises that they do not overlap"
+                if function.noalias
+                else "an image is one argument of a kernel"
+            )
             shown = {"first": first.name, "second": second.name, "data": first.data.name}
-            yield refuted(claim, STRUCTURE, shown, f"{first.name} and {second.name} are both {first.data.name}, and {why}", watch)
+            yield refuted(
+                claim, STRUCTURE, shown, f"{first.name} and {second.name} are both {first.data.name}, and {why}", watch
+            )
             return
     if not textured:
         return
     written = {access.data for access in facts.program.accesses if access.kind is AccessKind.WRITE}
     if len(function.buffers) > 1 and not function.noalias and written & {buffer.data for buffer in function.buffers}:
-        yield unknown(claim, STRUCTURE, "parameters may overlap: the function does not assume noalias", watch, Because.OVERLAP)
+        yield unknown(
+            claim, STRUCTURE, "parameters may overlap: the function does not assume noalias", watch, Because.OVERLAP
+        )
     else:
         yield proved(claim, STRUCTURE, watch, "the function assumes noalias" if function.noalias else None)

@@ -1,5 +1,5 @@
-"""What both sides of a question have in common: sides that differ in nothing but signed zeros, and parts that both have,
-replaced by variables. Read off the structure; nothing is ever refuted this way. Part of the trust base.
+"""What both sides of a question have in common: sides that differ in nothing but signed zeros, and parts that both
+have, replaced by variables. Read off the structure; nothing is ever refuted this way. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _loses_sign(function: str) -> bool:
 _LOSES = {"abs", *(function for function in POINTS if _loses_sign(function))}
 
 
-def untwinned(question: Question, expr: Expr) -> Expr:
+def without_variants(question: Question, expr: Expr) -> Expr:
     """A new expression with the old program's variables for their twins."""
-    back: dict[Expr, Expr] = {twin: var for var, twin in question.twins}
+    back: dict[Expr, Expr] = {variant: var for var, variant in question.variants}
     if not back:
         return expr
 
@@ -60,13 +60,13 @@ def untwinned(question: Question, expr: Expr) -> Expr:
     return result
 
 
-class Twins:
+class SignedZeroVariants:
     """What the signs of zeros that the twins of a question may have do to expressions of the new side."""
 
     def __init__(self, question: Question, knowledge: Knowledge) -> None:
         self._question = question
         self._knowledge = knowledge
-        self._twins: Container[Node] = {twin for _, twin in question.twins}
+        self._variants: Container[Node] = {variant for _, variant in question.variants}
         self._up_to_zero: dict[Expr, bool] = {}
         self._same: dict[Expr, bool] = {}
 
@@ -79,16 +79,18 @@ class Twins:
         return self._is_pair(new, old) and self.changes_nothing(new)
 
     def _is_pair(self, new: Expr, old: Expr) -> bool:
-        return bool(self._question.twins) and comparable(untwinned(self._question, new)) == comparable(old)
+        return bool(self._question.variants) and comparable(without_variants(self._question, new)) == comparable(old)
 
     def _mentioned(self, expr: Node) -> bool:
-        return any(node in self._twins for node in walk(expr))
+        return any(node in self._variants for node in walk(expr))
 
     def changes_zero_signs_only(self, expr: Expr) -> bool:
         """Whether it has the value of its like with the old variables, up to the sign of a zero."""
         known = self._up_to_zero.get(expr)
         if known is None:
-            known = self._up_to_zero[expr] = not self._mentioned(expr) or self._passes_on(expr) or self.changes_nothing(expr)
+            known = self._up_to_zero[expr] = (
+                not self._mentioned(expr) or self._passes_on(expr) or self.changes_nothing(expr)
+            )
         return known
 
     def _passes_on(self, expr: Expr) -> bool:
@@ -115,7 +117,9 @@ class Twins:
         """Whether it has the very value of its like with the old variables, the signs of zeros included."""
         known = self._same.get(expr)
         if known is None:
-            known = self._same[expr] = not self._mentioned(expr) or self._loses(expr) or self._is_a_function_of_such(expr)
+            known = self._same[expr] = (
+                not self._mentioned(expr) or self._loses(expr) or self._is_a_function_of_such(expr)
+            )
         return known
 
     def _loses(self, expr: Expr) -> bool:
@@ -142,7 +146,9 @@ class Twins:
                 return False
 
     def _is_lost(self, op: BinaryOp, a: Expr, b: Expr) -> bool:
-        """Whether an operation yields one value for both signs of a zero that goes in on one side, by what the other side is."""
+        """Whether an operation yields one value for both signs of a zero that goes in on one side, by what the other
+        side is.
+        """
         if op is BinaryOp.MUL and a == b:
             return self.changes_zero_signs_only(a)
         return any(
@@ -151,11 +157,13 @@ class Twins:
         )
 
     def _kinds(self, expr: Expr) -> int:
-        return self._knowledge.known(untwinned(self._question, expr)).kinds
+        return self._knowledge.known(without_variants(self._question, expr)).kinds
 
 
 def _losing(op: BinaryOp, a: Expr, b: Expr) -> tuple[tuple[Expr, Expr, int], ...]:
-    """For an operation of `a` and `b`: which operand's zero sign is lost, beside which other, where that is of none of these kinds."""
+    """For an operation of `a` and `b`: which operand's zero sign is lost, beside which other, where that is of none of
+    these kinds.
+    """
     not_positive, not_negative = NEG | NEG_INF | NEG_ZERO | POS_ZERO, POS | POS_INF | NEG_ZERO | POS_ZERO
     match op:
         case BinaryOp.ADD:
@@ -177,7 +185,7 @@ def without_shared_parts(question: Question, licences: Licences) -> Question | N
     if question.goal is not None:
         return None
     knowledge = Knowledge(question, licences)
-    parts = _Parts(question, Twins(question, knowledge))
+    parts = _Parts(question, SignedZeroVariants(question, knowledge))
     new = parts.replaced(question.new, new_side=True)
     if not parts.variables:
         return None
@@ -189,10 +197,16 @@ def without_shared_parts(question: Question, licences: Licences) -> Question | N
         new=new,
         old=old,
         conditions=conditions,
-        given=(*question.given, *(g for part, var in parts.variables.items() for g in _facts(var, knowledge.known(parts.source[part])))),
+        given=(
+            *question.given,
+            *(g for part, var in parts.variables.items() for g in _facts(var, knowledge.known(parts.source[part]))),
+        ),
         # A variable that is gone from the old side would count as computed everywhere.
         computed=_still(question, old) | {var for part, var in parts.variables.items() if part in always},
-        twins=(*question.twins, *((var, parts.twins[part]) for part, var in parts.variables.items() if part in parts.twins)),
+        variants=(
+            *question.variants,
+            *((var, parts.variants[part]) for part, var in parts.variables.items() if part in parts.variants),
+        ),
     )
 
 
@@ -213,17 +227,19 @@ def _facts(var: Var, known: Known) -> Iterator[Given]:
 
 
 class _Parts:
-    """The largest parts of the new side that the old one has, up to order and the signs of zeros, and a variable for each."""
+    """The largest parts of the new side that the old one has, up to order and the signs of zeros, and a variable for
+    each.
+    """
 
-    def __init__(self, question: Question, twins: Twins) -> None:
+    def __init__(self, question: Question, variants: SignedZeroVariants) -> None:
         self._question = question
-        self._twins = twins
+        self._variants = variants
         self._names = {v.name for v in question.variables}
         self.source: dict[Expr, Expr] = {}
         for part in _operations(question.old):
             self.source.setdefault(comparable(part), part)
         self.variables: dict[Expr, Var] = {}
-        self.twins: dict[Expr, Var] = {}
+        self.variants: dict[Expr, Var] = {}
 
     def replaced(self, expr: Expr, *, new_side: bool) -> Expr:
         """An expression with variables for the parts; the new side, which says which there are, comes first."""
@@ -243,17 +259,17 @@ class _Parts:
             return None
         if not new_side:
             return self.variables.get(comparable(expr))
-        key = comparable(untwinned(self._question, expr))
-        if key not in self.source or not self._twins.changes_zero_signs_only(expr):
+        key = comparable(without_variants(self._question, expr))
+        if key not in self.source or not self._variants.changes_zero_signs_only(expr):
             return None
         var = self.variables.get(key)
         if var is None:
             var = self.variables[key] = self._fresh(expr)
-        if self._twins.changes_nothing(expr):
+        if self._variants.changes_nothing(expr):
             return var
-        if key not in self.twins:
-            self.twins[key] = self._fresh(expr)
-        return self.twins[key]
+        if key not in self.variants:
+            self.variants[key] = self._fresh(expr)
+        return self.variants[key]
 
     def _fresh(self, expr: Expr) -> Var:
         name = take_fresh("part", self._names)
@@ -266,4 +282,9 @@ def _operations(expr: Expr) -> Iterator[Expr]:
 
 def _is_operation(expr: Expr) -> bool:
     """Whether a part is worth a variable: arithmetic that may be hard, and traps nowhere."""
-    return isinstance(expr, Binary | Call) and not expr.dtype.is_bool and expr.dtype.lanes == 1 and not can_trap_below(expr)
+    return (
+        isinstance(expr, Binary | Call)
+        and not expr.dtype.is_bool
+        and expr.dtype.lanes == 1
+        and not can_trap_below(expr)
+    )

@@ -1,12 +1,13 @@
 """Float licences: what a claim may leave out of account, each by name, and the order in which sets of them are tried.
 
-What each one means (source: the seed `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names they bear):
+What each one means (source: the seed `layout-transformation-padding-roadmap`, and LLVM's fast-math flags, whose names
+they bear):
 
-* `nnan`, `ninf`: executions in which a value that the old program computes is NaN, or infinite, are not considered. Literals are not
-  computed, nor is what a choice picks, a literal perhaps, nor are variables of which the very value is given, nor anything that only
-  the new program has.
-* `nsz`: each float operation of the old program (`+ - * / min max` and the math functions, `abs` apart) may choose the sign of a
-  zero that it yields, and results are compared up to the sign of zero.
+* `nnan`, `ninf`: executions in which a value that the old program computes is NaN, or infinite, are not considered.
+  Literals are not computed, nor is what a choice picks, a literal perhaps, nor are variables of which the very value is
+  given, nor anything that only the new program has.
+* `nsz`: each float operation of the old program (`+ - * / min max` and the math functions, `abs` apart) may choose the
+  sign of a zero that it yields, and results are compared up to the sign of zero.
 * `reassoc`: a chain of one operator, sums or products, of the old program may be grouped and ordered otherwise.
 * all four together: values are compared as exact real numbers.
 """
@@ -35,12 +36,18 @@ ALL: Licences = frozenset(Licence)
 """Every licence: exact reals."""
 
 
-PRESETS: Mapping[str, Licences] = {"ieee": IEEE, "finite": frozenset({Licence.NNAN, Licence.NINF, Licence.NSZ}), "reals": ALL}
+PRESETS: Mapping[str, Licences] = {
+    "ieee": IEEE,
+    "finite": frozenset({Licence.NNAN, Licence.NINF, Licence.NSZ}),
+    "reals": ALL,
+}
 """Sets of licences that have a name."""
 
 
 def parse_licences(text: str) -> Licences:
-    """A preset, or licences by name, between blanks or commas. Raises ValueError, saying what is wrong, for other words."""
+    """A preset, or licences by name, between blanks or commas. Raises ValueError, saying what is wrong, for other
+    words.
+    """
     if text in PRESETS:
         return PRESETS[text]
     words = text.replace(",", " ").split()

@@ -1,8 +1,9 @@
-"""The search for the least licences under which a claim about values holds: cheap engines first, each licence set in turn, smaller
-sets first.
+"""The search for the least licences under which a claim about values holds: cheap engines first, each licence set in
+turn, smaller sets first.
 
-What refutes a claim under one set of licences is evaluated under all the others: licences only weaken a claim, so most sets are never
-put to a solver. Only exact engines prove: structure, the laws, all values of a small type, solvers' `unsat`.
+What refutes a claim under one set of licences is evaluated under all the others: licences only weaken a claim, so most
+sets are never put to a solver. Only exact engines prove: structure, the laws, all values of a small type, solvers'
+`unsat`.
 """
 
 from __future__ import annotations
@@ -56,12 +57,36 @@ from layoutproof.verify.values.question import (
     with_fresh_symbols,
 )
 from layoutproof.verify.values.solving import Decision, Solving, ValueBudget, differ_as_reals, equal_as_reals
-from layoutproof.verify.values.terms import Number, can_trap_below, comparable, constant_value, ordered, regrouped, regroups
+from layoutproof.verify.values.terms import (
+    Number,
+    can_trap_below,
+    comparable,
+    constant_value,
+    ordered,
+    regrouped,
+    regroups,
+)
 from layoutproof.verify.values.trials import every_value, points_of
 from layoutproof.verify.verdict.verdict import Status
 
 # What a value is made of. A load has the value of a moment, an opaque call any: neither is equal to its like.
-_SCALAR = (Var, IntImm, FloatImm, Limit, Binary, Compare, Logical, Not, Select, IfThenElseExpr, Cast, Call, Undef, Ramp, Broadcast)
+_SCALAR = (
+    Var,
+    IntImm,
+    FloatImm,
+    Limit,
+    Binary,
+    Compare,
+    Logical,
+    Not,
+    Select,
+    IfThenElseExpr,
+    Cast,
+    Call,
+    Undef,
+    Ramp,
+    Broadcast,
+)
 # A question that solvers gave up on is hardly easier under other licences.
 _MOST_UNKNOWN = 2
 # The licences that leave executions out of account.
@@ -75,13 +100,17 @@ def search_licences(question: Question, allowed: Licences, budget: ValueBudget) 
 
 def search_with(solving: Solving, question: Question, allowed: Licences) -> ValueAnswer:
     """`search_licences` with somebody's solvers; what they spent is counted there."""
-    strange = next((node for side in (question.new, question.old) for node in walk(side) if not isinstance(node, _SCALAR)), None)
+    strange = next(
+        (node for side in (question.new, question.old) for node in walk(side) if not isinstance(node, _SCALAR)), None
+    )
     if strange is not None:
         return ValueAnswer(Status.UNKNOWN, reason=f"{type(strange).__name__} is not a value to compare")
-    if question.goal is None and not question.twins and comparable(question.new) == comparable(question.old):
+    if question.goal is None and not question.variants and comparable(question.new) == comparable(question.old):
         return ValueAnswer(Status.PROVED)
     if has_undef(question.old) and not anything_will_do(question):
-        return ValueAnswer(Status.UNKNOWN, reason="the old value is partly undefined, and differs from the new one in structure")
+        return ValueAnswer(
+            Status.UNKNOWN, reason="the old value is partly undefined, and differs from the new one in structure"
+        )
     if question.new.dtype.lanes != 1:
         return ValueAnswer(Status.UNKNOWN, reason="vectors are compared by structure only, and differ in it")
     question = with_fresh_symbols(question)
@@ -103,16 +132,20 @@ def _has_floats(question: Question) -> bool:
 def _prepared(question: Question) -> tuple[Question, dict[Var, Expr]]:
     """The question with known values put in and operands in order; and which values were put in."""
     put_in: dict[Var, Expr] = {}
-    twins = {var for pair in question.twins for var in pair}
+    variants = {var for pair in question.variants for var in pair}
     while True:
-        known = next((g for g in question.given if g.var not in twins | put_in.keys() and _can_be_put_in(question, g)), None)
+        known = next(
+            (g for g in question.given if g.var not in variants | put_in.keys() and _can_be_put_in(question, g)), None
+        )
         if known is None:
             break
         assert isinstance(known.property, Identical)
         put_in[known.var] = known.property.value
         question = _with_value(question, known, known.property.value)
     ordered_conditions = tuple(ordered(c) for c in question.conditions)
-    return replace(question, new=ordered(question.new), old=ordered(question.old), conditions=ordered_conditions), put_in
+    return replace(
+        question, new=ordered(question.new), old=ordered(question.old), conditions=ordered_conditions
+    ), put_in
 
 
 def _can_be_put_in(question: Question, given: Given) -> bool:
@@ -127,7 +160,8 @@ def _can_be_put_in(question: Question, given: Given) -> bool:
 
 def _with_value(question: Question, known: Given, value: Expr) -> Question:
     values: dict[Var, Expr] = {known.var: value}
-    # What is known of a variable is known of the one that it is identical to; one whose value is a literal is not computed.
+    # What is known of a variable is known of the one that it is identical to; one whose value is a literal is not
+    # computed.
     var = value if isinstance(value, Var) else known.var
     computed = question.computed - {known.var}
     return replace(
@@ -233,7 +267,7 @@ class Search:
     @cached_property
     def _doubts_zero_signs_only(self) -> bool:
         """Whether the structure proves the claim up to the signs of zeros that may differ before."""
-        if Licence.NSZ not in self.allowed or not self.question.twins or self.question.goal is not None:
+        if Licence.NSZ not in self.allowed or not self.question.variants or self.question.goal is not None:
             return False
         found = simplified(self.question, frozenset({Licence.NSZ}))
         return found is not None and TRANSPARENT in found.laws and found.new == found.old
@@ -265,13 +299,20 @@ class Search:
         asked = self.question
         known = [*(g.property for g in asked.given), *([asked.goal] if asked.goal is not None else [])]
         parts = (asked.new, asked.old, *asked.conditions, *map(operand_of, known))
-        return any(isinstance(n, Call) and n.function not in INTERPRETED for part in parts if part is not None for n in walk(part))
+        return any(
+            isinstance(n, Call) and n.function not in INTERPRETED
+            for part in parts
+            if part is not None
+            for n in walk(part)
+        )
 
     def _take(self, decision: Decision, licences: Licences) -> ValueAnswer | None:
         self.because |= decision.because
         if decision.status is Status.PROVED:
             assert decision.query is not None
-            return ValueAnswer(Status.PROVED, licences, decision.engine, queries=(decision.query,), laws=decision.axioms)
+            return ValueAnswer(
+                Status.PROVED, licences, decision.engine, queries=(decision.query,), laws=decision.axioms
+            )
         if decision.claim is not None:
             assert decision.query is not None
             self.queries.append(decision.query)
@@ -283,7 +324,11 @@ class Search:
     def _learn(self, claim: Claim) -> None:
         """Remember under which sets a point of the claim refutes it."""
         for licences in smallest_first(self.allowed):
-            if licences not in self.refuted and choices_are_complete(self.question, licences) and _refutes(claim, licences):
+            if (
+                licences not in self.refuted
+                and choices_are_complete(self.question, licences)
+                and _refutes(claim, licences)
+            ):
                 self.refuted[licences] = claim
 
     # Answers
@@ -297,7 +342,9 @@ class Search:
         return replace(proof, model=model, reason=reason, because=self.because)
 
     def _is_inhabited(self, licences: Licences) -> bool:
-        """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does not exist.)"""
+        """Whether licences leave some execution to speak of. (Hypotheses that leave none speak of an instance that does
+        not exist.)
+        """
         if not licences & _RESTRICTING or (self._tried is not None and bool(self._tried.considered(licences).any())):
             return True
         self.reasons[licences] = f"nothing that the old program computes is left under {' '.join(names_of(licences))}"
@@ -316,7 +363,15 @@ class Search:
             )
         reason = next(iter(self.reasons.values()), _no_reason(IEEE in self.refuted))
         model = self._model(self.refuted[IEEE], IEEE) if IEEE in self.refuted else None
-        return ValueAnswer(Status.UNKNOWN, IEEE, "solvers", reason=reason, model=model, queries=tuple(self.queries), because=self.because)
+        return ValueAnswer(
+            Status.UNKNOWN,
+            IEEE,
+            "solvers",
+            reason=reason,
+            model=model,
+            queries=tuple(self.queries),
+            because=self.because,
+        )
 
     def _model(self, claim: Claim | None, licences: Licences) -> dict[str, Number] | None:
         if claim is None:
@@ -345,7 +400,9 @@ def _first(claim: Claim, licences: Licences) -> int:
 
 
 def _failing(claim: Claim, licences: Licences) -> Mask:
-    """The points that refute the claim under a set of licences. Regrouping that might help, or real arithmetic, leaves none."""
+    """The points that refute the claim under a set of licences. Regrouping that might help, or real arithmetic, leaves
+    none.
+    """
     fails = claim.fails(licences)
     question = claim.question
     if Licence.REASSOC not in licences or question.goal is not None or not fails.any():

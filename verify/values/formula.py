@@ -60,8 +60,8 @@ class Claim:
             points = Points(self.values, self.size)
             value = points.value(condition)
             holds = holds & value & ~points.trapped
-        for var, twin in self.question.twins:
-            holds = holds & _equal_up_to_zero(self.values[twin.name], self.values[var.name])
+        for var, variant in self.question.variants:
+            holds = holds & _equal_up_to_zero(self.values[variant.name], self.values[var.name])
         return holds
 
     def _satisfied(self, known: Property, expr: Expr, value: Values | None = None) -> Mask:
@@ -112,10 +112,16 @@ class Claim:
         return found
 
     def fails(self, licences: Licences) -> Mask:
-        """Where the hypotheses hold and the claim does not. `reassoc` is not looked at: the old expression is grouped as written."""
+        """Where the hypotheses hold and the claim does not. `reassoc` is not looked at: the old expression is grouped
+        as written.
+        """
         considered = self.considered(licences)
         if self.question.goal is not None:
-            return considered & ~self._new.trapped & ~self._satisfied(self.question.goal, self.question.new, self._new_value)
+            return (
+                considered
+                & ~self._new.trapped
+                & ~self._satisfied(self.question.goal, self.question.new, self._new_value)
+            )
         wrong = ~self._agree_up_to_zero if Licence.NSZ in licences else ~_identical(self._new_value, self._old_value)
         return considered & (self._new.trapped | wrong)
 
@@ -128,21 +134,23 @@ class Claim:
         return agree
 
     def model(self, point: int) -> dict[str, Number]:
-        """The values of the variables at a point, as Python has them; a twin is left out where it is its variable's value."""
+        """The values of the variables at a point, as Python has them; a twin is left out where it is its variable's
+        value.
+        """
         found: dict[str, Number] = {}
         for var in self.question.variables:
             found[var.name] = _number(self.values[var.name], point)
-        for var, twin in self.question.twins:
-            if is_identical(found[var.name], found[twin.name]):
-                del found[twin.name]
+        for var, variant in self.question.variants:
+            if is_identical(found[var.name], found[variant.name]):
+                del found[variant.name]
         return found
 
 
 def sign_choices(question: Question) -> list[tuple[bool | None, ...]]:
     """The choices of zero signs of the old expression, the root's own apart, which the comparison up to zero covers.
 
-    All of them where there are at most `MOST_CHOICES` operations; else the two that make all alike: fewer behaviours of the old program,
-    so that a proof stays a proof; but what refutes must then be left (`choices_are_complete`).
+    All of them where there are at most `MOST_CHOICES` operations; else the two that make all alike: fewer behaviours of
+    the old program, so that a proof stays a proof; but what refutes must then be left (`choices_are_complete`).
     """
     count = free_operations(question)
     if count <= MOST_CHOICES:
@@ -189,7 +197,8 @@ def _number(values: Values, point: int) -> Number:
 
 
 class Formula:
-    """The negated claim of a question under a set of licences, over an encoder. `axioms` names those of the math functions that were used.
+    """The negated claim of a question under a set of licences, over an encoder. `axioms` names those of the math
+    functions that were used.
 
     Raises NotValue for an expression that cannot be encoded.
     """
@@ -227,8 +236,8 @@ class Formula:
         for condition in self.question.conditions:
             term, _, traps = self._evaluated(condition)
             found += [term, *(f"(not {t})" for t in traps)]
-        for var, twin in self.question.twins:
-            found.append(equal_up_to_zero(self.encoder.value(var), self.encoder.value(twin), var.dtype))
+        for var, variant in self.question.variants:
+            found.append(equal_up_to_zero(self.encoder.value(var), self.encoder.value(variant), var.dtype))
         return found
 
     def _satisfied(self, known: Property, expr: Expr, term: str) -> str:
@@ -252,7 +261,11 @@ class Formula:
 
     def _licensed(self, computed: list[ComputedFloat]) -> list[str]:
         """The hypotheses of `nnan` and `ninf`: on what the old program computes, where it does."""
-        tests = [t for licence, t in ((Licence.NNAN, "fp.isNaN"), (Licence.NINF, "fp.isInfinite")) if licence in self.licences]
+        tests = [
+            t
+            for licence, t in ((Licence.NNAN, "fp.isNaN"), (Licence.NINF, "fp.isInfinite"))
+            if licence in self.licences
+        ]
         found: list[str] = []
         names = {v.name for v in self.question.variables}
         for var in sorted(self.question.computed, key=lambda v: v.name):
@@ -265,7 +278,9 @@ class Formula:
         return list(dict.fromkeys(found))
 
     def _unless(self, var: Var, bad: str) -> str:
-        """That something bad is not so where the old side evaluates a variable, or, where it does not mention it, at all."""
+        """That something bad is not so where the old side evaluates a variable, or, where it does not mention it, at
+        all.
+        """
         paths = self._read.get(var, (None,))
         sometimes = [path for path in dict.fromkeys(paths) if path is not None]
         return f"(not {bad})" if None in paths else f"(not {conjunction([disjunction(sometimes), bad])})"
@@ -275,7 +290,9 @@ class Formula:
         if question.goal is not None:
             self.encoder.traps = []
             claim = self._satisfied(question.goal, question.new, new)
-            return conjunction([*(f"(not {t})" for t in new_traps), disjunction([*self.encoder.traps, f"(not {claim})"])])
+            return conjunction(
+                [*(f"(not {t})" for t in new_traps), disjunction([*self.encoder.traps, f"(not {claim})"])]
+            )
         if Licence.NSZ not in self.licences:
             return disjunction([*new_traps, f"(not {same(new, old)})"])
         dtype = question.old.dtype
@@ -284,7 +301,9 @@ class Formula:
         return disjunction([*new_traps, conjunction(differs)])
 
     def _with_signs(self, signs: tuple[bool | None, ...]) -> str:
-        """The old expression's value where its operations choose these signs for their zeros, in the order of evaluation."""
+        """The old expression's value where its operations choose these signs for their zeros, in the order of
+        evaluation.
+        """
         chosen = iter(signs)
 
         def sign_zero(expr: Expr, term: str) -> str:
@@ -316,9 +335,9 @@ def equal_up_to_zero(a: str, b: str, dtype: DType) -> str:
 def values_of(question: Question, model: Mapping[str, int]) -> dict[str, Values]:
     """A solver's model as one point; what it leaves open is 0, or for a twin the value of its variable."""
     found = {v.name: _number_of_bits(model.get(model_name(v), 0), v.dtype) for v in question.variables}
-    for var, twin in question.twins:
-        if model_name(twin) not in model:
-            found[twin.name] = found[var.name]
+    for var, variant in question.variants:
+        if model_name(variant) not in model:
+            found[variant.name] = found[var.name]
     return found
 
 

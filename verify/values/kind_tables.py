@@ -43,8 +43,14 @@ def _call(function: str) -> Callable[..., Expr]:
 
 
 OPERATIONS: Mapping[str, Callable[..., Expr]] = {
-    **{op.value: _binary(op) for op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX)},
-    **{name: _call(name) for name in ("fmin", "fmax", "minimum", "maximum", "abs", "sqrt", "floor", "ceil", "trunc", "round")},
+    **{
+        op.value: _binary(op)
+        for op in (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV, BinaryOp.MIN, BinaryOp.MAX)
+    },
+    **{
+        name: _call(name)
+        for name in ("fmin", "fmax", "minimum", "maximum", "abs", "sqrt", "floor", "ceil", "trunc", "round")
+    },
 }
 """Every operation with a table, conversions apart."""
 
@@ -90,8 +96,12 @@ def _script(words: str, expr: Expr, operands: tuple[Var, ...], table: list[int])
     for row, allowed in enumerate(table):
         kinds = (KINDS[row],) if len(operands) == 1 else (KINDS[row // len(KINDS)], KINDS[row % len(KINDS)])
         others = [is_kind(result, kind) for kind in KINDS if not kind & allowed]
-        cases.append(conjunction([*(is_kind(term, kind) for kind, term in zip(kinds, terms, strict=True)), disjunction(others)]))
-    return KindScript(f"kinds of {words}", words, encoder.script([disjunction(cases)], f"the kinds of {words}"), encoder.logic)
+        cases.append(
+            conjunction([*(is_kind(term, kind) for kind, term in zip(kinds, terms, strict=True)), disjunction(others)])
+        )
+    return KindScript(
+        f"kinds of {words}", words, encoder.script([disjunction(cases)], f"the kinds of {words}"), encoder.logic
+    )
 
 
 PRECISION, EMIN, EMAX = 3, -3, 3

@@ -36,7 +36,9 @@ from layoutproof.verify.values.terms import PASSED_ON, Number, constant_value
 
 NAN, NEG_INF, NEG, NEG_ZERO, POS_ZERO, POS, POS_INF = (1 << k for k in range(7))
 KINDS = (NAN, NEG_INF, NEG, NEG_ZERO, POS_ZERO, POS, POS_INF)
-KIND_NAMES: Mapping[int, str] = dict(zip(KINDS, ("nan", "-inf", "negative", "-0.0", "+0.0", "positive", "inf"), strict=True))
+KIND_NAMES: Mapping[int, str] = dict(
+    zip(KINDS, ("nan", "-inf", "negative", "-0.0", "+0.0", "positive", "inf"), strict=True)
+)
 ANY = sum(KINDS)
 ZERO = NEG_ZERO | POS_ZERO
 INFINITE = NEG_INF | POS_INF
@@ -116,7 +118,9 @@ def of_kinds(kinds: int, dtype: DType) -> Known:
 
 @cache
 def _tables() -> Mapping[str, list[int]]:
-    found: Mapping[str, list[int]] = json.loads(resources.files(__package__).joinpath(_TABLES).read_text(encoding="utf-8"))
+    found: Mapping[str, list[int]] = json.loads(
+        resources.files(__package__).joinpath(_TABLES).read_text(encoding="utf-8")
+    )
     return found
 
 
@@ -306,7 +310,9 @@ class Knowledge:
             return value
         kinds = kinds_after("narrow", value.kinds)
         assert kinds is not None
-        return of_kinds(kinds, target).restricted(kinds, round_float(value.low, target), round_float(value.high, target))
+        return of_kinds(kinds, target).restricted(
+            kinds, round_float(value.low, target), round_float(value.high, target)
+        )
 
     def _call(self, expr: Call) -> Known:
         operands = [self.known(a) for a in expr.arguments]

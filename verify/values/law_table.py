@@ -20,7 +20,16 @@ from layoutproof.ir.operators import BINARY_OPERATORS, BinaryOp
 from layoutproof.ir.visit import children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED, ValueEncoder, same
 from layoutproof.verify.values.knowledge import ANY, FINITE, NAN, NEG, NEG_INF, NEG_ZERO, POS, POS_ZERO, ZERO
-from layoutproof.verify.values.question import Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, Property, placeholder
+from layoutproof.verify.values.question import (
+    Given,
+    Holds,
+    Identical,
+    NotInfinite,
+    NotNan,
+    NotNegativeZero,
+    Property,
+    placeholder,
+)
 from layoutproof.verify.values.terms import is_identical
 
 _INF = math.inf
@@ -66,7 +75,12 @@ def known_value(function: str, argument: float) -> float | None:
 
 def axioms_of(exprs: Iterable[Expr], encoder: ValueEncoder) -> tuple[Axiom, ...]:
     """The axioms of every function that the expressions call, in a fixed order."""
-    called = {(n.function, n.dtype): None for expr in exprs for n in walk(expr) if isinstance(n, Call) and n.function not in INTERPRETED}
+    called = {
+        (n.function, n.dtype): None
+        for expr in exprs
+        for n in walk(expr)
+        if isinstance(n, Call) and n.function not in INTERPRETED
+    }
     return tuple(axiom for function, dtype in called for axiom in _axioms(function, dtype, encoder))
 
 
@@ -96,8 +110,8 @@ KINDS_OF: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """One law. `where` maps a letter to the name of a side condition (`KINDS_OF`, or `one`); `not_above` is a pair `(a, b)`: where both are
-    numbers, `a > b` is false; of `apart` not both are zero.
+    """One law. `where` maps a letter to the name of a side condition (`KINDS_OF`, or `one`); `not_above` is a pair `(a,
+    b)`: where both are numbers, `a > b` is false; of `apart` not both are zero.
     """
 
     name: str

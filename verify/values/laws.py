@@ -1,8 +1,8 @@
-"""The laws applied: both sides of a question rewritten by proved equalities, so that usual questions need no solver. Part of the trust
-base.
+"""The laws applied: both sides of a question rewritten by proved equalities, so that usual questions need no solver.
+Part of the trust base.
 
-What is used is named: the laws of `laws.json`, `arithmetic on literals`, `only one value is possible` (read off the kinds of `knowledge`),
-`a cast there and back`, and the exact points of the math functions.
+What is used is named: the laws of `laws.json`, `arithmetic on literals`, `only one value is possible` (read off the
+kinds of `knowledge`), `a cast there and back`, and the exact points of the math functions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.visit import map_children, walk
 from layoutproof.verify.smt.encode_values import INTERPRETED
-from layoutproof.verify.values.common_parts import Twins
+from layoutproof.verify.values.common_parts import SignedZeroVariants
 from layoutproof.verify.values.fast_math import Licence, Licences
 from layoutproof.verify.values.knowledge import (
     INFINITE,
@@ -34,9 +34,27 @@ from layoutproof.verify.values.knowledge import (
     always_evaluated,
     is_widening,
 )
-from layoutproof.verify.values.law_table import KINDS_OF, ONE, Law, axiom_name, known_value, laws_for, match, operation_of
+from layoutproof.verify.values.law_table import (
+    KINDS_OF,
+    ONE,
+    Law,
+    axiom_name,
+    known_value,
+    laws_for,
+    match,
+    operation_of,
+)
 from layoutproof.verify.values.numbers import NotEvaluated, Points
-from layoutproof.verify.values.question import AtLeast, AtMost, Identical, NotInfinite, NotNan, NotNegativeZero, Question, operand_of
+from layoutproof.verify.values.question import (
+    AtLeast,
+    AtMost,
+    Identical,
+    NotInfinite,
+    NotNan,
+    NotNegativeZero,
+    Question,
+    operand_of,
+)
 from layoutproof.verify.values.terms import comparable, constant_value, is_identical, literal, trapping_parts
 
 FOLDED = "arithmetic on literals"
@@ -65,26 +83,26 @@ def simplified(question: Question, licences: Licences) -> Simplified | None:
     if not _traps_as_before(question):
         return None
     knowledge = Knowledge(question, licences)
-    twins = Twins(question, knowledge)
-    law = _by_twins(twins, licences, question.new, question.old)
+    variants = SignedZeroVariants(question, knowledge)
+    law = _by_variants(variants, licences, question.new, question.old)
     if law is not None:
         return Simplified(question.old, question.old, (law,))
     rewriter = _Rewriter(knowledge)
     new, old = rewriter.rewrite(question.new), rewriter.rewrite(question.old)
     if Licence.NSZ in licences:
         new = rewriter.without_zeros(new)
-    law = _by_twins(twins, licences, new, old)
+    law = _by_variants(variants, licences, new, old)
     if law is not None:
         rewriter.used[law] = None
         new = old
     return Simplified(new, old, tuple(rewriter.used))
 
 
-def _by_twins(twins: Twins, licences: Licences, new: Expr, old: Expr) -> str | None:
+def _by_variants(variants: SignedZeroVariants, licences: Licences, new: Expr, old: Expr) -> str | None:
     """The law by which sides that differ in twins only are the same, or None."""
-    if twins.are_identical(new, old):
+    if variants.are_identical(new, old):
         return SIGN_LOST
-    return TRANSPARENT if Licence.NSZ in licences and twins.are_alike(new, old) else None
+    return TRANSPARENT if Licence.NSZ in licences and variants.are_alike(new, old) else None
 
 
 def satisfies_by_laws(question: Question, licences: Licences) -> tuple[str, ...] | None:
@@ -113,7 +131,9 @@ def satisfies_by_laws(question: Question, licences: Licences) -> tuple[str, ...]
 def _traps_as_before(question: Question) -> bool:
     """Whether every trap of the new side is one that the old side has too, wherever it is evaluated."""
     parts = set(trapping_parts(question.new))
-    return not parts or parts <= {comparable(p) for p in always_evaluated(question.old)} | set(always_evaluated(question.old))
+    return not parts or parts <= {comparable(p) for p in always_evaluated(question.old)} | set(
+        always_evaluated(question.old)
+    )
 
 
 @dataclass
@@ -153,7 +173,9 @@ class _Rewriter:
             ):
                 self.used[KNOWN_CONDITION] = None
                 return a if truth else b
-            case Cast(dtype=outer, value=Cast(dtype=middle, value=inner)) if inner.dtype == outer and _there_and_back(inner, middle):
+            case Cast(dtype=outer, value=Cast(dtype=middle, value=inner)) if inner.dtype == outer and _there_and_back(
+                inner, middle
+            ):
                 self.used[ROUND_TRIP] = None
                 return inner
             case Cast(dtype=dtype, value=inner) if inner.dtype == dtype:
@@ -231,7 +253,9 @@ class _Rewriter:
         return not law.apart or not _both_may_be_zero(*(self.knowledge.known(found[letter]) for letter in law.apart))
 
     def without_zeros(self, expr: Expr) -> Expr:
-        """At the root, where results are compared up to the sign of zero: zeros added or taken away, whatever their sign."""
+        """At the root, where results are compared up to the sign of zero: zeros added or taken away, whatever their
+        sign.
+        """
         match expr:
             case Binary(op=BinaryOp.ADD | BinaryOp.SUB as op, lhs=a, rhs=b) if expr.dtype.is_float:
                 for value, other in ((a, b), (b, a)) if op is BinaryOp.ADD else ((a, b),):
@@ -240,7 +264,9 @@ class _Rewriter:
                         return self.without_zeros(value)
             case Call(function="fma", arguments=(a, b, c)):
                 product = self.knowledge.known(Binary(BinaryOp.MUL, a, b))
-                if not product.kinds & ~ZERO and not (self.knowledge.known(a).kinds & ~ZERO and self.knowledge.known(b).kinds & ~ZERO):
+                if not product.kinds & ~ZERO and not (
+                    self.knowledge.known(a).kinds & ~ZERO and self.knowledge.known(b).kinds & ~ZERO
+                ):
                     self.used[ZERO_SIGN] = None
                     return self.without_zeros(c)
             case _:

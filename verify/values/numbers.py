@@ -77,13 +77,16 @@ def fused_multiply_add(a: Floats, b: Floats, c: Floats, dtype: DType) -> Floats:
         plain = product + c
         if dtype.bits < 64:
             return round_array(np.where(np.isfinite(plain), _to_odd(product, c), plain), dtype)
-    return np.array([_of_doubles(*row) for row in zip(a.tolist(), b.tolist(), c.tolist(), plain.tolist(), strict=True)], dtype=np.float64)
+    return np.array(
+        [_of_doubles(*row) for row in zip(a.tolist(), b.tolist(), c.tolist(), plain.tolist(), strict=True)],
+        dtype=np.float64,
+    )
 
 
 def _to_odd(a: Floats, b: Floats) -> Floats:
-    """The sum, inexact ones rounded to the neighbour with an odd last bit: a further rounding, to 51 bits or fewer, is then as if there
-    had been one only (Boldo and Melquiond 2008). The rest of a sum is exact (Knuth's two-sum), since nothing here is near overflow: a
-    product of two numbers of 24 bits is exact, and far inside float64's range.
+    """The sum, inexact ones rounded to the neighbour with an odd last bit: a further rounding, to 51 bits or fewer, is
+    then as if there had been one only (Boldo and Melquiond 2008). The rest of a sum is exact (Knuth's two-sum), since
+    nothing here is near overflow: a product of two numbers of 24 bits is exact, and far inside float64's range.
     """
     total = a + b
     of_b = total - a
@@ -158,8 +161,9 @@ def array_of(values: list[Any], dtype: DType) -> Values:
 class Points:
     """Many assignments of variables, by name, and the evaluation of expressions at all of them.
 
-    `zero_signs` forces the zeros that float operations yield, one entry an operation in the order of evaluation: False for +0.0, True for
-    -0.0, None for what IEEE says; operations beyond its end are left alone. `read` says of each variable where it is evaluated.
+    `zero_signs` forces the zeros that float operations yield, one entry an operation in the order of evaluation: False
+    for +0.0, True for -0.0, None for what IEEE says; operations beyond its end are left alone. `read` says of each
+    variable where it is evaluated.
     """
 
     def __init__(self, values: Mapping[str, Values], size: int, zero_signs: tuple[bool | None, ...] = ()) -> None:
@@ -226,11 +230,14 @@ def _constant(points: Points, expr: Expr) -> Values:
     return points.full(bool(value) if expr.dtype.is_bool else value, expr.dtype)
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------------------
+# -- arithmetic
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def _floor_parts(points: Points, a: Values, b: Values, dtype: DType) -> tuple[Values, Values, Values]:
-    """Truncated quotient, truncated remainder, and where the floored quotient is one less; 1 divides where there is a trap."""
+    """Truncated quotient, truncated remainder, and where the floored quotient is one less; 1 divides where there is a
+    trap.
+    """
     bad = b == 0
     if dtype.kind is Kind.INT:
         bad = bad | ((b == -1) & (a == dtype.min_int))
@@ -291,7 +298,8 @@ def _binary(points: Points, expr: Binary) -> Values:
     return round_array(result, dtype) if dtype.is_float else result
 
 
-# -- comparisons and choices --------------------------------------------------------------------------------------------------
+# -- comparisons and choices
+# --------------------------------------------------------------------------------------------------
 
 
 def _compare(points: Points, expr: Compare) -> Values:
@@ -314,7 +322,8 @@ def _lazy(points: Points, expr: IfThenElseExpr) -> Values:
     return np.where(condition, points.under(condition, expr.then), points.under(~condition, expr.otherwise))
 
 
-# -- conversions and functions ------------------------------------------------------------------------------------------------
+# -- conversions and functions
+# ------------------------------------------------------------------------------------------------
 
 
 def _cast(points: Points, expr: Cast) -> Values:

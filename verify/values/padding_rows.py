@@ -1,8 +1,9 @@
-"""The table of pad values: for every reduction and type, which pad value is neutral, and under which strictness; both ways.
+"""The table of pad values: for every reduction and type, which pad value is neutral, and under which strictness; both
+ways.
 
-Each row is a question with the answer that it must have. `proofs/laws/padding.lplemmas.json` is made of them; nothing is proved from them.
-`acc` is the accumulator's value, `v`, `a`, `w` what is read; the pad value is put in. A row that names an invariant asks whether a write
-keeps it.
+Each row is a question with the answer that it must have. `proofs/laws/padding.lplemmas.json` is made of them; nothing
+is proved from them. `acc` is the accumulator's value, `v`, `a`, `w` what is read; the pad value is put in. A row that
+names an invariant asks whether a write keeps it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ YES, NO = Status.PROVED, Status.REFUTED
 
 @dataclass(frozen=True)
 class Row:
-    """A question, and its answer where exactly `allowed` may be used: proved under all of `allowed` and nothing less, or refuted."""
+    """A question, and its answer where exactly `allowed` may be used: proved under all of `allowed` and nothing less,
+    or refuted.
+    """
 
     name: str
     question: Question
@@ -49,7 +52,17 @@ class Row:
 def rows() -> Iterator[Row]:
     """Every row."""
     for dtype in FLOATS:
-        for make in (_sums, _products_added, _fused, _products, _extremes, _other_extremes, _argmax, _statistics, _elementwise):
+        for make in (
+            _sums,
+            _products_added,
+            _fused,
+            _products,
+            _extremes,
+            _other_extremes,
+            _argmax,
+            _statistics,
+            _elementwise,
+        ):
             yield from make(dtype)
     for dtype in INTEGERS:
         yield from _integers(dtype)
@@ -73,7 +86,9 @@ def _no_op(
     return Row(f"{value.dtype}: {name}", make_question(value, acc, facts, (), variables, False), expected, allowed)
 
 
-def _keeps(name: str, value: Expr, known: Property, expected: Status, allowed: Licences = IEEE, own: Var | None = None) -> Row:
+def _keeps(
+    name: str, value: Expr, known: Property, expected: Status, allowed: Licences = IEEE, own: Var | None = None
+) -> Row:
     """A row that asks whether a write keeps an invariant."""
     acc = Var("acc", value.dtype) if own is None else own
     computed = frozenset({acc, Var("v", value.dtype)})
@@ -118,7 +133,9 @@ def _products_added(dtype: DType) -> Iterator[Row]:
     yield _no_op("acc + 0.0 * 0.0, acc never -0.0", acc + zero * zero, YES, given=clean)
     yield _no_op("acc + 0.0 * w, acc never -0.0", acc + zero * w, NO, given=clean)
     yield _no_op("acc + 0.0 * w, acc never -0.0, w finite", acc + zero * w, YES, given=clean, more=finite)
-    yield _no_op("acc + 0.0 * w, acc never -0.0, w computed", acc + zero * w, YES, NNAN_NINF, clean, computed=("acc", "w"))
+    yield _no_op(
+        "acc + 0.0 * w, acc never -0.0, w computed", acc + zero * w, YES, NNAN_NINF, clean, computed=("acc", "w")
+    )
     yield _no_op("acc + 0.0 * w, w finite", acc + zero * w, NO, more=finite)
     yield _keeps("acc + v * w", acc + v * w, NotNegativeZero(), YES)
 
@@ -152,7 +169,11 @@ def _extremes(dtype: DType) -> Iterator[Row]:
     for op, kind, bound in ((BinaryOp.MAX, LimitKind.MIN, AtLeast), (BinaryOp.MIN, LimitKind.MAX, AtMost)):
         infinite = _number(float("-inf") if op is BinaryOp.MAX else float("inf"), dtype)
         extreme, zero = Limit(kind, dtype), _number(0.0, dtype)
-        name, least, most = op.value, "-inf" if op is BinaryOp.MAX else "inf", "lowest" if op is BinaryOp.MAX else "highest"
+        name, least, most = (
+            op.value,
+            "-inf" if op is BinaryOp.MAX else "inf",
+            "lowest" if op is BinaryOp.MAX else "highest",
+        )
         yield _no_op(f"{name}(acc, {least})", Binary(op, acc, infinite), NO)
         yield _no_op(f"{name}(acc, {least})", Binary(op, acc, infinite), YES, NNAN)
         yield _no_op(f"{name}(acc, {most})", Binary(op, acc, extreme), NO, NNAN)
@@ -184,7 +205,9 @@ def _other_extremes(dtype: DType) -> Iterator[Row]:
 
 
 def _argmax(dtype: DType) -> Iterator[Row]:
-    """Two accumulators, a value and its index: the index is kept where the padding's is larger than any and the first wins."""
+    """Two accumulators, a value and its index: the index is kept where the padding's is larger than any and the first
+    wins.
+    """
     acc, index, pad_index = Var("acc", dtype), Var("index", INT32), Var("pad_index", INT32)
     after = Given(pad_index, AtLeast(IntImm(1000, INT32)))
     before = Given(index, AtMost(IntImm(999, INT32)))
@@ -197,7 +220,9 @@ def _argmax(dtype: DType) -> Iterator[Row]:
         yield _no_op(f"{name}'s value", Select(keeps, acc, pad), YES, NNAN, more=facts)
 
 
-def _argument(name: str, value: Expr, current: Var, acc: Var, expected: Status, allowed: Licences, facts: Sequence[Given]) -> Row:
+def _argument(
+    name: str, value: Expr, current: Var, acc: Var, expected: Status, allowed: Licences, facts: Sequence[Given]
+) -> Row:
     return Row(f"int32: {name}", make_question(value, current, facts, (), (acc,), False), expected, allowed)
 
 
@@ -215,7 +240,9 @@ def _statistics(dtype: DType) -> Iterator[Row]:
     yield _no_op("softmax's sum, padding -inf, any maximum", acc + shifted, NO, given=clean)
     yield _no_op("softmax's sum, padding 0.0", acc + Call("exp", (zero - mean,)), NO, given=clean, more=known)
     poisoned = acc + Var("pad", dtype) * a
-    yield _no_op("matmul, one operand's tail NaN, the other's 0.0", acc + _number(float("nan"), dtype) * zero, NO, given=clean)
+    yield _no_op(
+        "matmul, one operand's tail NaN, the other's 0.0", acc + _number(float("nan"), dtype) * zero, NO, given=clean
+    )
     yield _no_op("matmul, padding not known", poisoned, NO, NNAN_NINF | NSZ, clean, computed=("acc", "a"))
 
 
@@ -287,8 +314,16 @@ def _mixed() -> Iterator[Row]:
         wide = Cast(narrow, Cast(FLOAT32, acc) + v)
         yield _keeps("an accumulator fed by float32 sums", wide, NotNegativeZero(), NO, own=acc)
         zero = Cast(narrow, Cast(FLOAT32, acc) + FloatImm(0.0, FLOAT32))
-        yield _no_op("an accumulator fed by float32 sums, pad 0.0, acc never -0.0", zero, YES, given=[NotNegativeZero()], current=acc)
-        yield Row(f"{narrow}: there and back through float32", make_question(Cast(narrow, Cast(FLOAT32, exact)), exact), YES)
+        yield _no_op(
+            "an accumulator fed by float32 sums, pad 0.0, acc never -0.0",
+            zero,
+            YES,
+            given=[NotNegativeZero()],
+            current=acc,
+        )
+        yield Row(
+            f"{narrow}: there and back through float32", make_question(Cast(narrow, Cast(FLOAT32, exact)), exact), YES
+        )
     clamped = _saturating(_saturating(Var("x", INT16) + Var("y", INT16)) + Var("z", INT16))
     other = _saturating(Var("x", INT16) + _saturating(Var("y", INT16) + Var("z", INT16)))
     small = [Given(Var(n, INT16), p) for n in "xyz" for p in (AtLeast(IntImm(-128, INT16)), AtMost(IntImm(127, INT16)))]

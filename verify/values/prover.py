@@ -1,5 +1,5 @@
-"""Proves that two expressions have the same value: structure first, then the table of laws, then trials, enumeration and
-solvers; and that an invariant of a buffer's contents is kept by every write. Part of the trust base.
+"""Proves that two expressions have the same value: structure first, then the table of laws, then trials, enumeration
+and solvers; and that an invariant of a buffer's contents is kept by every write. Part of the trust base.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from layoutproof.verify.verdict.verdict import Status
 class StoredValue:
     """A value that is written to the buffer.
 
-    `own` are the variables in it that were read from the same buffer: they satisfy the property by induction. `given`, `conditions` and
-    `computed` are as in `prove_same`. `value_is_computed`: the old program computes this very value, and licences restrict the operations
-    in it.
+    `own` are the variables in it that were read from the same buffer: they satisfy the property by induction. `given`,
+    `conditions` and `computed` are as in `prove_same`. `value_is_computed`: the old program computes this very value,
+    and licences restrict the operations in it.
     """
 
     value: Expr
@@ -51,9 +51,11 @@ class StoredValue:
 
 
 def candidates(dtype: DType, initial: Sequence[Expr]) -> tuple[Property, ...]:
-    """Properties worth trying for a buffer of scalar type `dtype` that starts with the values `initial`; none that a constant one lacks.
+    """Properties worth trying for a buffer of scalar type `dtype` that starts with the values `initial`; none that a
+    constant one lacks.
 
-    For floats: never -0.0, never NaN, never infinite; for all numbers: not below the least, not above the greatest initial constant.
+    For floats: never -0.0, never NaN, never infinite; for all numbers: not below the least, not above the greatest
+    initial constant.
     """
     if not (dtype.is_float or dtype.is_integer):
         return ()
@@ -72,12 +74,17 @@ def candidates(dtype: DType, initial: Sequence[Expr]) -> tuple[Property, ...]:
     return tuple(found)
 
 
-def prove_invariant(known: Property, writes: Sequence[StoredValue], allowed: Licences = ALL, budget: ValueBudget = DEFAULT) -> ValueAnswer:
+def prove_invariant(
+    known: Property, writes: Sequence[StoredValue], allowed: Licences = ALL, budget: ValueBudget = DEFAULT
+) -> ValueAnswer:
     """Whether every write keeps the property. `refuted` means: not inductive, with the values of one write in `model`.
 
-    Of the licences only `nnan` and `ninf` are used: what is stored is what the program with plain IEEE arithmetic stores.
+    Of the licences only `nnan` and `ninf` are used: what is stored is what the program with plain IEEE arithmetic
+    stores.
     """
-    return prove_invariant_with(lambda question, allowed: search_licences(question, allowed, budget), known, writes, allowed)
+    return prove_invariant_with(
+        lambda question, allowed: search_licences(question, allowed, budget), known, writes, allowed
+    )
 
 
 def prove_invariant_with(
@@ -127,15 +134,19 @@ def prove_same(
     loose: Iterable[Var] = frozenset(),
     budget: ValueBudget = DEFAULT,
 ) -> ValueAnswer:
-    """Whether scalar `new` has the value of `old`, and does not trap where `old` does not, whenever the hypotheses hold.
+    """Whether scalar `new` has the value of `old`, and does not trap where `old` does not, whenever the hypotheses
+    hold.
 
-    `given` and `conditions` are hypotheses. Licences of `allowed` are tried smallest set first; they restrict only `computed` variables
-    and, with `old_is_computed`, the sub-expressions of `old`. `loose` are variables whose value in the new program may differ from
-    the old one's in the sign of a zero: whoever uses an answer under `nsz` owes it to everything that reads the value.
+    `given` and `conditions` are hypotheses. Licences of `allowed` are tried smallest set first; they restrict only
+    `computed` variables and, with `old_is_computed`, the sub-expressions of `old`. `loose` are variables whose value in
+    the new program may differ from the old one's in the sign of a zero: whoever uses an answer under `nsz` owes it to
+    everything that reads the value.
 
     Raises ValueError where the expressions have different types.
     """
-    return search_licences(make_question(new, old, given, conditions, computed, old_is_computed, loose), allowed, budget)
+    return search_licences(
+        make_question(new, old, given, conditions, computed, old_is_computed, loose), allowed, budget
+    )
 
 
 def prove_no_op(
@@ -150,7 +161,14 @@ def prove_no_op(
 ) -> ValueAnswer:
     """Whether storing `value` over `current`, the value that is there, changes nothing."""
     return prove_same(
-        value, current, given=given, conditions=conditions, computed=computed, old_is_computed=False, allowed=allowed, budget=budget
+        value,
+        current,
+        given=given,
+        conditions=conditions,
+        computed=computed,
+        old_is_computed=False,
+        allowed=allowed,
+        budget=budget,
     )
 
 
@@ -173,11 +191,13 @@ _Key = tuple[Question, Licences, ValueBudget, bool]
 class ValueProver:
     """Answers questions within a budget and remembers them, whatever their variables are called.
 
-    `allowed` are the licences that may be used where a question does not say. Every question is answered in its canonical form, so that
-    names do not matter. Answers that a clock cut short are not remembered, and an engine that did not answer in time is not asked again.
+    `allowed` are the licences that may be used where a question does not say. Every question is answered in its
+    canonical form, so that names do not matter. Answers that a clock cut short are not remembered, and an engine that
+    did not answer in time is not asked again.
 
-    `for_check` gives a prover whose questions have a budget together, with the `queries` that solvers answered for what it proved. What
-    it answers does not depend on what others asked: a remembered answer costs what it cost, once for each check.
+    `for_check` gives a prover whose questions have a budget together, with the `queries` that solvers answered for what
+    it proved. What it answers does not depend on what others asked: a remembered answer costs what it cost, once for
+    each check.
     """
 
     def __init__(self, allowed: Licences = ALL, budget: ValueBudget = DEFAULT) -> None:
@@ -192,8 +212,9 @@ class ValueProver:
         self._hung: set[str] = set()
 
     def for_check(self, budget: ValueBudget | None = None) -> ValueProver:
-        """A prover for the questions of one check, which together spend `check` units of the budget: it shares what is remembered. Of a
-        prover that is for a check it is for a part of that one, with units of its own: what hung for one is not asked for the other.
+        """A prover for the questions of one check, which together spend `check` units of the budget: it shares what is
+        remembered. Of a prover that is for a check it is for a part of that one, with units of its own: what hung for
+        one is not asked for the other.
         """
         prover = ValueProver(self.allowed, self.budget if budget is None else budget)
         prover._limit = scaled(prover.budget.check)
@@ -220,7 +241,9 @@ class ValueProver:
         allowed: Licences | None = None,
         loose: Iterable[Var] = frozenset(),
     ) -> ValueAnswer:
-        """As `prove_same` of this module; values of two types, which two programs may well compute, are not known to be the same."""
+        """As `prove_same` of this module; values of two types, which two programs may well compute, are not known to be
+        the same.
+        """
         if new.dtype != old.dtype:
             return ValueAnswer(Status.UNKNOWN, reason=f"a value is a {new.dtype} after and a {old.dtype} before")
         question = make_question(new, old, given, conditions, computed, old_is_computed, loose)
@@ -238,13 +261,25 @@ class ValueProver:
     ) -> ValueAnswer:
         """As `prove_no_op` of this module."""
         return self.prove_same(
-            value, current, given=given, conditions=conditions, computed=computed, old_is_computed=False, allowed=allowed
+            value,
+            current,
+            given=given,
+            conditions=conditions,
+            computed=computed,
+            old_is_computed=False,
+            allowed=allowed,
         )
 
-    def prove_invariant(self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None) -> ValueAnswer:
-        """As `prove_invariant` of `invariants`, with little patience: most properties that are tried do not hold, or are not needed."""
+    def prove_invariant(
+        self, known: Property, writes: Sequence[StoredValue], allowed: Licences | None = None
+    ) -> ValueAnswer:
+        """As `prove_invariant` of `invariants`, with little patience: most properties that are tried do not hold, or
+        are not needed.
+        """
         usable = self.allowed if allowed is None else allowed
-        return prove_invariant_with(lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable)
+        return prove_invariant_with(
+            lambda question, licences: self.answer(question, licences, QUICK), known, writes, usable
+        )
 
     def answer(self, question: Question, allowed: Licences, budget: ValueBudget | None = None) -> ValueAnswer:
         """The answer to a question, remembered or new."""
@@ -298,6 +333,8 @@ def _with_names(answer: ValueAnswer, before: tuple[Var, ...], after: tuple[Var, 
     return replace(
         answer,
         model=None if answer.model is None else {names.get(name, name): value for name, value in answer.model.items()},
-        reason=None if answer.reason is None else _CANONICAL.sub(lambda name: names.get(name[0], name[0]), answer.reason),
+        reason=None
+        if answer.reason is None
+        else _CANONICAL.sub(lambda name: names.get(name[0], name[0]), answer.reason),
         queries=tuple(replace(query, text=legend + query.text) for query in answer.queries),
     )

@@ -152,12 +152,13 @@ def variables_of(known: Property) -> tuple[Var, ...]:
 class Question:
     """Is `new` value-identical to `old` for all values that satisfy `given` and `conditions`?
 
-    `computed` are variables whose values the old program computes; with `old_is_computed` so are the sub-expressions of `old`, each
-    where it is evaluated, and then a variable of `computed` that stands in `old` counts only where it is evaluated there: what stands in
-    a branch that is not taken may be a value that the old program never looks at. Licences restrict these and nothing else.
+    `computed` are variables whose values the old program computes; with `old_is_computed` so are the sub-expressions of
+    `old`, each where it is evaluated, and then a variable of `computed` that stands in `old` counts only where it is
+    evaluated there: what stands in a branch that is not taken may be a value that the old program never looks at.
+    Licences restrict these and nothing else.
 
-    `twins` are pairs of variables, the old program's and the new one's, whose values may differ in the sign of a zero and in nothing
-    else; the first stands in `old` and the hypotheses, the second in `new`.
+    `variants` are pairs of variables, the old program's and the new one's, whose values may differ in the sign of a
+    zero and in nothing else; the first stands in `old` and the hypotheses, the second in `new`.
 
     With a `goal` the question is another: does `new`, where it does not trap, have that property? `old` is then `new`.
     """
@@ -168,7 +169,7 @@ class Question:
     conditions: tuple[Expr, ...] = ()
     computed: frozenset[Var] = frozenset()
     old_is_computed: bool = True
-    twins: tuple[tuple[Var, Var], ...] = ()
+    variants: tuple[tuple[Var, Var], ...] = ()
     goal: Property | None = None
 
     @cached_property
@@ -182,12 +183,14 @@ class Question:
         for given in self.given:
             found.setdefault(given.var)
             found.update(dict.fromkeys(variables_of(given.property)))
-        for pair in self.twins:
+        for pair in self.variants:
             found.update(dict.fromkeys(pair))
         return tuple(found)
 
     def renamed(self) -> tuple[Question, tuple[Var, ...]]:
-        """The same question with variables named by their order, and the variables in that order: the cache's canonical form."""
+        """The same question with variables named by their order, and the variables in that order: the cache's canonical
+        form.
+        """
         variables = self.variables
         names = {v: Var(f"v{k}", v.dtype) for k, v in enumerate(variables)}
         values: dict[Var, Expr] = dict(names)
@@ -200,7 +203,7 @@ class Question:
                 given=given,
                 conditions=tuple(substitute(c, values) for c in self.conditions),
                 computed=_renamed(self.computed, names),
-                twins=tuple((names[a], names[b]) for a, b in self.twins),
+                variants=tuple((names[a], names[b]) for a, b in self.variants),
                 goal=None if self.goal is None else substitute_in_property(self.goal, values),
             ),
             variables,
@@ -224,20 +227,24 @@ def make_question(
     """A question from what callers have. Raises ValueError where the two expressions have different types."""
     if new.dtype != old.dtype:
         raise ValueError(f"a {new.dtype} is compared with a {old.dtype}")
-    twins = _twins(new, (new, old, *conditions, *(v for g in given for v in (g.var, *variables_of(g.property)))), frozenset(loose))
-    values: dict[Var, Expr] = dict(twins)
-    return Question(substitute(new, values), old, tuple(given), tuple(conditions), frozenset(computed), old_is_computed, twins)
+    variants = _variants(
+        new, (new, old, *conditions, *(v for g in given for v in (g.var, *variables_of(g.property)))), frozenset(loose)
+    )
+    values: dict[Var, Expr] = dict(variants)
+    return Question(
+        substitute(new, values), old, tuple(given), tuple(conditions), frozenset(computed), old_is_computed, variants
+    )
 
 
-def _twins(new: Expr, mentioned: Iterable[Expr], loose: frozenset[Var]) -> tuple[tuple[Var, Var], ...]:
+def _variants(new: Expr, mentioned: Iterable[Expr], loose: frozenset[Var]) -> tuple[tuple[Var, Var], ...]:
     """For each loose variable of `new`, the one that stands for its value in the new program."""
     names = {v.name for expr in mentioned for v in free_variables(expr)}
-    twins: list[tuple[Var, Var]] = []
+    variants: list[tuple[Var, Var]] = []
     for var in free_variables(new):
         if var in loose and var.dtype.is_float:
             name = take_fresh(f"{var.name}'", names)
-            twins.append((var, Var(name, var.dtype)))
-    return tuple(twins)
+            variants.append((var, Var(name, var.dtype)))
+    return tuple(variants)
 
 
 def has_undef(expr: Expr) -> bool:
@@ -284,13 +291,14 @@ WALL = "wall"
 class ValueAnswer:
     """What is known of a claim about values.
 
-    `proved`: under `licences`, none of which can be left out unless a smaller set was `unknown`; `reason` then says which were.
-    `refuted`: under everything allowed; `model` was run, and refutes it. `unknown`: `reason` says why. `because`: BUDGET where a
-    solver was not allowed to do more, CLOCK where one was stopped by the clock (or died) on the way; the latter is not to be kept.
+    `proved`: under `licences`, none of which can be left out unless a smaller set was `unknown`; `reason` then says
+    which were. `refuted`: under everything allowed; `model` was run, and refutes it. `unknown`: `reason` says why.
+    `because`: BUDGET where a solver was not allowed to do more, CLOCK where one was stopped by the clock (or died) on
+    the way; the latter is not to be kept.
 
-    `model` gives variables by name the values (Python floats, integers, truth values) that refute the strictest question that failed:
-    with a proof that needs licences, a case that shows that they are needed. `engine` names what decided. `queries` are what solvers
-    answered, each self-contained; `laws` the named laws and axioms that were used.
+    `model` gives variables by name the values (Python floats, integers, truth values) that refute the strictest
+    question that failed: with a proof that needs licences, a case that shows that they are needed. `engine` names what
+    decided. `queries` are what solvers answered, each self-contained; `laws` the named laws and axioms that were used.
     """
 
     status: Status
@@ -314,8 +322,8 @@ class ValueAnswer:
 
 
 def together(answers: Sequence[ValueAnswer]) -> ValueAnswer:
-    """The answer to several questions at once, one at least: the first that is not proved, else that all are, under the licences that any
-    of them needs.
+    """The answer to several questions at once, one at least: the first that is not proved, else that all are, under the
+    licences that any of them needs.
     """
     failed = next((a for a in answers if not a.is_proved), None)
     if failed is not None:

@@ -37,13 +37,13 @@ POLL = 500
 
 @dataclass(frozen=True, slots=True)
 class ValueBudget:
-    """`rlimit` bounds one query to z3, in z3's own units of work; `polls` one to bitwuzla, by how often it asks whether to go on. Both
-    are a part of a second.
+    """`rlimit` bounds one query to z3, in z3's own units of work; `polls` one to bitwuzla, by how often it asks whether
+    to go on. Both are a part of a second.
 
-    A question asks no solver any more once it spent `question` units (z3's; a poll counts as `POLL`), and a check once its questions
-    spent `check`: what is left gets what can be said without solvers. `seconds` is the wall-clock limit of one query, a safety net far
-    above what the units allow. `trials` is the number of points tried before a solver is asked; `solvers` which are asked, in order,
-    among those that are installed.
+    A question asks no solver any more once it spent `question` units (z3's; a poll counts as `POLL`), and a check once
+    its questions spent `check`: what is left gets what can be said without solvers. `seconds` is the wall-clock limit
+    of one query, a safety net far above what the units allow. `trials` is the number of points tried before a solver is
+    asked; `solvers` which are asked, in order, among those that are installed.
     """
 
     rlimit: int = 2_500_000
@@ -87,11 +87,17 @@ class Decision:
 class Solving:
     """Solvers in a worker process, with the budget of one question. `spent` is what its queries did, in z3's units.
 
-    With `closed` no solver is asked; engines of `hung` are not either: one that did not answer before is not waited for again.
+    With `closed` no solver is asked; engines of `hung` are not either: one that did not answer before is not waited for
+    again.
     """
 
     def __init__(
-        self, budget: ValueBudget, worker: Worker | None = None, *, closed: bool = False, hung: Container[str] = frozenset()
+        self,
+        budget: ValueBudget,
+        worker: Worker | None = None,
+        *,
+        closed: bool = False,
+        hung: Container[str] = frozenset(),
     ) -> None:
         self.budget = budget
         self.worker = shared_worker() if worker is None else worker
@@ -108,7 +114,9 @@ class Solving:
             return WorkerAnswer(Answer.UNKNOWN, reason=f"wall: {engine} gave no answer before", wall=True)
         if self.spent >= scaled(self.budget.question):
             return WorkerAnswer(Answer.UNKNOWN, reason="the budget of this question is spent", stopped=True)
-        said = self.worker.ask(engine, text, logic, units=scaled(self.budget.units_of(engine)), seconds=self.budget.seconds)
+        said = self.worker.ask(
+            engine, text, logic, units=scaled(self.budget.units_of(engine)), seconds=self.budget.seconds
+        )
         self.spent += self.budget.cost_of(engine, said.spent)
         if said.hung:
             self.hung.add(engine)
@@ -119,7 +127,9 @@ class Solving:
         try:
             formula = Formula(question, licences)
         except NotValue as problem:
-            return Decision(Status.UNKNOWN, "encoder", reason=f"{expr_text(problem.expr, Style.PLAIN)}: {problem.reason}")
+            return Decision(
+                Status.UNKNOWN, "encoder", reason=f"{expr_text(problem.expr, Style.PLAIN)}: {problem.reason}"
+            )
         text, logic = formula.text(describe(question, licences)), formula.encoder.logic
         because, reasons = set[Because](), list[str]()
         for engine in self.budget.solvers:
@@ -138,11 +148,19 @@ class Solving:
                     break
                 claim = Claim(question, values_of(question, said.model), 1)
                 if claim.fails(licences)[0]:
-                    return Decision(Status.REFUTED, engine, SmtQuery(text, logic, "sat", engine), claim=claim, because=frozenset(because))
+                    return Decision(
+                        Status.REFUTED,
+                        engine,
+                        SmtQuery(text, logic, "sat", engine),
+                        claim=claim,
+                        because=frozenset(because),
+                    )
                 reasons.append(f"the case that {engine} gives does not replay{_because(formula)}")
                 break
             reasons.append(said.reason if said.reason is not None else f"{engine} does not know")
-        return Decision(Status.UNKNOWN, "solvers", reason="; ".join(reasons) or "no solver was asked", because=frozenset(because))
+        return Decision(
+            Status.UNKNOWN, "solvers", reason="; ".join(reasons) or "no solver was asked", because=frozenset(because)
+        )
 
 
 def _because(formula: Formula) -> str:
@@ -154,11 +172,17 @@ def describe(question: Question, licences: Licences) -> str:
     """The claim in words, for the head of a query."""
     new, old = (expr_text(e, Style.PLAIN) for e in (question.new, question.old))
     what = f"{new} is {old}" if question.goal is None else f"{new} {question.goal}"
-    lines = [what, *(f"where {g}" for g in question.given), *(f"where {expr_text(c, Style.PLAIN)}" for c in question.conditions)]
+    lines = [
+        what,
+        *(f"where {g}" for g in question.given),
+        *(f"where {expr_text(c, Style.PLAIN)}" for c in question.conditions),
+    ]
     if licences:
-        who = sorted(v.name for v in question.computed) + (["what the old side computes"] if question.old_is_computed else [])
+        who = sorted(v.name for v in question.computed) + (
+            ["what the old side computes"] if question.old_is_computed else []
+        )
         lines.append(f"under {' '.join(names_of(licences))} of {', '.join(who) or 'nothing'}")
-    lines += [f"{twin.name} is {var.name} up to the sign of zero" for var, twin in question.twins]
+    lines += [f"{variant.name} is {var.name} up to the sign of zero" for var, variant in question.variants]
     return "\n".join(lines)
 
 
@@ -189,14 +213,24 @@ def equal_as_reals(question: Question, solving: Solving) -> RealProof | None:
         new, old = writer.term(question.new), writer.term(question.old)
     except _NotReal:
         return None
-    variables = sorted({n for e in (question.new, question.old) for n in walk(e) if isinstance(n, Var)}, key=lambda v: v.name)
+    variables = sorted(
+        {n for e in (question.new, question.old) for n in walk(e) if isinstance(n, Var)}, key=lambda v: v.name
+    )
     lines = [f"; {line}" for line in (*describe(question, ALL).splitlines(), "as exact reals")]
-    lines += [f"(set-logic {_LOGIC})", *(f"(declare-const {symbol(v)} {'Bool' if v.dtype.is_bool else 'Real'})" for v in variables)]
-    # What the old program divides by is not 0, as its results are finite; what only the new one divides by, or the old one only
-    # sometimes, must be shown not to be.
-    old_divisors = list(dict.fromkeys(writer.term(d) for d in _divisors(question.old))) if question.old_is_computed else []
+    lines += [
+        f"(set-logic {_LOGIC})",
+        *(f"(declare-const {symbol(v)} {'Bool' if v.dtype.is_bool else 'Real'})" for v in variables),
+    ]
+    # What the old program divides by is not 0, as its results are finite; what only the new one divides by, or the old
+    # one only sometimes, must be shown not to be.
+    old_divisors = (
+        list(dict.fromkeys(writer.term(d) for d in _divisors(question.old))) if question.old_is_computed else []
+    )
     lines += [f"(assert (not (= {d} 0.0)))" for d in old_divisors]
-    wrong = [f"(not (= {new} {old}))", *(f"(= {d} 0.0)" for d in writer.divisors_of(question.new) if d not in old_divisors)]
+    wrong = [
+        f"(not (= {new} {old}))",
+        *(f"(= {d} 0.0)" for d in writer.divisors_of(question.new) if d not in old_divisors),
+    ]
     lines += [f"(assert (or {' '.join(wrong)}))" if len(wrong) > 1 else f"(assert {wrong[0]})", "(check-sat)", ""]
     text = "\n".join(lines)
     said = solving.ask("z3", text, _LOGIC)
@@ -281,8 +315,8 @@ def _number(value: float | int) -> str:
 
 
 def differ_as_reals(claim: Claim, fails: Mask) -> Mask:
-    """The failing points at which the sides differ as real numbers too, or where real arithmetic has no say: a trap, a part that is no
-    number and that no licence excludes, sides without floats.
+    """The failing points at which the sides differ as real numbers too, or where real arithmetic has no say: a trap, a
+    part that is no number and that no licence excludes, sides without floats.
     """
     sides = (claim.question.new, claim.question.old)
     if not any(isinstance(node, Expr) and node.dtype.is_float for side in sides for node in walk(side)):

@@ -60,7 +60,11 @@ def can_trap(expr: Expr) -> bool:
             amount = constant_value(rhs)
             if amount is None:
                 return True
-            return not 0 <= amount < expr.dtype.bits if op in _SHIFTS else amount == 0 or (amount == -1 and expr.dtype.kind is Kind.INT)
+            return (
+                not 0 <= amount < expr.dtype.bits
+                if op in _SHIFTS
+                else amount == 0 or (amount == -1 and expr.dtype.kind is Kind.INT)
+            )
         case Cast(dtype=dtype, value=value):
             return dtype.is_integer and value.dtype.is_float
         case _:
@@ -102,7 +106,9 @@ def ordered(expr: Expr) -> Expr:
 
 
 def comparable(expr: Expr) -> Expr:
-    """`ordered`, where a lazy choice whose sides cannot trap is a plain one, and signs stand outside: for comparing only."""
+    """`ordered`, where a lazy choice whose sides cannot trap is a plain one, and signs stand outside: for comparing
+    only.
+    """
     return _ordered(_rewritten(_ordered(expr)))
 
 
@@ -171,7 +177,9 @@ def _rewritten(expr: Expr) -> Expr:
 
 
 def _signs_outside(expr: Binary) -> Expr:
-    """A float operation with differences as sums and signs in front of products and quotients: exact, whatever the values."""
+    """A float operation with differences as sums and signs in front of products and quotients: exact, whatever the
+    values.
+    """
     a, b = expr.lhs, expr.rhs
     match expr.op:
         case BinaryOp.SUB:
@@ -212,7 +220,9 @@ def _negated(expr: Expr) -> Expr:
 
 @lru_cache(maxsize=4096)
 def regrouped(expr: Expr) -> Expr:
-    """A form that is equal for expressions that differ in the grouping and order of float sums, and of float products: `reassoc`."""
+    """A form that is equal for expressions that differ in the grouping and order of float sums, and of float products:
+    `reassoc`.
+    """
 
     def visit(node: Node) -> Node:
         return regrouped(node) if isinstance(node, Expr) else node
@@ -224,8 +234,8 @@ def regrouped(expr: Expr) -> Expr:
 
 
 def regroups(expr: Expr) -> bool:
-    """Whether `reassoc` might allow anything for this expression: a float chain of three operands or more, differences and quotients
-    included.
+    """Whether `reassoc` might allow anything for this expression: a float chain of three operands or more, differences
+    and quotients included.
     """
     return any(
         isinstance(side, Binary) and side.op in family

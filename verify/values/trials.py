@@ -1,7 +1,8 @@
-"""Points at which a claim about values is tried: special values of every type first, then random ones from a fixed seed.
+"""Points at which a claim about values is tried: special values of every type first, then random ones from a fixed
+seed.
 
-A point where the hypotheses hold and the claim fails refutes it. Nothing here proves anything, except over all values of a type
-(`enumeration`).
+A point where the hypotheses hold and the claim fails refutes it. Nothing here proves anything, except over all values
+of a type (`enumeration`).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def points_of(question: Question, count: int) -> tuple[dict[str, Values], int]:
     columns, size = _columns(tuple((v.dtype, _literals(question, v.dtype)) for v in variables), count)
     values = {v.name: column for v, column in zip(variables, columns, strict=True)}
     flips = np.random.default_rng(SEED)
-    for var, twin in question.twins:
+    for var, variant in question.variants:
         original = values[var.name]
-        values[twin.name] = np.where((original == 0.0) & (flips.random(size) < 0.5), -original, original)
+        values[variant.name] = np.where((original == 0.0) & (flips.random(size) < 0.5), -original, original)
     return values, size
 
 
@@ -50,7 +51,8 @@ def _columns(kinds: tuple[tuple[DType, frozenset[Number]], ...], count: int) -> 
         diagonal = np.arange(max(sizes))
         chosen = np.array([np.concatenate((diagonal % size, rng.integers(size, size=count))) for size in sizes])
     columns = [
-        np.concatenate((pool[row], _any_values(dtype, count // 4, rng))) for pool, row, (dtype, _) in zip(pools, chosen, kinds, strict=True)
+        np.concatenate((pool[row], _any_values(dtype, count // 4, rng)))
+        for pool, row, (dtype, _) in zip(pools, chosen, kinds, strict=True)
     ]
     return tuple(columns), len(columns[0])
 
@@ -88,7 +90,13 @@ def _special_floats(dtype: DType) -> tuple[float, ...]:
         3.0,
         next_to_one,
     )
-    fine = (round_float(0.1, dtype), math.ldexp(1.0, precision), max_finite(dtype) / 2, round_float(7.3, dtype), least * 3)
+    fine = (
+        round_float(0.1, dtype),
+        math.ldexp(1.0, precision),
+        max_finite(dtype) / 2,
+        round_float(7.3, dtype),
+        least * 3,
+    )
     numbers = [0.0, -0.0, math.nan, math.inf, -math.inf]
     for magnitude in (*magnitudes, *fine):
         numbers += [magnitude, -magnitude]
@@ -121,7 +129,9 @@ def _near_integers(literals: frozenset[Number], dtype: DType) -> Iterator[int]:
 def _literals(question: Question, dtype: DType) -> frozenset[Number]:
     operands = [operand_of(g.property) for g in question.given]
     parts: tuple[Expr | None, ...] = (question.new, question.old, *question.conditions, *operands)
-    found = (constant_value(node) for part in parts if part is not None for node in walk(part) if isinstance(node, Expr))
+    found = (
+        constant_value(node) for part in parts if part is not None for node in walk(part) if isinstance(node, Expr)
+    )
     return frozenset(value for value in found if value is not None)
 
 

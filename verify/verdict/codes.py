@@ -1,5 +1,5 @@
-"""The codes of what is refuted or stays unproved of an index map or a rewrite, and of what is wrong with certificates and
-counterexamples, with what each means.
+"""The codes of what is refuted or stays unproved of an index map or a rewrite, and of what is wrong with certificates
+and counterexamples, with what each means.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_RESULT = "LP219"
 RACE = "LP220"
 OTHER_VALUE = "LP221"
 OTHER_END = "LP222"
-PADDING_OWED = "LP223"
+PADDING_POSTCONDITION = "LP223"
 UNPROVED = "LP226"
 UNDECIDED = "LP230"
 VACUOUS = "LP231"
@@ -45,7 +45,7 @@ MEANINGS: Mapping[str, str] = {
     RACE: "A race: two iterations that may run concurrently access one cell, and one of them writes.",
     OTHER_VALUE: "A store computes another value than the corresponding store of the old program.",
     OTHER_END: "An output differs from that of the program before the step.",
-    PADDING_OWED: "Padding does not satisfy its contract when the program ends.",
+    PADDING_POSTCONDITION: "Padding does not satisfy its contract when the program ends.",
     UNPROVED: "A claim about the step is refuted; the report has the claim and the counterexample.",
     UNDECIDED: "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed. The reason says which.",
     VACUOUS: "The preconditions cannot all hold, every run has a fault, or nothing observable is stored, so a proof would be worthless.",

@@ -26,7 +26,9 @@ class Clause(StrEnum):
     INPUTS_KEPT = "inputs-kept"  # a parameter that the old program never writes is never written
     RECORDS = "records"  # layout records go on where they were, and a changed interface is recorded
     FAULTS = "faults"  # bounds, index arithmetic, traps, readability, forbidden padding
-    CONTENTS = "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
+    CONTENTS = (
+        "contents"  # what data decides is in bounds only where the old program certainly uses the same element so
+    )
     RACES = "races"  # iterations of parallel and vector loops do not meet
     OPAQUE = "opaque"  # opaque calls run as often, with the same arguments, in the same order
     ORDER = "order"  # every read has the source that its counterpart has
@@ -38,7 +40,9 @@ class Clause(StrEnum):
     INLINED_SOURCES = "inlined-sources"  # what stands for a load has the sources that it had when it was stored
     INLINED_PARTS = "inlined-parts"  # what stands for a load is, on each part, what that load finds there
     INLINED_UNDEFINED = "inlined-undefined"  # an undefined value that was stored once does not stand for several loads
-    INLINED_LICENCES = "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
+    INLINED_LICENCES = (
+        "inlined-licences"  # what an operation may choose it chooses once, for all loads of what was stored
+    )
     VALUES = "values"  # matched instances compute the same value
     LICENCE_SCOPE = "licence-scope"  # licences restrict only values that the old program computes
     ZERO_SIGN = "zero-sign"  # what is equal but for the sign of a zero is not read by what tells the two apart
@@ -46,7 +50,7 @@ class Clause(StrEnum):
     REDUCTION_LAW = "reduction-law"  # only operators that regroup under the licences in force
     CONTRIBUTIONS = "contributions"  # every reader of a reduction sees the same multiset of contributions
     ASSUMPTIONS = "assumptions"  # a new assumption follows from old ones, or speaks of a parameter's padding only
-    OWED_PADDING = "owed-padding"  # padding whose contract is a value holds it at the end
+    PADDING_POSTCONDITION = "padding-postcondition"  # padding whose contract is a value holds it at the end
     OBSERVABLE = "observable"  # every observable cell ends with the value that it had
     VACUITY = "vacuity"  # some input satisfies all assumptions, and on it the old program runs and stores something observable
 
@@ -72,21 +76,24 @@ class ClaimKind(StrEnum):
     WITHIN_DOMAIN = "within-domain", codes.OUTSIDE
     DEFINED_READ = "defined-read", codes.UNDEFINED_READ
     OFF_PADDING = "off-padding", codes.PADDING_TOUCHED
-    SIZES_FIT = "sizes-fit", codes.OVERFLOW  # of all index arithmetic at once; what is asked of calls for it is in the reason
+    SIZES_FIT = (
+        "sizes-fit",
+        codes.OVERFLOW,
+    )  # of all index arithmetic at once; what is asked of calls for it is in the reason
     FITS = "fits", codes.OVERFLOW
     HAS_RESULT = "has-result", codes.NO_RESULT
     NO_RACE = "no-race", codes.RACE
     SAME_VALUE = "same-value", codes.OTHER_VALUE
     SAME_END = "same-end", codes.OTHER_END
-    OWED_PADDING = "owed-padding", codes.PADDING_OWED
+    PADDING_POSTCONDITION = "padding-postcondition", codes.PADDING_POSTCONDITION
     RUNS = "runs", codes.VACUOUS
     OTHER = "other", codes.UNPROVED
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has one, and `tail`.
-    `buffers` are the buffers and memories that it is about, as far as anybody asks.
+    """A claim of some kind, in words for people: those of `head`, its place in the program in brackets, where it has
+    one, and `tail`. `buffers` are the buffers and memories that it is about, as far as anybody asks.
     """
 
     kind: ClaimKind
@@ -118,7 +125,9 @@ Related = tuple[tuple[int, str], ...]
 
 
 class Status(StrEnum):
-    """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous` nothing to hold for."""
+    """What is known about a claim. `refuted` has a counterexample that was replayed; `unknown` a reason; `vacuous`
+    nothing to hold for.
+    """
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -135,11 +144,12 @@ GOOD: frozenset[Status] = frozenset({Status.PROVED})
 class Verdict:
     """The answer to one claim.
 
-    `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness` lists the float licences
-    it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it; `seconds` is wall-clock time. `rests_on`
-    names the laws, axioms and invariants that were used; `queries` are what solvers were asked for it, `evidence` what other engines
-    answered (only where somebody records): certificates hold both, so that other solvers can be asked again; reports do not. `because` is
-    what code asks of the reason, `related` the further lines of the program that it names, each with what stands there.
+    `engine` says what decided it (`structure`, `isl`, `f2`, `mixed-radix`, `z3`, `enumeration`, ...); `strictness`
+    lists the float licences it needs; `counterexample` is plain data (numbers, lists, dictionaries) as JSON has it;
+    `seconds` is wall-clock time. `rests_on` names the laws, axioms and invariants that were used; `queries` are what
+    solvers were asked for it, `evidence` what other engines answered (only where somebody records): certificates hold
+    both, so that other solvers can be asked again; reports do not. `because` is what code asks of the reason, `related`
+    the further lines of the program that it names, each with what stands there.
     """
 
     status: Status
@@ -168,7 +178,9 @@ class Verdict:
 
     @property
     def code(self) -> str:
-        """The code of what is not proved: by the claim's kind where it is refuted, of their own for what is unknown or vacuous."""
+        """The code of what is not proved: by the claim's kind where it is refuted, of their own for what is unknown or
+        vacuous.
+        """
         if self.status is Status.UNKNOWN:
             return codes.UNDECIDED
         return codes.VACUOUS if self.status is Status.VACUOUS else self.claim.kind.code
@@ -186,7 +198,9 @@ class Verdict:
         }
 
     def to_entry(self) -> dict[str, Any]:
-        """The verdict as it is kept and sent to other processes: as JSON has it, with what code asks of it, and what it rests on."""
+        """The verdict as it is kept and sent to other processes: as JSON has it, with what code asks of it, and what it
+        rests on.
+        """
         claim, place = self.claim, self.claim.place
         parts = [claim.head, None if place is None else [place.words, place.line], claim.tail]
         about = {"kind": claim.kind.value, "parts": parts, "buffers": list(claim.buffers)}
@@ -197,7 +211,9 @@ class Verdict:
     def of_entry(entry: Mapping[str, Any]) -> Verdict:
         """The verdict that `to_entry` wrote. Raises ValueError, KeyError or TypeError for anything else."""
         head, place, tail = entry["parts"]
-        claim = Claim(ClaimKind(entry["kind"]), head, None if place is None else Place(*place), tail, tuple(entry["buffers"]))
+        claim = Claim(
+            ClaimKind(entry["kind"]), head, None if place is None else Place(*place), tail, tuple(entry["buffers"])
+        )
         if claim.text != entry["claim"]:
             raise ValueError(f"a claim is not what its parts make: {entry['claim']}")
         return Verdict(

@@ -1,1 +1,3 @@
-"""Work in processes of their own: what hangs, crashes or grows there costs one item its result, and nothing else anything."""
+"""Work in processes of their own: what hangs, crashes or grows there costs one item its result, and nothing else
+anything.
+"""

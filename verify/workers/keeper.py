@@ -1,11 +1,13 @@
 """What runs as a worker: a keeper, and below it the process that works.
 
-The keeper is small and only waits. It ends the working process, and every process that this one started, when an item has taken its time,
-when their memory is more than they may have, when the run tells it to, or when the run is gone, however it ended: a closed pipe is enough.
-It is there so that limits hold while the run itself is busy, and so that nothing stays behind when a worker crashes or the run is killed.
+The keeper is small and only waits. It ends the working process, and every process that this one started, when an item
+has taken its time, when their memory is more than they may have, when the run tells it to, or when the run is gone,
+however it ended: a closed pipe is enough. It is there so that limits hold while the run itself is busy, and so that
+nothing stays behind when a worker crashes or the run is killed.
 
-Memory is what the processes hold together, looked at every few hundredths of a second. A limit of address space would be the wrong one:
-numerical libraries and allocators reserve far more than they touch, and a solver is a process of its own with its own count.
+Memory is what the processes hold together, looked at every few hundredths of a second. A limit of address space would
+be the wrong one: numerical libraries and allocators reserve far more than they touch, and a solver is a process of its
+own with its own count.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ import time
 from io import BufferedRWPair
 from typing import Any, NoReturn
 
-from layoutproof.verify.workers.process_tree import adopt_orphans, descendants, die_with_parent, end_all_below, resident_bytes
+from layoutproof.verify.workers.process_tree import (
+    adopt_orphans,
+    descendants,
+    die_with_parent,
+    end_all_below,
+    resident_bytes,
+)
 
 LENGTH = struct.Struct(">I")
 _BEGIN, _END = b"b", b"e"
@@ -30,8 +38,8 @@ _LOOK_SECONDS = 0.03
 
 
 def main(channel: int, control: int, seconds: float | None, memory: int | None) -> NoReturn:
-    """Keep a worker. `channel` and `control` are this process's ends of two sockets to the run: items and outcomes go over the first, how
-    it ended over the second, whose end is the run's.
+    """Keep a worker. `channel` and `control` are this process's ends of two sockets to the run: items and outcomes go
+    over the first, how it ended over the second, whose end is the run's.
     """
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -111,8 +119,8 @@ def _patience(deadline: float | None, memory: int | None) -> float | None:
 def _serve(channel: int, notes: int) -> None:
     """Work on items one after the other until there are no more.
 
-    The first message is the work, a function. Then each is a number and an item. The answer is the number, the result, or else what was
-    raised, and the bytes of memory that this process holds.
+    The first message is the work, a function. Then each is a number and an item. The answer is the number, the result,
+    or else what was raised, and the bytes of memory that this process holds.
     """
     # What the work prints must not get into the report on standard output.
     os.dup2(2, 1)

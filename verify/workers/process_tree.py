@@ -1,7 +1,8 @@
 """The processes below one process: who they are, what memory they hold, and how all of them are ended.
 
-Code that is checked may start processes, and a solver is one, in a session of its own: a signal to a process group misses it. So a process
-that looks after others becomes, where the system has that (Linux), the parent of every orphan below it, and ends them one by one.
+Code that is checked may start processes, and a solver is one, in a session of its own: a signal to a process group
+misses it. So a process that looks after others becomes, where the system has that (Linux), the parent of every orphan
+below it, and ends them one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent, whose number is given, ends, where the system can; it may have ended already."""
+    """Have this process killed when its parent, whose number is given, ends, where the system can; it may have ended
+    already.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -41,7 +44,9 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def end_all_below() -> None:
-    """Kill every process below this one, and those that they start meanwhile, and collect them all; return when there are none."""
+    """Kill every process below this one, and those that they start meanwhile, and collect them all; return when there
+    are none.
+    """
     while True:
         for process in descendants(os.getpid()):
             try:
@@ -92,7 +97,11 @@ def _from_ps(root: int) -> dict[int, int]:
     found: dict[int, int] = {}
     below = {root}
     while below:
-        level = {pid: kilobytes << 10 for pid, parent, kilobytes in rows if parent in below and pid not in found and pid != root}
+        level = {
+            pid: kilobytes << 10
+            for pid, parent, kilobytes in rows
+            if parent in below and pid not in found and pid != root
+        }
         found |= level
         below = set(level)
     return found

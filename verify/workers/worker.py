@@ -18,7 +18,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _CHUNK = 1 << 18
-# A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what it may have.
+# A worker makes room for a new one after so many items, or when it has grown by so many bytes, or by a quarter of what
+# it may have.
 RENEW_ITEMS = 5_000
 RENEW_GROWTH = 160 << 20
 # A worker that was asked to end has its exit handlers to run, and its solver to end.
@@ -27,8 +28,8 @@ GRACE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many worker processes there are, and what each item may take: `seconds`, and the bytes of `memory` of its worker with all
-    processes that it started; both end the worker at once. None: no such limit.
+    """How many worker processes there are, and what each item may take: `seconds`, and the bytes of `memory` of its
+    worker with all processes that it started; both end the worker at once. None: no such limit.
     """
 
     workers: int = 1
@@ -43,8 +44,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in `status` for a death of
-    its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with it.
+    """How a worker process ended. `why` is `time` or `memory` for a limit, `exit` or `signal` with its number in
+    `status` for a death of its own, `told` where it was asked to end, `fleet` where the machines of a fleet died with
+    it.
     """
 
     why: str
@@ -77,7 +79,8 @@ class Reply(Generic[R]):
 
 
 class Worker(Generic[T, R]):
-    """One worker process with its keeper: see `keeper`. Nothing here waits, but `wait_for_end`. `work` is done on each item.
+    """One worker process with its keeper: see `keeper`. Nothing here waits, but `wait_for_end`. `work` is done on each
+    item.
 
     Raises NoWorker where no process can be started. `quiet`: what it says on standard error goes nowhere.
     """
@@ -190,7 +193,9 @@ class Worker(Generic[T, R]):
         return ending
 
     def tell_to_end(self) -> None:
-        """Have it ended with all that it started, by whoever else may be waiting for it: to that one it looks like a death."""
+        """Have it ended with all that it started, by whoever else may be waiting for it: to that one it looks like a
+        death.
+        """
         try:
             self._control.shutdown(socket.SHUT_WR)
         except OSError:
@@ -227,4 +232,8 @@ class Worker(Generic[T, R]):
 def _command(channel: int, control: int, limits: Limits) -> list[str]:
     # By text, not by module name: a worker looks for modules exactly where this process does.
     call = f"main({channel}, {control}, {limits.seconds!r}, {limits.memory!r})"
-    return [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.keeper import main; {call}"]
+    return [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[:] = {sys.path!r}; from layoutproof.verify.workers.keeper import main; {call}",
+    ]

@@ -46,11 +46,13 @@ class Counted:
 
 @contextmanager
 def remembered(options: Options, allowed: Licences = ALL) -> Iterator[Counted]:
-    """Look up, and keep, what is proved of steps meanwhile; budgets, and the licences that are `allowed`, are those of the run."""
+    """Look up, and keep, what is proved of steps meanwhile; budgets, and the licences that are `allowed`, are those of
+    the run.
+    """
     store = store_of(options)
     counted = Counted(store)
     # Without a cache nothing is looked up, and no key is made.
-    with within(Settings(options.effort, allowed, counted if store is not None else None)):
+    with within(Settings(options.budget_scale, allowed, counted if store is not None else None)):
         yield counted
 
 

@@ -1,5 +1,5 @@
-"""What a comparison of two programs says in a report: how parameters are stored, which keep their cells, what callers have to see to, and
-where it is not proved, one finding, with its lines in both files.
+"""What a comparison of two programs says in a report: how parameters are stored, which keep their cells, what callers
+have to see to, and where it is not proved, one finding, with its lines in both files.
 """
 
 from __future__ import annotations
@@ -36,17 +36,23 @@ def as_step(compared: Comparison) -> Mapping[str, Any]:
 
 
 def kept_by(compared: Comparison) -> tuple[str, ...]:
-    """The parameters, by their names before, taken to keep their cells: of one shape and type in both, and nothing was said of them."""
+    """The parameters, by their names before, taken to keep their cells: of one shape and type in both, and nothing was
+    said of them.
+    """
     moved = {layout.buffer for layout in compared.layouts}
     new = _counterparts(compared)
-    return tuple(b.name for b in compared.before.buffers if b.name not in moved and b.name in new and _alike(b, new[b.name]))
+    return tuple(
+        b.name for b in compared.before.buffers if b.name not in moved and b.name in new and _alike(b, new[b.name])
+    )
 
 
 def _counterparts(compared: Comparison) -> Mapping[str, Buffer]:
     """The buffer after by the name of the one before: by memory where a rewrite was made; else by name, or by place."""
     if compared.rewrite is not None:
         by_memory = {buffer.data: buffer for buffer in compared.rewrite.new.buffers}
-        return {buffer.name: by_memory[buffer.data] for buffer in compared.rewrite.old.buffers if buffer.data in by_memory}
+        return {
+            buffer.name: by_memory[buffer.data] for buffer in compared.rewrite.old.buffers if buffer.data in by_memory
+        }
     named = {buffer.name: buffer for buffer in compared.after.buffers}
     pairs = zip(compared.before.buffers, compared.after.buffers, strict=False)
     return {old.name: named.get(old.name, new) for old, new in pairs}
@@ -58,11 +64,15 @@ def _alike(old: Buffer, new: Buffer) -> bool:
 
 
 def notes_of(compared: Comparison) -> tuple[str, ...]:
-    """What a reader should know besides the verdict, a line each: layouts and padding, what keeps its cells, licences, assumptions."""
+    """What a reader should know besides the verdict, a line each: layouts and padding, what keeps its cells, licences,
+    assumptions.
+    """
     lines = layouts_of(compared)
     if compared.status is Status.PROVED:
         needed = frozenset(Licence(word) for word in compared.strictness)
-        lines.append(f"the two programs do the same {'with ' + ' '.join(names_of(needed)) if needed else 'bit for bit'}")
+        lines.append(
+            f"the two programs do the same {'with ' + ' '.join(names_of(needed)) if needed else 'bit for bit'}"
+        )
         lines += _assumed(compared)
     return tuple(lines)
 
@@ -139,8 +149,8 @@ _WHOSE = {"whoever asked": "by whoever asked", "the program": "by the program be
 
 
 def findings_of(compared: Comparison, call: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
-    """One finding of two programs that were not proved to do the same, at its line in the program after, with the line before as a related
-    one. `call` is the place in a gate that asked: then both are.
+    """One finding of two programs that were not proved to do the same, at its line in the program after, with the line
+    before as a related one. `call` is the place in a gate that asked: then both are.
     """
     if compared.status is Status.PROVED:
         return ()
@@ -190,7 +200,9 @@ _SAYING_NOTHING = (claims.WITNESS, claims.UNPROVED)
 
 
 def _code(whole: Verdict, detailed: Verdict) -> str:
-    """The code of what is refuted: of the claim itself, or of a value that differs at the end, of an element or of padding."""
+    """The code of what is refuted: of the claim itself, or of a value that differs at the end, of an element or of
+    padding.
+    """
     example = whole.counterexample
     if example is None:
         return whole.code
@@ -198,7 +210,7 @@ def _code(whole: Verdict, detailed: Verdict) -> str:
     if element is None:
         return detailed.code
     of_padding = element["logical"] is None and element["before_index"] is None
-    return claims.PADDING_OWED if of_padding else claims.OTHER_END
+    return claims.PADDING_POSTCONDITION if of_padding else claims.OTHER_END
 
 
 def _obligation_of(compared: Comparison) -> str:
@@ -206,7 +218,11 @@ def _obligation_of(compared: Comparison) -> str:
     from layoutproof.ir.script.printer import print_func
 
     given = [
-        [layout.buffer, layout.index_map if layout.layout_given else None, layout.pad_value if layout.pad_given else None]
+        [
+            layout.buffer,
+            layout.index_map if layout.layout_given else None,
+            layout.pad_value if layout.pad_given else None,
+        ]
         for layout in compared.layouts
         if layout.layout_given or layout.pad_given
     ]
@@ -220,24 +236,34 @@ def _hint(compared: Comparison) -> str | None:
         return None
     given = {layout.buffer for layout in compared.layouts if layout.layout_given}
     new = _counterparts(compared)
-    sought = [b.name for b in compared.before.buffers if b.name not in given and b.name in new and _differ(b, new[b.name])]
+    sought = [
+        b.name for b in compared.before.buffers if b.name not in given and b.name in new and _differ(b, new[b.name])
+    ]
     if sought:
         return f"the layout of {', '.join(sought)} was looked for; one that is given narrows the search, and lets a difference be refuted"
     kept = kept_by(compared)
-    return f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise" if kept else None
+    return (
+        f"{', '.join(kept)}: cells were taken to stay where they are; a layout that is given says otherwise"
+        if kept
+        else None
+    )
 
 
 def _differ(old: Buffer, new: Buffer) -> bool:
     """Whether two shapes are different whatever their names stand for."""
     pairs = zip(old.shape, new.shape, strict=False)
-    return old.rank != new.rank or any(isinstance(a, IntImm) and isinstance(b, IntImm) and a.value != b.value for a, b in pairs)
+    return old.rank != new.rank or any(
+        isinstance(a, IntImm) and isinstance(b, IntImm) and a.value != b.value for a, b in pairs
+    )
 
 
 Pointed = tuple[Place | None, str]
 
 
 def _places(compared: Comparison, whole: Verdict, detailed: Verdict) -> tuple[Pointed, Pointed]:
-    """The lines that it is about in the program after and in the one before, each with a word; None where no line is known."""
+    """The lines that it is about in the program after and in the one before, each with a word; None where no line is
+    known.
+    """
     from layoutproof.lowering.passes.steps import place_of_claim
 
     furthest, example = compared.furthest, whole.counterexample
@@ -248,7 +274,13 @@ def _places(compared: Comparison, whole: Verdict, detailed: Verdict) -> tuple[Po
     stores = [example.get(key) if example is not None else None for key in ("after_store", "before_store")]
     lines = [store["line"] if store is not None else None for store in stores]
     claimed = place_of_claim(detailed.claim, compared.after)
-    after = _line_of(compared.after, lines[0]) if lines[0] is not None else Place.of(claimed) if claimed is not None else None
+    after = (
+        _line_of(compared.after, lines[0])
+        if lines[0] is not None
+        else Place.of(claimed)
+        if claimed is not None
+        else None
+    )
     return (after, "in the program after"), (_line_of(compared.before, lines[1]), "before, the cell was stored here")
 
 

@@ -1,4 +1,6 @@
-"""Two programs that somebody has, judged as one item: a rewrite between them is looked for, and what is found is proved or refuted."""
+"""Two programs that somebody has, judged as one item: a rewrite between them is looked for, and what is found is proved
+or refuted.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of two programs, as texts: the functions' names, layouts and pad values by parameters of the one before, parameters of
-    the one after by those of the one before, and a condition on symbols. What is not given is looked for.
+    """What is asked of two programs, as texts: the functions' names, layouts and pad values by parameters of the one
+    before, parameters of the one after by those of the one before, and a condition on symbols. What is not given is
+    looked for.
     """
 
     functions: tuple[str, str]
@@ -49,17 +52,24 @@ class Asked:
     def read(text: str) -> Asked:
         """What `text` wrote."""
         data = json.loads(text)
-        layouts, pads, match = (tuple((name, value) for name, value in data[key]) for key in ("layouts", "pads", "match"))
+        layouts, pads, match = (
+            tuple((name, value) for name, value in data[key]) for key in ("layouts", "pads", "match")
+        )
         first, second = data["functions"]
         return Asked((first, second), layouts, pads, match, data["where"])
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
-    """The outcome of a comparison that was made before of the same programs, with these options and this version of the tool; None where
-    it is not known, and where files are to be written that only making it makes.
+    """The outcome of a comparison that was made before of the same programs, with these options and this version of the
+    tool; None where it is not known, and where files are to be written that only making it makes.
     """
     store = store_of(options)
-    if item.kind is not Kind.COMPARISON or store is None or options.certificate is not None or options.witness is not None:
+    if (
+        item.kind is not Kind.COMPARISON
+        or store is None
+        or options.certificate is not None
+        or options.witness is not None
+    ):
         return None
     try:
         known = store.get(REPORT, _report_key(item, options, _texts(item)))
@@ -69,10 +79,11 @@ def recall(item: Item, options: Options) -> Outcome | None:
 
 
 def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcome:
-    """What becomes of a comparison; kept where that lasts. The certificate of one that is proved, and the rewrite that was found, are
-    written where that is asked.
+    """What becomes of a comparison; kept where that lasts. The certificate of one that is proved, and the rewrite that
+    was found, are written where that is asked.
 
-    Raises LayoutproofError for programs that cannot be read, and for layouts, pad values and names that do not fit them.
+    Raises LayoutproofError for programs that cannot be read, and for layouts, pad values and names that do not fit
+    them.
     """
     known = recall(item, options)
     if known is not None:
@@ -92,7 +103,10 @@ def judged_comparison(item: Item, options: Options, allowed: Licences) -> Outcom
         outcome,
         cached=count.known_all,
         certificate=options.certificate if proved else None,
-        compared={**(outcome.compared if outcome.compared is not None else {}), "witness": options.witness if found else None},
+        compared={
+            **(outcome.compared if outcome.compared is not None else {}),
+            "witness": options.witness if found else None,
+        },
     )
 
 
@@ -107,7 +121,9 @@ def _compared(item: Item, texts: tuple[str, str]) -> tuple[Comparison, bool]:
 
     asked, clock = Asked.read(item.text), Clock()
     before, after = _functions(item, texts, asked)
-    found = compare(before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where)
+    found = compare(
+        before, after, layouts=dict(asked.layouts), pads=dict(asked.pads), match=dict(asked.match), where=asked.where
+    )
     return found, is_storable([verdict.to_entry() for verdict in found.verdicts], clock)
 
 
@@ -163,7 +179,9 @@ def _write_witness(compared: Comparison, path: str | None) -> bool:
 def _report_key(item: Item, options: Options, texts: tuple[str, str]) -> str:
     # How an outcome is told belongs to it, so the sources of the command line do as well.
     parts = [digest_of((*ROOMS, "cli")), item.name, item.program, item.path, item.line, item.text, *texts]
-    return hashlib.sha256(json.dumps([*parts, options.licences, options.effort, options.detail]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([*parts, options.licences, options.budget_scale, options.detail]).encode()
+    ).hexdigest()
 
 
 def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome) -> dict[str, Any]:
@@ -173,14 +191,15 @@ def _kept(item: Item, options: Options, texts: tuple[str, str], outcome: Outcome
         "item": asdict(item),
         "texts": list(texts),
         "licences": list(options.licences),
-        "effort": options.effort,
+        "effort": options.budget_scale,
         "detail": options.detail,
     }
     return {"tool": tool_digest(), "outcome": outcome.to_dict(), "given": given}
 
 
 def compared_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """What is wrong with a report that was kept, None where it is right, and whether that is certain: the clock may have had a part.
+    """What is wrong with a report that was kept, None where it is right, and whether that is certain: the clock may
+    have had a part.
 
     The programs are compared again, with nothing taken from the cache.
     """

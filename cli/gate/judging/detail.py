@@ -40,7 +40,9 @@ from layoutproof.verify.program.instances import conjuncts
 Marks = list[list[int]]
 """Stretches of a line that are not in its counterpart: `[start, end]`, columns from 0, the end exclusive."""
 Row = list[Any]
-"""`["=", n]`: n lines are the same; `["-", n]`: n are gone; `["+", n]`: n are new; `["~", marks, marks]`: one line became another."""
+"""`["=", n]`: n lines are the same; `["-", n]`: n are gone; `["+", n]`: n are new; `["~", marks, marks]`: one line
+became another.
+"""
 
 _WORD = re.compile(r"\w+|\s+|.")
 _LARGEST_BLOCK = 2_500
@@ -153,7 +155,9 @@ def detail_of_refusal(refused: RefusedStep) -> Part:
     return _of_programs([refused.func], [], [], refused)
 
 
-def _of_programs(programs: Sequence[PrimFunc], primitives: Sequence[str], wheres: Sequence[Expr], refused: RefusedStep | None) -> Part:
+def _of_programs(
+    programs: Sequence[PrimFunc], primitives: Sequence[str], wheres: Sequence[Expr], refused: RefusedStep | None
+) -> Part:
     kept = programs[-1]
     layouts = list(_layouts(kept))
     proposed: PrimFunc | None = None
@@ -212,11 +216,19 @@ def detail_of_map(report: MapReport) -> Part:
 
 
 def _part(title: str, programs: Mapping[str, Any], **rest: Any) -> Part:
-    blank: dict[str, Any] = {"primitives": [], "whole": [], "refused": False, "layouts": [], "contracts": [], "assumptions": []}
+    blank: dict[str, Any] = {
+        "primitives": [],
+        "whole": [],
+        "refused": False,
+        "layouts": [],
+        "contracts": [],
+        "assumptions": [],
+    }
     return {"title": title, **blank, **programs, **rest}
 
 
-# -- programs -----------------------------------------------------------------------------------------------------------------------
+# -- programs
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 def _programs(functions: Sequence[PrimFunc]) -> dict[str, Any]:
@@ -244,7 +256,8 @@ def _proposed(transform: Pass, func: PrimFunc) -> PrimFunc | None:
         return None
 
 
-# -- layouts ------------------------------------------------------------------------------------------------------------------------
+# -- layouts
+# ------------------------------------------------------------------------------------------------------------------------
 
 
 def _layouts(func: PrimFunc) -> Iterator[dict[str, Any]]:
@@ -264,11 +277,18 @@ def _stored(func: PrimFunc, buffer: Buffer | None, record: LayoutRecord, where: 
         # Flattened: the groups are those that the map said.
         separators = record.steps[-1].index_map.separators
     used = tuple(v for v in symbols if _is_named(v.name, record))
-    return Stored(record.logical_shape, record.steps, separators, used, where if where is not None else assumed_of_constants(func))
+    return Stored(
+        record.logical_shape, record.steps, separators, used, where if where is not None else assumed_of_constants(func)
+    )
 
 
 def _is_named(name: str, record: LayoutRecord) -> bool:
-    texts = [e for shape in (record.logical_shape, *(s.shape for s in record.steps)) for e in plain_shape(shape) if isinstance(e, str)]
+    texts = [
+        e
+        for shape in (record.logical_shape, *(s.shape for s in record.steps))
+        for e in plain_shape(shape)
+        if isinstance(e, str)
+    ]
     return any(name in text for text in (*texts, *(step.map_text for step in record.steps)))
 
 
@@ -317,7 +337,10 @@ def _refused_layout(transform: TransformLayout, func: PrimFunc) -> Iterator[dict
     if pad is not None:
         # As it was asked for: what was refused may be the pad value.
         undef = pad == "T.undef()"
-        layout["steps"][-1] |= {"holds": "undef" if undef else str(pad), "padding": _PADDING[Cell.PAD_UNDEF if undef else Cell.PAD_VALUE]}
+        layout["steps"][-1] |= {
+            "holds": "undef" if undef else str(pad),
+            "padding": _PADDING[Cell.PAD_UNDEF if undef else Cell.PAD_VALUE],
+        }
     yield layout
 
 
@@ -340,13 +363,21 @@ def _contracts(layouts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for layout in layouts:
         picture = layout["picture"]
         for number, step in enumerate(layout["steps"]):
-            one = {"buffer": layout["buffer"], "index_map": step["index_map"], "padding": step["padding"], "holds": step["holds"]}
+            one = {
+                "buffer": layout["buffer"],
+                "index_map": step["index_map"],
+                "padding": step["padding"],
+                "holds": step["holds"],
+            }
             alone = len(layout["steps"]) == 1 and picture is not None and not picture["sizes"]
-            found.append({**one, "refused": layout["refused"], "step": number, "cells": picture["padding"] if alone else None})
+            found.append(
+                {**one, "refused": layout["refused"], "step": number, "cells": picture["padding"] if alone else None}
+            )
     return found
 
 
-# -- assumptions --------------------------------------------------------------------------------------------------------------------
+# -- assumptions
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def assumptions(functions: Sequence[PrimFunc], wheres: Sequence[Expr]) -> list[dict[str, Any]]:

@@ -31,7 +31,9 @@ def drawn(verdict: Verdict) -> tuple[str, ...]:
     if example is None:
         return ()
     if {"first", "second", "image"} <= example.keys():
-        return _meeting(_index(example["first"]), _index(example["second"]), f"cell {_index(example['image'])}", example)
+        return _meeting(
+            _index(example["first"]), _index(example["second"]), f"cell {_index(example['image'])}", example
+        )
     if {"first", "second", "cell", "buffer"} <= example.keys():
         first, second = (_values(example[key]) for key in ("first", "second"))
         return _meeting(first, second, f"{example['buffer']}{_index(example['cell'])}, in no order", example)
@@ -109,7 +111,9 @@ def number(value: Any) -> str:
 _WORDS = {Status.REFUTED: "is refuted", Status.UNKNOWN: "is not decided", Status.VACUOUS: "holds only of nothing"}
 
 
-def of_refusal(problem: IllegalTransform, call: Place | None = None, allow_unknown: bool = False) -> tuple[Finding, ...]:
+def of_refusal(
+    problem: IllegalTransform, call: Place | None = None, allow_unknown: bool = False
+) -> tuple[Finding, ...]:
     """The findings of a step that was refused: one for each claim that is not proved.
 
     `call` is the place in a gate file that asked for the step; the place in the program is then a related one.
@@ -140,7 +144,9 @@ def _hash_of(claim: Claim, step: RefusedStep | None) -> str | None:
 
 
 def _paired(problem: IllegalTransform) -> Sequence[tuple[Diagnostic, Verdict]]:
-    """Each verdict with its diagnostic: one each where the checker refused; a pass that refuses by itself has one of its own."""
+    """Each verdict with its diagnostic: one each where the checker refused; a pass that refuses by itself has one of
+    its own.
+    """
     diagnostics, verdicts = problem.diagnostics, problem.verdicts
     if len(diagnostics) == len(verdicts):
         return list(zip(diagnostics, verdicts, strict=True))
@@ -153,12 +159,16 @@ def of_verdicts(schedule: Schedule, place: Place | None = None, allow_unknown: b
     for step in schedule.steps:
         for verdict in step.verdicts:
             if verdict.status is not Status.PROVED:
-                obligation = obligation_of(verdict.claim, step.transform.primitive, step.transform.arguments(), step.rewrite.old)
+                obligation = obligation_of(
+                    verdict.claim, step.transform.primitive, step.transform.arguments(), step.rewrite.old
+                )
                 found.append(of_verdict(verdict, str(step), place, obligation, allow_unknown))
     return tuple(found)
 
 
-def of_verdict(verdict: Verdict, subject: str, place: Place | None, obligation: str | None, allow_unknown: bool = False) -> Finding:
+def of_verdict(
+    verdict: Verdict, subject: str, place: Place | None, obligation: str | None, allow_unknown: bool = False
+) -> Finding:
     """The finding of one verdict that is not proved, on what `subject` says."""
     reason = counterexample_text(verdict)
     return Finding(
@@ -188,7 +198,8 @@ def nothing_proved(func: PrimFunc, place: Place | None = None, gate: str = "") -
 
 
 def obligation_of(claim: Claim, primitive: str, arguments: Mapping[str, Any], before: PrimFunc) -> str:
-    """The hash of a claim about a step of a program: of the program's text as it is printed, the step and the claim, without lines.
+    """The hash of a claim about a step of a program: of the program's text as it is printed, the step and the claim,
+    without lines.
 
     It stays the same where the program's file is edited elsewhere, and changes with the program.
     """
@@ -207,5 +218,7 @@ def _fate(status: Status, allow_unknown: bool) -> Fate:
 
 
 def _example(verdict: Verdict) -> dict[str, Any] | None:
-    example: dict[str, Any] | None = json.loads(json.dumps(verdict.counterexample)) if verdict.counterexample is not None else None
+    example: dict[str, Any] | None = (
+        json.loads(json.dumps(verdict.counterexample)) if verdict.counterexample is not None else None
+    )
     return example

@@ -42,7 +42,8 @@ def judge(item: Item, options: Options) -> Outcome:
         if item.kind is Kind.COMPARISON:
             return judged_comparison(item, options, allowed)
         if item.kind is Kind.GATE:
-            # Outside of the bound, as where gates were found: what a file does when it is loaded is the same everywhere.
+            # Outside of the bound, as where gates were found: what a file does when it is loaded is the same
+            # everywhere.
             gates_in(item.path)
         with remembered(options, allowed) as count:
             if item.kind is Kind.GATE:
@@ -64,7 +65,9 @@ def wrong_input(item: Item, problem: LayoutproofError) -> Outcome:
 
 
 def _in_gate(finding: Finding, place: Place, call: Place | None) -> Finding:
-    """A finding with its place: its own, where that is a file, with the line of the gate that led there (`call`); else that line."""
+    """A finding with its place: its own, where that is a file, with the line of the gate that led there (`call`); else
+    that line.
+    """
     if finding.place is None:
         return replace(finding, place=call if call is not None else place)
     if call is None or finding.place.path == call.path:
@@ -95,15 +98,18 @@ def _judge_gate(item: Item, options: Options) -> Outcome:
         steps = notes.steps_of(None, problem)
         detail = notes.details([], problem) if options.detail else None
         seconds = notes.seconds_of(steps)
-        return replace(blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail)
+        return replace(
+            blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail
+        )
     return notes.of_results(blank, results, gate.allow_unknown, options)
 
 
 def judged_rewrite(item: Item, allowed: Licences, certificate: str | None = None, detail: bool = False) -> Outcome:
-    """What the checker says of a rewrite's file (see `ir/notations/rewrite_text.py`), under licences that the run and its header allow.
+    """What the checker says of a rewrite's file (see `ir/notations/rewrite_text.py`), under licences that the run and
+    its header allow.
 
-    The certificate of one that is proved is written to `certificate`. What the file expects of itself is for `recheck`. Raises
-    LayoutproofError for a text that is none.
+    The certificate of one that is proved is written to `certificate`. What the file expects of itself is for `recheck`.
+    Raises LayoutproofError for a text that is none.
     """
     from layoutproof.cli.gate.judging.detail import detail_of_rewrite
     from layoutproof.verify.certificate.certificate import certify
@@ -148,7 +154,9 @@ Entry = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class WrongReport:
-    """A report that is not confirmed: its key, and what is wrong with it. `certain` is false where only the clock kept it from being."""
+    """A report that is not confirmed: its key, and what is wrong with it. `certain` is false where only the clock kept
+    it from being.
+    """
 
     key: str
     problem: str
@@ -167,13 +175,19 @@ class ReportsChecked:
 def check_reports(
     cache: ProofStore, tool: str, choose: Callable[[Sequence[str]], Sequence[str]], jobs: int, told: Callable[[], None]
 ) -> ReportsChecked:
-    """Check those reports of a version of the tool that `choose` takes of the whole ones, and all brief ones against theirs."""
+    """Check those reports of a version of the tool that `choose` takes of the whole ones, and all brief ones against
+    theirs.
+    """
     current = [(key, value) for key, value in cache.entries(REPORT) if value.get("tool") == tool]
     brief = {key: value["whole"] for key, value in current if "whole" in value}
     chosen = set(choose(sorted(key for key, _ in current if key not in brief)))
     whole = [(key, value) for key, value in current if key in chosen]
     answers = all_in_workers(whole, _problem, _died, Limits(jobs), lambda _: told())
-    wrong = [WrongReport(key, answer[0], answer[1]) for (key, _), answer in zip(whole, answers, strict=True) if answer is not None]
+    wrong = [
+        WrongReport(key, answer[0], answer[1])
+        for (key, _), answer in zip(whole, answers, strict=True)
+        if answer is not None
+    ]
     bad = {each.key for each in wrong if each.certain}
     for key, name in sorted(brief.items()):
         problem = "the report that it shortens is wrong" if name in bad else _difference(cache, key, name)

@@ -1,4 +1,6 @@
-"""What an outcome says besides its findings: its steps as plain data, what proofs rest on, how long they took; and outcomes of gates."""
+"""What an outcome says besides its findings: its steps as plain data, what proofs rest on, how long they took; and
+outcomes of gates.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def steps_of(schedule: Schedule | None, problem: IllegalTransform | None = None)
     applied = schedule.steps if schedule is not None else ()
     steps = [step_of(step.transform.primitive, step.transform.arguments(), step.verdicts) for step in applied]
     if problem is not None:
-        primitive, arguments = (problem.step.primitive, problem.step.arguments) if problem.step is not None else ("step", {})
+        primitive, arguments = (
+            (problem.step.primitive, problem.step.arguments) if problem.step is not None else ("step", {})
+        )
         steps.append(step_of(primitive, arguments, problem.verdicts))
     return tuple(steps)
 
@@ -60,7 +64,9 @@ def remarks_of(*functions: PrimFunc) -> tuple[str, ...]:
     """What to know of how programs are read, a line each, with its place; once, where two say the same of one place."""
     said = (remark for func in functions for remark in remarks_on(func))
     places = ((remark, f"{Place.of(remark.span)}: " if remark.span is not None else "") for remark in said)
-    return tuple(dict.fromkeys(f"{remark.severity.value}[{remark.code}] {place}{remark.message}" for remark, place in places))
+    return tuple(
+        dict.fromkeys(f"{remark.severity.value}[{remark.code}] {place}{remark.message}" for remark, place in places)
+    )
 
 
 def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, options: Options) -> Outcome:
@@ -95,7 +101,11 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
             steps.append(step_of(subject, arguments, [verdict]))
             if verdict.status is not Status.PROVED:
                 text = f"{subject}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-                known_by = digest(text, verdict.claim.text) if isinstance(result, MapReport) else _obligation_of_bare(verdict, blank)
+                known_by = (
+                    digest(text, verdict.claim.text)
+                    if isinstance(result, MapReport)
+                    else _obligation_of_bare(verdict, blank)
+                )
                 findings.append(of_verdict(verdict, text, blank.place, known_by, allow_unknown))
     # What is kept of a schedule holds; two programs that differ hold with nothing.
     all_compared = all(result.status is Status.PROVED for result in results if isinstance(result, Comparison))
@@ -113,7 +123,9 @@ def of_results(blank: Outcome, results: Sequence[Result], allow_unknown: bool, o
 
 
 def _obligation_of_bare(verdict: Verdict, blank: Outcome) -> str:
-    """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks against the claim."""
+    """The hash of a verdict that does not say what it is about: of the gate, by file and name, and of what speaks
+    against the claim.
+    """
     file = steady_path(blank.place.path) if blank.place is not None else ""
     against = json.dumps([verdict.counterexample, verdict.reason], sort_keys=True)
     return digest(file, blank.name.rpartition("::")[2], verdict.claim.text, against)
@@ -127,7 +139,9 @@ def _asked(report: MapReport) -> tuple[str, dict[str, Any]]:
 
 
 def details(results: Sequence[Result], problem: IllegalTransform | None = None) -> dict[str, Any]:
-    """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which nothing else is known."""
+    """What the HTML report shows of results, and of a step that was refused: the last schedule's, or one of which
+    nothing else is known.
+    """
     from layoutproof.cli.gate.judging.detail import detail_of, detail_of_comparison, detail_of_map, detail_of_refusal
     from layoutproof.lowering.compare.comparison import Comparison
     from layoutproof.lowering.schedule.schedule import Schedule
@@ -139,4 +153,7 @@ def details(results: Sequence[Result], problem: IllegalTransform | None = None) 
     if refused is not None and not found:
         schedules = [detail_of_refusal(refused)]
     schedules += [detail_of_comparison(result) for result in results if isinstance(result, Comparison)]
-    return {"schedules": schedules, "maps": [detail_of_map(result) for result in results if isinstance(result, MapReport)]}
+    return {
+        "schedules": schedules,
+        "maps": [detail_of_map(result) for result in results if isinstance(result, MapReport)],
+    }

@@ -36,7 +36,9 @@ _PREFIXES = 48  # schedules that a process keeps, so that those that begin alike
 
 
 def recall(item: Item, options: Options) -> Outcome | None:
-    """The outcome of a schedule that was judged before with these options and this version of the tool; None where it is not known."""
+    """The outcome of a schedule that was judged before with these options and this version of the tool; None where it
+    is not known.
+    """
     store = store_of(options)
     if item.kind is not Kind.TRACE or store is None or options.certificate is not None:
         return None
@@ -73,7 +75,9 @@ def _outcome(item: Item, options: Options, allowed: Licences, text: str) -> tupl
         outcome = Outcome(Kind.TRACE, item.name, program_of(item), None, None, findings=found)
     # What speaks of the schedule's own file speaks of where this one stands.
     here = any(finding.place is not None and finding.place.path == item.path for finding in outcome.findings)
-    return outcome, not here and all(is_storable(step["obligations"], clock) for step in outcome.steps or ({"obligations": ()},))
+    return outcome, not here and all(
+        is_storable(step["obligations"], clock) for step in outcome.steps or ({"obligations": ()},)
+    )
 
 
 def briefly(outcome: Outcome) -> Outcome:
@@ -89,7 +93,7 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
         "function": item.subject,
         "trace": _stripped(item.text),
         "licences": list(options.licences),
-        "effort": options.effort,
+        "effort": options.budget_scale,
         "detail": options.detail,
     }
     whole = _report_key(item, options, False)
@@ -99,7 +103,8 @@ def _keep(store: ProofStore, outcome: Outcome, item: Item, options: Options, tex
 
 
 def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """What is wrong with a report that was kept whole, None where it is right, and whether that is certain: the clock may have had a part.
+    """What is wrong with a report that was kept whole, None where it is right, and whether that is certain: the clock
+    may have had a part.
 
     Its schedule is judged again, with nothing taken from the cache.
     """
@@ -117,7 +122,9 @@ def judged_again(value: Mapping[str, Any]) -> tuple[str | None, bool]:
 
 
 def difference(now: Outcome, kept: Outcome, again: str) -> str | None:
-    """What a kept outcome says otherwise than the one that is made now, by being `again` judged or compared; None where they are one."""
+    """What a kept outcome says otherwise than the one that is made now, by being `again` judged or compared; None where
+    they are one.
+    """
     if timeless(now).to_dict() == timeless(kept).to_dict():
         return None
     if now.verdict != kept.verdict:
@@ -127,13 +134,19 @@ def difference(now: Outcome, kept: Outcome, again: str) -> str | None:
 
 def timeless(outcome: Outcome) -> Outcome:
     """The outcome without what differs from run to run: times, and whether it was known before."""
-    steps = tuple({**step, "obligations": [{**entry, "seconds": 0.0} for entry in step["obligations"]]} for step in outcome.steps)
+    steps = tuple(
+        {**step, "obligations": [{**entry, "seconds": 0.0} for entry in step["obligations"]]} for step in outcome.steps
+    )
     return replace(outcome, steps=steps, seconds=0.0, cached=False)
 
 
 def _report_key(item: Item, options: Options, brief: bool) -> str:
-    """The key of a schedule's outcome. The schedule counts as it is written: the same one, written otherwise, is proved step by step."""
-    found = _hash_of(text_of(item.program), item.program, item.subject, options.licences, options.effort, options.detail).copy()
+    """The key of a schedule's outcome. The schedule counts as it is written: the same one, written otherwise, is proved
+    step by step.
+    """
+    found = _hash_of(
+        text_of(item.program), item.program, item.subject, options.licences, options.budget_scale, options.detail
+    ).copy()
     found.update(f"{brief}\0{_stripped(item.text)}".encode(errors="surrogateescape"))
     key: str = found.hexdigest()
     return key
@@ -153,7 +166,9 @@ def _hash_of(*parts: Any) -> Any:
 def _placed(outcome: Outcome, item: Item) -> Outcome:
     """The outcome of a schedule, for the item that it is now: two lines of a file may be one schedule."""
     place = place_of(item)
-    findings = tuple(replace(finding, place=place) if finding.place is None else finding for finding in outcome.findings)
+    findings = tuple(
+        replace(finding, place=place) if finding.place is None else finding for finding in outcome.findings
+    )
     return replace(outcome, name=item.name, place=place, findings=findings)
 
 
@@ -178,7 +193,9 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
             steps = notes.steps_of(schedule, problem)
             detail = notes.details([schedule], problem) if options.detail else None
             seconds = notes.seconds_of(steps)
-            return replace(blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail)
+            return replace(
+                blank, verdict=notes.worst_of(steps), steps=steps, findings=findings, seconds=seconds, detail=detail
+            )
         if not clock.struck:
             _keep_prefix(keys[number], schedule)
     if options.certificate is not None:
@@ -189,7 +206,10 @@ def _scheduled(item: Item, options: Options, allowed: Licences, text: str, clock
         verdict=notes.worst_of(steps),
         steps=steps,
         findings=of_verdicts(schedule),
-        notes=(*notes.notes_of([verdict for step in schedule.steps for verdict in step.verdicts]), *notes.remarks_of(func)),
+        notes=(
+            *notes.notes_of([verdict for step in schedule.steps for verdict in step.verdicts]),
+            *notes.remarks_of(func),
+        ),
         seconds=notes.seconds_of(steps),
         certificate=options.certificate,
         detail=notes.details([schedule]) if options.detail else None,
@@ -200,9 +220,11 @@ _prefixes: OrderedDict[str, Schedule] = OrderedDict()
 
 
 def _prefix_keys(func: PrimFunc, options: Options, trace: Sequence[Any]) -> list[str]:
-    """The keys of the beginnings of a trace: that of no step, of one, and so on. Each is a hash of the one before and of a step."""
+    """The keys of the beginnings of a trace: that of no step, of one, and so on. Each is a hash of the one before and
+    of a step.
+    """
     # Who uses another cache wants what is proved to be kept there.
-    keys = [digest(json.dumps([id(func), options.licences, options.effort, options.cache]))]
+    keys = [digest(json.dumps([id(func), options.licences, options.budget_scale, options.cache]))]
     for step in trace:
         keys.append(digest(keys[-1], json.dumps(step, sort_keys=True)))
     return keys
@@ -234,7 +256,8 @@ def _at_step(problem: LayoutproofError, number: int) -> LayoutproofError:
 def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
     """The steps of an item's schedule as JSON has them, and as passes.
 
-    Raises LayoutproofError, with line and column, for text that is not JSON, and, naming the step, for what is no schedule.
+    Raises LayoutproofError, with line and column, for text that is not JSON, and, naming the step, for what is no
+    schedule.
     """
     from layoutproof.lowering.schedule.trace import json_of, passes_of
 
@@ -242,7 +265,9 @@ def read_trace(item: Item) -> tuple[list[Any], Sequence[Pass]]:
     try:
         trace = json_of(item.text)
     except json.JSONDecodeError as problem:
-        raise error(codes.TRACE_JSON, f"not JSON: {problem.msg}", _span(item, problem.lineno, problem.colno)) from problem
+        raise error(
+            codes.TRACE_JSON, f"not JSON: {problem.msg}", _span(item, problem.lineno, problem.colno)
+        ) from problem
     except RecursionError as problem:
         raise error(codes.TRACE_JSON, "it is nested too deep", _span(item, 1, 1)) from problem
     except ValueError as problem:
@@ -266,6 +291,7 @@ def _check_decoded(item: Item) -> None:
 
 def _span(item: Item, line: int, column: int) -> Span:
     """A place in the item's text, which begins at the item's line of its file."""
-    # The file's other lines are not at hand, and not needed: a source of blank lines up to this one counts as the file does.
+    # The file's other lines are not at hand, and not needed: a source of blank lines up to this one counts as the file
+    # does.
     source = Source(item.path, "\n" * (item.line - 1) + item.text)
     return Span(source, item.line + line - 1, column - 1, item.line + line - 1, column)

@@ -1,8 +1,9 @@
 """What each cell of a stored buffer holds, as plain data for a picture that a browser draws.
 
-A cell's number is its logical index, row-major in the logical box; -1 says padding that the first step of the layout introduced, -2 the
-second's, and so on; a list of numbers says that several indices meet there. Small boxes are told whole, of large ones the cells at the ends
-of the axes, where padding begins. Symbolic shapes are shown at a small size, which is said.
+A cell's number is its logical index, row-major in the logical box; -1 says padding that the first step of the layout
+introduced, -2 the second's, and so on; a list of numbers says that several indices meet there. Small boxes are told
+whole, of large ones the cells at the ends of the axes, where padding begins. Symbolic shapes are shown at a small size,
+which is said.
 """
 
 from __future__ import annotations
@@ -36,12 +37,30 @@ _MEETING = 8  # indices that are named where several meet
 _RGBA = 4
 
 # Sizes for symbols: odd ones first, since they show padding; then others that a condition may ask for.
-_SIZES = ((7, 5, 6, 3), (5, 7), (9, 6), (8, 4), (16, 8), (12, 10), (4,), (6,), (3,), (2,), (1,), (32, 16), (64,), (10, 20), (15, 30))
+_SIZES = (
+    (7, 5, 6, 3),
+    (5, 7),
+    (9, 6),
+    (8, 4),
+    (16, 8),
+    (12, 10),
+    (4,),
+    (6,),
+    (3,),
+    (2,),
+    (1,),
+    (32, 16),
+    (64,),
+    (10, 20),
+    (15, 30),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A layout: where a logical box goes, step by step. Extents and maps are over `symbols`; `where` is what is known of these."""
+    """A layout: where a logical box goes, step by step. Extents and maps are over `symbols`; `where` is what is known
+    of these.
+    """
 
     logical_shape: tuple[Expr, ...]
     steps: tuple[LayoutStep, ...]
@@ -101,7 +120,9 @@ def _extents(stored: Stored, sizes: Mapping[str, int]) -> tuple[tuple[int, ...],
     return logical, boxes if boxes else [logical]
 
 
-def _picture(stored: Stored, sizes: dict[str, int], logical: tuple[int, ...], boxes: list[tuple[int, ...]]) -> dict[str, Any] | None:
+def _picture(
+    stored: Stored, sizes: dict[str, int], logical: tuple[int, ...], boxes: list[tuple[int, ...]]
+) -> dict[str, Any] | None:
     box = boxes[-1]
     total = prod(box)
     if not box:
@@ -140,7 +161,12 @@ def _levels(picture: Picture) -> list[dict[str, Any]]:
     """The axes in their order, each with the indices that are shown and where they begin, in widths of a cell."""
     ordered = sorted(picture.levels, key=lambda level: level.axis)
     return [
-        {"right": level.horizontal, "shown": list(level.shown), "starts": [round(s, 3) for s in level.starts], "extent": level.extent}
+        {
+            "right": level.horizontal,
+            "shown": list(level.shown),
+            "starts": [round(s, 3) for s in level.starts],
+            "extent": level.extent,
+        }
         for level in ordered
     ]
 
@@ -155,7 +181,9 @@ def _channels(box: Sequence[int], separators: tuple[int, ...]) -> int | None:
 def _owners(
     maps: Sequence[IndexMap], sizes: Mapping[str, int], logical: tuple[int, ...], boxes: Sequence[tuple[int, ...]]
 ) -> tuple[NDArray[np.int64], dict[int, list[int]]]:
-    """The number of every cell, and the cells where several indices meet. Raises LayoutproofError for a map without a value."""
+    """The number of every cell, and the cells where several indices meet. Raises LayoutproofError for a map without a
+    value.
+    """
     cells = np.arange(prod(logical), dtype=np.int64).reshape(logical)
     meeting: dict[int, list[int]] = {}
     for number, index_map in enumerate(maps):
@@ -205,7 +233,11 @@ class _Backwards:
 
 
 def _backwards(
-    stored: Stored, maps: Sequence[IndexMap], sizes: Mapping[str, int], logical: tuple[int, ...], boxes: Sequence[tuple[int, ...]]
+    stored: Stored,
+    maps: Sequence[IndexMap],
+    sizes: Mapping[str, int],
+    logical: tuple[int, ...],
+    boxes: Sequence[tuple[int, ...]],
 ) -> _Backwards | None:
     """None where an inverse is not found, and for a symbolic shape, which is never shown as large."""
     from layoutproof.verify.maps.check_map import check_map

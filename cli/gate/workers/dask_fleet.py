@@ -1,7 +1,8 @@
-"""Items judged by a fleet: the workers of a Dask cluster, each of which judges in processes of its own with the run's limits.
+"""Items judged by a fleet: the workers of a Dask cluster, each of which judges in processes of its own with the run's
+limits.
 
-Outcomes are those of one machine, in the same order. A worker that dies costs nothing but time: Dask gives its items to others. The library
-is imported here only, when a fleet is asked for.
+Outcomes are those of one machine, in the same order. A worker that dies costs nothing but time: Dask gives its items to
+others. The library is imported here only, when a fleet is asked for.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ _CHUNKS_PER_THREAD = 4
 LEAST_WINDOW = 16
 
 
-def run_on_fleet(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
+def run_on_fleet(
+    items: Iterable[Item], judge: Judge, options: Options, limits: Limits
+) -> Generator[Outcome, None, None]:
     """As `run_items`, by the fleet whose scheduler is at `limits.dask`.
 
-    Raises LayoutproofError where the library is missing, where nobody answers, or where a worker has another version of the tool.
+    Raises LayoutproofError where the library is missing, where nobody answers, or where a worker has another version of
+    the tool.
     """
     client = _connected(str(limits.dask))
     fleet = _Fleet(client, judge, _for_elsewhere(options), replace(limits, workers=1, dask=None))
@@ -59,7 +63,11 @@ def check_versions(client: Any) -> None:
         if isinstance(theirs, OSError):
             continue  # it is gone; and who comes later compares for itself
         if isinstance(theirs, BaseException):
-            raise error(codes.OTHER_TOOL, f"the worker {worker} cannot run layoutproof: {type(theirs).__name__}: {theirs}", help=_SAME)
+            raise error(
+                codes.OTHER_TOOL,
+                f"the worker {worker} cannot run layoutproof: {type(theirs).__name__}: {theirs}",
+                help=_SAME,
+            )
         if theirs["digest"] != mine["digest"]:
             raise error(codes.OTHER_TOOL, f"the worker {worker} has {difference(mine, theirs)}", help=_SAME)
 
@@ -72,7 +80,9 @@ def _connected(address: str) -> Any:
         import distributed
     except ImportError as problem:
         hint = "pip install 'layoutproof[cluster]'"
-        raise error(codes.NO_CLUSTER, f"--dask {address} needs the package distributed, which is not installed", help=hint) from problem
+        raise error(
+            codes.NO_CLUSTER, f"--dask {address} needs the package distributed, which is not installed", help=hint
+        ) from problem
     # What the library has to say of lost connections is said by the errors here.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     hint = "the address is what `dask scheduler` prints, such as tcp://host:8786"
@@ -93,7 +103,9 @@ def _client(client: Any, address: str) -> Any:
 
 
 def _within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What a call gives, None where it does not come back in time: the library waits for ever for somebody who listens and says nothing."""
+    """What a call gives, None where it does not come back in time: the library waits for ever for somebody who listens
+    and says nothing.
+    """
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
@@ -161,7 +173,9 @@ class _Fleet:
         yield from done.outcomes
 
     def _awaited(self, future: Any) -> Done | None:
-        """What a task gave, when it is there; None where the workers that had it died. Raises LayoutproofError where it never will be."""
+        """What a task gave, when it is there; None where the workers that had it died. Raises LayoutproofError where it
+        never will be.
+        """
         from distributed import CancelledError, KilledWorker
         from distributed import TimeoutError as NotYet
         from distributed.comm.core import CommClosedError
@@ -179,7 +193,9 @@ class _Fleet:
                 raise self._gone() from lost
             if isinstance(problem, KilledWorker):
                 return None
-            raise error(codes.CLUSTER_ADDRESS, f"a worker of the fleet failed: {type(problem).__name__}: {problem}") from problem
+            raise error(
+                codes.CLUSTER_ADDRESS, f"a worker of the fleet failed: {type(problem).__name__}: {problem}"
+            ) from problem
 
     def _look(self) -> None:
         """Count the fleet. Raises LayoutproofError where nobody has been there for a while."""
@@ -194,7 +210,9 @@ class _Fleet:
             raise error(codes.CLUSTER_ADDRESS, message, help="start some: dask worker ADDRESS")
 
     def _gone(self) -> LayoutproofError:
-        return error(codes.CLUSTER_ADDRESS, "the Dask scheduler is gone", help="what was proved is in the caches; run it again")
+        return error(
+            codes.CLUSTER_ADDRESS, "the Dask scheduler is gone", help="what was proved is in the caches; run it again"
+        )
 
     def close(self) -> None:
         """Give up what is not done yet."""

@@ -35,8 +35,8 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """An item, the folder that its relative paths start from at home, and the content of its file; None of one that cannot be read there,
-    which its judge will say.
+    """An item, the folder that its relative paths start from at home, and the content of its file; None of one that
+    cannot be read there, which its judge will say.
     """
 
     item: Item
@@ -46,8 +46,8 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """The folder to judge an item in, copies of files by their paths, and the folder that stands for the root of the file system at home;
-    empty where nothing stands for it.
+    """The folder to judge an item in, copies of files by their paths, and the folder that stands for the root of the
+    file system at home; empty where nothing stands for it.
     """
 
     folder: str
@@ -66,7 +66,9 @@ def pack(item: Item, home: str) -> Parcel:
 
 
 def unpack(parcel: Parcel, folder: Path) -> Unpacked:
-    """How a parcel's item can be judged on this machine; copies are made below `folder`. Raises OSError where they cannot be."""
+    """How a parcel's item can be judged on this machine; copies are made below `folder`. Raises OSError where they
+    cannot be.
+    """
     path = os.path.normpath(os.path.join(parcel.home, _file_of(parcel.item)))
     if parcel.content is not None and _content_here(path) == parcel.content and os.path.isdir(parcel.home):
         return Unpacked(parcel.home)
@@ -142,8 +144,14 @@ class Done:
 
 
 def versions() -> dict[str, str]:
-    """The versions of everything that outcomes depend on, by name, and under `digest` one hash of them and of layoutproof's sources."""
-    named = {"Python": platform.python_version(), "layoutproof": __version__, **{name: version_of(name) for name in ENGINES}}
+    """The versions of everything that outcomes depend on, by name, and under `digest` one hash of them and of
+    layoutproof's sources.
+    """
+    named = {
+        "Python": platform.python_version(),
+        "layoutproof": __version__,
+        **{name: version_of(name) for name in ENGINES},
+    }
     return {**named, "digest": digest_of(("ir", "verify", "lowering", "cli"))}
 
 
@@ -180,7 +188,9 @@ class _Ended(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An item, and where it is to be judged: in a folder, if it is not this one, with copies of files that are not here."""
+    """An item, and where it is to be judged: in a folder, if it is not this one, with copies of files that are not
+    here.
+    """
 
     item: Item
     folder: str
@@ -216,7 +226,9 @@ class _Staff:
         self._cleaner: threading.Timer | None = None
 
     def outcomes(self, task: Task) -> Sequence[Outcome]:
-        """The outcomes of a task's items; none for a run that was ended. Raises NoWorker where no process can be started."""
+        """The outcomes of a task's items; none for a run that was ended. Raises NoWorker where no process can be
+        started.
+        """
         place: _Place | None = None
         found: list[Outcome] = []
         try:
@@ -231,7 +243,9 @@ class _Staff:
                 self._give_back(place)
         return found
 
-    def _judged(self, task: Task, place: _Place | None, number: int, item: Item, unpacked: Unpacked) -> tuple[Outcome, _Place | None]:
+    def _judged(
+        self, task: Task, place: _Place | None, number: int, item: Item, unpacked: Unpacked
+    ) -> tuple[Outcome, _Place | None]:
         """An item's outcome, and the worker to go on with."""
         for alone in (False, True):
             if place is None:

@@ -1,7 +1,7 @@
 """What one item of a gate's run may take, and what becomes of an item that took more, or whose worker died.
 
-Such an outcome is `unknown`, with a finding of its own code. It says something about this machine and this moment, not about the item:
-nothing of it is kept in a cache.
+Such an outcome is `unknown`, with a finding of its own code. It says something about this machine and this moment, not
+about the item: nothing of it is kept in a cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits(WorkerLimits):
-    """Where items are judged, and what each may take: on this machine, or by the fleet whose scheduler listens at `dask`."""
+    """Where items are judged, and what each may take: on this machine, or by the fleet whose scheduler listens at
+    `dask`.
+    """
 
     dask: str | None = None
 
@@ -37,7 +39,8 @@ def may_be_kept(outcome: Outcome) -> bool:
 
 
 def judge_one(judge: Judge, options: Options, item: Item) -> Outcome:
-    """The judge's outcome; where it raises, which no input should make it do, an unknown that says what was raised and where.
+    """The judge's outcome; where it raises, which no input should make it do, an unknown that says what was raised and
+    where.
 
     This is the border between one item and all others: whatever one of them does, the next is judged.
     """
@@ -63,9 +66,13 @@ def ended(limits: Limits, item: Item, ending: Ending) -> Outcome:
         return _unknown(item, codes.TIMEOUT, f"ended after {limits.seconds:g} s (--timeout)", help_, limits.seconds)
     if ending.why == "memory" and limits.memory is not None:
         size = f"{limits.memory / _MEGABYTE:g} MB"
-        return _unknown(item, codes.WORKER_MEMORY, f"ended because its worker took more than {size} (--memory)", "allow more memory")
+        return _unknown(
+            item, codes.WORKER_MEMORY, f"ended because its worker took more than {size} (--memory)", "allow more memory"
+        )
     if ending.why == "fleet":
-        help_ = "the item, or what runs on those machines besides, takes more than they have; --memory ends the item alone"
+        help_ = (
+            "the item, or what runs on those machines besides, takes more than they have; --memory ends the item alone"
+        )
         return _unknown(item, codes.WORKER_DIED, "the fleet's workers died with it, one after the other", help_)
     message = f"its worker process {ending}, twice; the second time with nothing but this item"
     help_ = "a crash of a solver or of code that the file runs, or the system was out of memory (try fewer workers, or --memory)"
@@ -80,4 +87,6 @@ def no_worker(problem: NoWorker) -> LayoutproofError:
 def _unknown(item: Item, code: str, message: str, help_: str, seconds: float = 0.0) -> Outcome:
     place = Place(item.path, item.line, end_line=item.line, end_column=1)
     finding = Finding(code, message, "unknown", place=place, help=help_)
-    return Outcome(item.kind, item.name, item.program or item.path, place, "unknown", findings=(finding,), seconds=seconds)
+    return Outcome(
+        item.kind, item.name, item.program or item.path, place, "unknown", findings=(finding,), seconds=seconds
+    )

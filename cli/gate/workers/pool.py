@@ -19,10 +19,11 @@ from layoutproof.verify.workers.worker import NoWorker
 
 
 def run_items(items: Iterable[Item], judge: Judge, options: Options, limits: Limits) -> Generator[Outcome, None, None]:
-    """The outcome of each item, in the order of the items, which are taken as they are needed. `judge` is a function of a module.
+    """The outcome of each item, in the order of the items, which are taken as they are needed. `judge` is a function of
+    a module.
 
-    When the iterator is closed, or ended by an exception, all processes that it started are gone. Raises LayoutproofError where no worker
-    can be started, and whatever `items` raises.
+    When the iterator is closed, or ended by an exception, all processes that it started are gone. Raises
+    LayoutproofError where no worker can be started, and whatever `items` raises.
     """
     if limits.dask is not None:
         from layoutproof.cli.gate.workers.dask_fleet import run_on_fleet
@@ -47,7 +48,9 @@ AHEAD = 2048
 
 
 def run_recalling(items: Iterable[Item], recall: Recall, run: Run) -> Generator[Outcome, None, None]:
-    """The outcome of each item in the order of the items: what `recall` knows, and of the others what `run` makes of them, in order."""
+    """The outcome of each item in the order of the items: what `recall` knows, and of the others what `run` makes of
+    them, in order.
+    """
     source = iter(items)
     while chunk := list(islice(source, CHUNK)):
         known = [recall(item) for item in chunk]

@@ -9,7 +9,11 @@ from layoutproof.cli import codes
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Summary
 from layoutproof.ir.diagnostic import counted
 
-_FATES = {Fate.ALLOWED: "allowed", Fate.KNOWN: "known: it stands in the baseline", Fate.IGNORED: "ignored: its code is not selected"}
+_FATES = {
+    Fate.ALLOWED: "allowed",
+    Fate.KNOWN: "known: it stands in the baseline",
+    Fate.IGNORED: "ignored: its code is not selected",
+}
 _COUNTED = ("proved", "refuted", "unknown", "vacuous", "error")
 
 
@@ -24,7 +28,9 @@ def fate_words(finding: Finding) -> str:
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """A finding as lines without line ends: its message, whose first line is followed by the drawn counterexample; other places; help."""
+    """A finding as lines without line ends: its message, whose first line is followed by the drawn counterexample;
+    other places; help.
+    """
     first, *rest = plain_lines(finding.message)
     lines = [first, *(line for drawn in finding.drawing for line in plain_lines(drawn)), *rest]
     for place, word in finding.related:
@@ -67,7 +73,9 @@ def summary_line(summary: Summary) -> str:
     verdicts = ", ".join(f"{n} {plural(word, n)}" for word in _COUNTED if (n := summary.verdicts[word]))
     fails = f"{summary.failing} fail{'s' if summary.failing == 1 else ''}" if summary.failing else "all pass"
     others = "".join(
-        f", {counted(n, 'finding', 'findings')} {fate}" for fate in ("allowed", "known", "ignored") if (n := summary.fates[fate])
+        f", {counted(n, 'finding', 'findings')} {fate}"
+        for fate in ("allowed", "known", "ignored")
+        if (n := summary.fates[fate])
     )
     return f"{summary.items} checked{': ' if verdicts else ''}{verdicts}; {fails}{others}"
 
@@ -84,16 +92,26 @@ _HELP = "this is a fault of layoutproof; please report it"
 
 
 def findings_of(outcome: Outcome) -> tuple[Finding, ...]:
-    """The findings of an outcome. One that does not pass and has none that fails it does so all the same, so that gets one here."""
+    """The findings of an outcome. One that does not pass and has none that fails it does so all the same, so that gets
+    one here.
+    """
     if outcome.passes or any(finding.fate is Fate.FAILS for finding in outcome.findings):
         return outcome.findings
     word = outcome.verdict if outcome.verdict is not None else "wrong input"
-    lack = Finding(codes.JUDGE_FAILED, f"the item is {word}, and no finding says why", outcome.verdict, place=outcome.place, help=_HELP)
+    lack = Finding(
+        codes.JUDGE_FAILED,
+        f"the item is {word}, and no finding says why",
+        outcome.verdict,
+        place=outcome.place,
+        help=_HELP,
+    )
     return (lack, *outcome.findings)
 
 
 def rank(finding: Finding) -> int:
-    """0 for the worst: what fails the run, as its exit code has it (refuted, wrong input, unknown, vacuous), then what does not."""
+    """0 for the worst: what fails the run, as its exit code has it (refuted, wrong input, unknown, vacuous), then what
+    does not.
+    """
     return _OF_FAILURES[finding.status] if finding.fate is Fate.FAILS else rank_of(finding.fate)
 
 
@@ -108,10 +126,11 @@ def count_ranks(outcomes: Iterable[Outcome]) -> Counter[int]:
 
 
 def worst_first(outcomes: Iterable[Outcome], ranks: Counter[int] | None = None) -> Iterator[tuple[Outcome, Finding]]:
-    """Every finding with its outcome: by rank, and in the run's order within one. Memory does not grow with their number.
+    """Every finding with its outcome: by rank, and in the run's order within one. Memory does not grow with their
+    number.
 
-    The outcomes are gone through once for each rank that occurs, as far as needed. `ranks` says how many of each rank are wanted; without
-    it all are.
+    The outcomes are gone through once for each rank that occurs, as far as needed. `ranks` says how many of each rank
+    are wanted; without it all are.
     """
     counts = ranks if ranks is not None else count_ranks(outcomes)
     for wanted in RANKS:
@@ -125,11 +144,15 @@ def worst_first(outcomes: Iterable[Outcome], ranks: Counter[int] | None = None) 
 
 
 def _of_rank(outcomes: Iterable[Outcome], wanted: int) -> Iterator[tuple[Outcome, Finding]]:
-    return ((outcome, finding) for outcome in again(outcomes) for finding in findings_of(outcome) if rank(finding) == wanted)
+    return (
+        (outcome, finding) for outcome in again(outcomes) for finding in findings_of(outcome) if rank(finding) == wanted
+    )
 
 
 def again(outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-    """An iteration from the first outcome on. Raises TypeError for what can be gone through only once: the report would be cut short."""
+    """An iteration from the first outcome on. Raises TypeError for what can be gone through only once: the report would
+    be cut short.
+    """
     iterator = iter(outcomes)
     if iterator is outcomes:
         raise TypeError("a report goes through its outcomes more than once; give it a list or a Spool")

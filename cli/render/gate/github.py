@@ -89,7 +89,8 @@ def _escaped(text: str) -> str:
     return _MARKS.sub(r"\\\1", printable(text))
 
 
-# Of one step, of each kind: actions/toolkit, docs/problem-matchers.md. A whole job has 50, so there is room for two more such steps.
+# Of one step, of each kind: actions/toolkit, docs/problem-matchers.md. A whole job has 50, so there is room for two
+# more such steps.
 MOST_ANNOTATIONS = 10
 _TITLE = 200
 _MESSAGE = 4_000
@@ -98,9 +99,11 @@ _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
 def render_github(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
-    """Write at most ten errors (what fails the run) and ten warnings (unknowns that are allowed), the worst first, and one notice.
+    """Write at most ten errors (what fails the run) and ten warnings (unknowns that are allowed), the worst first, and
+    one notice.
 
-    Where the environment names a file for the job's summary, that is added to. Raises LayoutproofError where it cannot be.
+    Where the environment names a file for the job's summary, that is added to. Raises LayoutproofError where it cannot
+    be.
     """
     ranks = count_ranks(outcomes)
     failures = sum(ranks[number] for number in _FAILURES)

@@ -33,7 +33,10 @@ def explained(codes: Iterable[str]) -> dict[str, dict[str, Any]]:
         except KeyError:
             continue
         parts = (("", meaning.why), ("Example", meaning.example), ("What to do", meaning.remedy))
-        found[code] = {"what": _plain(meaning.what), "parts": [(title, list(blocks(text))) for title, text in parts if text]}
+        found[code] = {
+            "what": _plain(meaning.what),
+            "parts": [(title, list(blocks(text))) for title, text in parts if text],
+        }
     return found
 
 
@@ -80,7 +83,9 @@ def _paragraph(lines: list[str]) -> Iterator[Block]:
 def words(text: str) -> Words:
     """Stretches of text, each with whether it is code; links are their text, and emphasis is dropped."""
     parts = _LINK.sub(r"\1", text).split("`")
-    return [(number % 2 == 1, part if number % 2 else part.replace("**", "")) for number, part in enumerate(parts) if part]
+    return [
+        (number % 2 == 1, part if number % 2 else part.replace("**", "")) for number, part in enumerate(parts) if part
+    ]
 
 
 def _plain(text: str) -> str:
@@ -115,7 +120,9 @@ class _Gathered:
         self.items += 1
         self.failing += fails
         if fails and len(self.failures) < _MOST_FAILURES:
-            self.failures.append({"name": outcome.name, "verdict": outcome.word, "findings": [f.to_dict() for f in outcome.findings]})
+            self.failures.append(
+                {"name": outcome.name, "verdict": outcome.word, "findings": [f.to_dict() for f in outcome.findings]}
+            )
         if len(self.names) < _MOST_NAMES:
             self.names.append({"name": outcome.name, "verdict": outcome.word, "codes": codes_of(outcome)})
         if len(self.rows) < (_MOST_FAILING_ROWS if fails else _MOST_ROWS):
@@ -126,7 +133,9 @@ class _Gathered:
 
 
 def render_html(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
-    """Write the report of a run. The outcomes are walked over once; what is large of them goes through a temporary file."""
+    """Write the report of a run. The outcomes are walked over once; what is large of them goes through a temporary
+    file.
+    """
     style, script = _text("style.css"), _script()
     with Pieces() as pieces:
         gathered = _Gathered()
@@ -155,7 +164,9 @@ def _filled(name: str, values: Mapping[str, Any]) -> str:
     def finalize(value: object) -> object:
         return writable(value) if type(value) is str else value
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, finalize=finalize, trim_blocks=True, lstrip_blocks=True
+    )
     raw = {key: Markup(values[key]) for key in _RAW if key in values}
     return environment.from_string(_text(name)).render({**values, **raw})
 
@@ -204,7 +215,15 @@ def _foot(gathered: _Gathered, codes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _index(gathered: _Gathered, codes: Mapping[str, Any], starts: Mapping[str, list[int]]) -> str:
     sentences = {code: meaning["what"] for code, meaning in codes.items()}
-    return embedded({"rows": gathered.rows, "codes": list(gathered.codes), "sentences": sentences, "left_out": gathered.left_out, **starts})
+    return embedded(
+        {
+            "rows": gathered.rows,
+            "codes": list(gathered.codes),
+            "sentences": sentences,
+            "left_out": gathered.left_out,
+            **starts,
+        }
+    )
 
 
 def _text(name: str) -> str:

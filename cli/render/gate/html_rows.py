@@ -60,12 +60,16 @@ class Series:
         """Write what is held as a piece."""
         if self._held:
             number = len(self.starts) - 1
-            self.file.write(f'<script type="application/json" id="{self.name}{number}">[{",".join(self._held)}]</script>\n')
+            self.file.write(
+                f'<script type="application/json" id="{self.name}{number}">[{",".join(self._held)}]</script>\n'
+            )
             self._held, self._held_size = [], 0
 
 
 class Pieces:
-    """The bodies of items, what they share, and the lines of their programs. A context: the temporary file is gone afterwards."""
+    """The bodies of items, what they share, and the lines of their programs. A context: the temporary file is gone
+    afterwards.
+    """
 
     def __init__(self) -> None:
         self._file = TemporaryFile("w+", encoding="utf-8", newline="\n")

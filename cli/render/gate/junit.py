@@ -1,4 +1,6 @@
-"""JUnit's XML, as Jenkins, GitLab and most other CI systems read it: a test suite for each file, a test case for each item."""
+"""JUnit's XML, as Jenkins, GitLab and most other CI systems read it: a test suite for each file, a test case for each
+item.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ class _Suite:
 def render_junit(outcomes: Iterable[Outcome], summary: Summary, out: TextIO) -> None:
     """Write the report. Memory grows with the number of files, not with that of outcomes, which are gone through twice.
 
-    A case fails where an item does: `<error>` where the worst is wrong input, `<failure>` with the verdict as its type otherwise. It is
-    skipped where it has findings and none of them fails the run.
+    A case fails where an item does: `<error>` where the worst is wrong input, `<failure>` with the verdict as its type
+    otherwise. It is skipped where it has findings and none of them fails the run.
     """
     suites = list(_suites(outcomes))
     total: Counter[str] = sum((suite.results for suite in suites), Counter())
@@ -101,7 +103,9 @@ def _case(outcome: Outcome) -> str:
     path, result = _path(outcome), _result(outcome)
     name = outcome.name.removeprefix(f"{path}::")
     classname = path.removesuffix(".py").strip("/").replace("/", ".")
-    head = _tag("testcase", {"classname": classname, "name": name, "time": f"{outcome.seconds:.3f}"}, end=not _has_body(outcome))
+    head = _tag(
+        "testcase", {"classname": classname, "name": name, "time": f"{outcome.seconds:.3f}"}, end=not _has_body(outcome)
+    )
     if not _has_body(outcome):
         return head
     ordered = sorted(findings_of(outcome), key=rank)
@@ -121,7 +125,9 @@ def _has_body(outcome: Outcome) -> bool:
 
 
 def _element(name: str, findings: Sequence[Finding]) -> str:
-    """The one element that says how a case ended: of its worst finding, with the text of all of them, since readers show no second one."""
+    """The one element that says how a case ended: of its worst finding, with the text of all of them, since readers
+    show no second one.
+    """
     worst = findings[0]
     message = shortened(f"{worst.code}: {headline(worst)}", _MESSAGE)
     more = f" (and {counted(len(findings) - 1, 'more finding', 'more findings')})" if len(findings) > 1 else ""
@@ -153,5 +159,8 @@ def _text(lines: Sequence[str]) -> str:
 def _legal(text: str) -> str:
     """The text with what XML cannot hold written as Python would: `\\x1b`, `\\ud800`."""
     return _ILLEGAL.sub(
-        lambda found: found[0].encode("ascii", "backslashreplace").decode() if ord(found[0]) > 127 else f"\\x{ord(found[0]):02x}", text
+        lambda found: (
+            found[0].encode("ascii", "backslashreplace").decode() if ord(found[0]) > 127 else f"\\x{ord(found[0]):02x}"
+        ),
+        text,
     )

@@ -1,7 +1,8 @@
-"""SARIF 2.1.0, as code scanning services and editors read it: a result for each finding, a rule for each code that occurs.
+"""SARIF 2.1.0, as code scanning services and editors read it: a result for each finding, a rule for each code that
+occurs.
 
-What the standard leaves open is done so that GitHub shows it: paths are relative to the folder of the run, each result has a location, and
-there are at most as many results as an upload may have, the worst of them first.
+What the standard leaves open is done so that GitHub shows it: paths are relative to the folder of the run, each result
+has a location, and there are at most as many results as an upload may have, the worst of them first.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _LEVELS = {Fate.ALLOWED: "warning", Fate.KNOWN: "note", Fate.IGNORED: "note"}
 
 
 def render_sarif(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, most: int = MOST_RESULTS) -> None:
-    """Write the report, at most `most` results of it, and a notification of how many were left out. Memory does not grow with them."""
+    """Write the report, at most `most` results of it, and a notification of how many were left out. Memory does not
+    grow with them.
+    """
     ranks: Counter[int] = Counter()
     found: set[str] = set()
     for outcome in again(outcomes):
@@ -67,13 +70,22 @@ def render_sarif(outcomes: Iterable[Outcome], summary: Summary, out: TextIO, mos
 def _driver(codes: Iterable[str]) -> dict[str, Any]:
     from layoutproof import __version__
 
-    return {"name": "layoutproof", "version": __version__, "semanticVersion": __version__, "rules": [_rule(code) for code in codes]}
+    return {
+        "name": "layoutproof",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(code) for code in codes],
+    }
 
 
 def _rule(code: str) -> dict[str, Any]:
     meaning = meaning_of(code)
     text = [part for part in (meaning.what, meaning.why) if part]
-    page = [f"## {title}\n\n{part}" for title, part in (("Example", meaning.example), ("What to do", meaning.remedy)) if part]
+    page = [
+        f"## {title}\n\n{part}"
+        for title, part in (("Example", meaning.example), ("What to do", meaning.remedy))
+        if part
+    ]
     return {
         "id": code,
         "shortDescription": {"text": f"{meaning.what.split('. ')[0].removesuffix('.')}."},
@@ -86,7 +98,9 @@ def _rule(code: str) -> dict[str, Any]:
 def _invocation(summary: Summary, results: int, most: int) -> dict[str, Any]:
     notes = []
     if results > most:
-        notes.append(f"{results - most} of {results} results were left out, those that matter least: an upload may have {most}.")
+        notes.append(
+            f"{results - most} of {results} results were left out, those that matter least: an upload may have {most}."
+        )
     if min(results, most) > SHOWN_RESULTS:
         notes.append(f"Code scanning shows {SHOWN_RESULTS} results of a run; the worst stand first.")
     return {
@@ -99,7 +113,10 @@ def _invocation(summary: Summary, results: int, most: int) -> dict[str, Any]:
 
 def _result(outcome: Outcome, finding: Finding, index: int) -> dict[str, Any]:
     place = finding.place if finding.place is not None else outcome.place
-    item = {"fullyQualifiedName": printable(outcome.name), **({"kind": "function"} if outcome.kind is Kind.GATE else {})}
+    item = {
+        "fullyQualifiedName": printable(outcome.name),
+        **({"kind": "function"} if outcome.kind is Kind.GATE else {}),
+    }
     location = {**_location(place if place is not None else Place(outcome.program, 0)), "logicalLocations": [item]}
     result: dict[str, Any] = {
         "ruleId": finding.code,
@@ -112,7 +129,8 @@ def _result(outcome: Outcome, finding: Finding, index: int) -> dict[str, Any]:
     if finding.related:
         related = finding.related[:_MOST_RELATED]
         result["relatedLocations"] = [
-            {"id": number, **_location(place), "message": {"text": _plain(word)}} for number, (place, word) in enumerate(related)
+            {"id": number, **_location(place), "message": {"text": _plain(word)}}
+            for number, (place, word) in enumerate(related)
         ]
     if finding.obligation is not None:
         result["partialFingerprints"] = {"obligation/v1": finding.obligation}
@@ -153,8 +171,8 @@ def _artifact(path: str) -> dict[str, str]:
 
 
 def _region(place: Place) -> dict[str, Any]:
-    """Lines and columns from 1, columns in UTF-16 code units. The end of a region over several lines is that of its last line, of which
-    only the number is known here: its text, and so its columns in these units, are not.
+    """Lines and columns from 1, columns in UTF-16 code units. The end of a region over several lines is that of its
+    last line, of which only the number is known here: its text, and so its columns in these units, are not.
     """
     region: dict[str, Any] = {"startLine": place.line, "startColumn": _column(place.text, place.column)}
     if place.end_line == place.line and place.end_column >= place.column:

@@ -11,7 +11,13 @@ from layoutproof.cli.render.gate.finding_texts import plural
 from layoutproof.cli.texts import readable
 from layoutproof.ir.diagnostic import counted
 
-STYLES = {"proved": "bold green", "refuted": "bold red", "unknown": "bold yellow", "vacuous": "bold yellow", "error": "bold red"}
+STYLES = {
+    "proved": "bold green",
+    "refuted": "bold red",
+    "unknown": "bold yellow",
+    "vacuous": "bold yellow",
+    "error": "bold red",
+}
 _FATES = {Fate.ALLOWED: "allowed", Fate.IGNORED: "ignored", Fate.KNOWN: "in the baseline"}
 _SHOWN = 160  # columns of a source line
 _QUESTIONS = ("check_map", "compare", "verdict")  # that gates ask; all else are steps, which are applied or not
@@ -46,7 +52,9 @@ def render_summary(summary: Summary, styled: Styled = plain) -> str:
     kinds = ("refuted", "error", "unknown", "vacuous", "proved")
     words = [f"{n:,} {styled(plural(kind, n), STYLES[kind])}" for kind in kinds if (n := summary.verdicts[kind])]
     spared = [f"{summary.fates[fate.value]:,} {word}" for fate, word in _FATES.items() if summary.fates[fate.value]]
-    lines = [counted(summary.items, "item", "items") + (f": {', '.join(words)}" if words else ", none of them in this part")]
+    lines = [
+        counted(summary.items, "item", "items") + (f": {', '.join(words)}" if words else ", none of them in this part")
+    ]
     if spared:
         lines[0] += f" (findings: {', '.join(spared)})"
     if summary.cached:
@@ -131,7 +139,9 @@ def remarks(obligations: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def finding_lines(finding: Finding, styled: Styled = plain) -> Iterator[str]:
-    """A finding: place, code and message, the source line with a mark, the counterexample, related places, and what would help."""
+    """A finding: place, code and message, the source line with a mark, the counterexample, related places, and what
+    would help.
+    """
     first, *rest = readable(finding.message).split("\n")
     place = f"{_name(str(finding.place))}: " if finding.place is not None else ""
     style = STYLES["error" if finding.status is None else finding.status]

@@ -1,7 +1,8 @@
 """Expressions as OpenCL C text: as in C, and reads of images.
 
-A texel of four channels is read whole. Where the lanes of one statement are written apart, its texels are read into variables first,
-each once: `texels` holds them by their text while that goes on. What is evaluated only under a condition is read under it there, too.
+A texel of four channels is read whole. Where the lanes of one statement are written apart, its texels are read into
+variables first, each once: `texels` holds them by their text while that goes on. What is evaluated only under a
+condition is read under it there, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, split_row
 from layoutproof.lowering.codegen.opencl.cl_lanes import CHANNELS
 from layoutproof.lowering.codegen.opencl.cl_source import Image
 
-VECTORS = {CType.F32: "float4", CType.I32: "int4", CType.U32: "uint4", CType.I64: "long4", CType.U64: "ulong4", CType.F64: "double4"}
+VECTORS = {
+    CType.F32: "float4",
+    CType.I32: "int4",
+    CType.U32: "uint4",
+    CType.I64: "long4",
+    CType.U64: "ulong4",
+    CType.F64: "double4",
+}
 _SUFFIX = {CType.F32: "f32", CType.I32: "i32", CType.U32: "u32"}
 
 
@@ -35,7 +43,9 @@ def channel_ctype(dtype: DType) -> CType:
 
 
 def image_function(action: str, dtype: DType) -> str:
-    """`read_imagef`, `write_imagei`, ...: by the type of the channels. Halves are floats there, exactly, on every device."""
+    """`read_imagef`, `write_imagei`, ...: by the type of the channels. Halves are floats there, exactly, on every
+    device.
+    """
     return f"{action}_image{ {CType.F32: 'f', CType.I32: 'i', CType.U32: 'ui'}[channel_ctype(dtype)] }"
 
 
@@ -78,7 +88,9 @@ class OpenCLExpressions(Expressions):
             return Expressions.load(self, expr, mode)
         dtype, ctype = expr.buffer.dtype.element, channel_ctype(expr.buffer.dtype)
         place = self.place(expr, image, mode.lane)
-        texel = self._texel(f"{image_function('read', dtype)}({self.pointers[expr.buffer.data.name]}, {place.coordinates})", expr.buffer)
+        texel = self._texel(
+            f"{image_function('read', dtype)}({self.pointers[expr.buffer.data.name]}, {place.coordinates})", expr.buffer
+        )
         values = None if dtype.is_float else interval.of_type(dtype)
         channel = place.channel.range
         if channel.is_point:
@@ -142,11 +154,15 @@ class OpenCLExpressions(Expressions):
         four = constant_lane(TEXEL)
         if lane.range.is_point:
             return self.emit_index(row, constant_lane(lane.range.low // TEXEL)), constant_lane(lane.range.low % TEXEL)
-        outer = Fragment(operation("/", Binding.PRODUCT, lane, four), Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1))
+        outer = Fragment(
+            operation("/", Binding.PRODUCT, lane, four), Binding.PRODUCT, CType.I32, Interval(0, row.dtype.lanes - 1)
+        )
         return self.emit_index(row, outer), _remainder(lane)
 
     def _row_position(self, row: Expr, lane: Fragment | None) -> tuple[Fragment, Fragment]:
-        """The texel and the channel of an element of a row: apart where the index is `4 * texel + channel`, else by a division."""
+        """The texel and the channel of an element of a row: apart where the index is `4 * texel + channel`, else by a
+        division.
+        """
         one = constant_lane(1).range
         if isinstance(row, Ramp):
             assert lane is not None
@@ -164,7 +180,11 @@ class OpenCLExpressions(Expressions):
             return self._divided(self.emit_index(row, lane))
         whole, rest = split_row(row)
         channel = self.emit_index(rest)
-        return (self.emit_index(whole), channel) if channel.range.within(_CHANNEL_RANGE) else self._divided(self.emit_index(row))
+        return (
+            (self.emit_index(whole), channel)
+            if channel.range.within(_CHANNEL_RANGE)
+            else self._divided(self.emit_index(row))
+        )
 
     def _stepped(self, texel: Fragment, step: int) -> Fragment:
         if texel.range.is_point:
@@ -175,7 +195,9 @@ class OpenCLExpressions(Expressions):
         if index.range.is_point:
             return constant_lane(index.range.low // TEXEL), constant_lane(index.range.low % TEXEL)
         values = Interval(0, max(index.range.high, 0) // TEXEL)  # an index is not negative: that was proved
-        texel = Fragment(operation("/", Binding.PRODUCT, index, constant_lane(TEXEL)), Binding.PRODUCT, index.ctype, values)
+        texel = Fragment(
+            operation("/", Binding.PRODUCT, index, constant_lane(TEXEL)), Binding.PRODUCT, index.ctype, values
+        )
         return texel, _remainder(index)
 
 

@@ -221,7 +221,10 @@ OWN_HELPERS: Mapping[str, Helper] = {
     **_HALF,
     **_FUNCTIONS_HELPERS,
     **{name: helper for storage, size in _BYTES.items() for name, helper in _access(storage, size).items()},
-    **{f"lp_channel_{suffix}": _component(suffix, name) for suffix, name in (("f32", "float"), ("i32", "int"), ("u32", "uint"))},
+    **{
+        f"lp_channel_{suffix}": _component(suffix, name)
+        for suffix, name in (("f32", "float"), ("i32", "int"), ("u32", "uint"))
+    },
     "lp_work_item": Helper(
         """/* The number of this work item among all of them. */
 static inline size_t lp_work_item(void) {

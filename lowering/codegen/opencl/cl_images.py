@@ -1,8 +1,9 @@
-"""Which memory of a function is an image, and what of one: texels of four channels or of one, in two dimensions or in layers.
+"""Which memory of a function is an image, and what of one: texels of four channels or of one, in two dimensions or in
+layers.
 
-A buffer of scope `global.texture` has two physical axes (rows, then elements of a row) or three (layers first). Where the elements
-of a row are a multiple of 4, or the buffer's elements are vectors of 4, a texel has four channels.
-Source: backends.md's table of textures; OpenCL 1.2, section 5.3.1 (image formats).
+A buffer of scope `global.texture` has two physical axes (rows, then elements of a row) or three (layers first). Where
+the elements of a row are a multiple of 4, or the buffer's elements are vectors of 4, a texel has four channels. Source:
+backends.md's table of textures; OpenCL 1.2, section 5.3.1 (image formats).
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ def find_images(func: PrimFunc, memory: MemoryMap) -> dict[str, Image]:
             if node.buffer not in found:
                 found.append(node.buffer)
     textures = {name: found for name, found in views.items() if any(buffer.scope == TEXTURE for buffer in found)}
-    problems = [problem for name, found in textures.items() for buffer in found for problem in _check_texture(buffer, declared[name])]
+    problems = [
+        problem
+        for name, found in textures.items()
+        for buffer in found
+        for problem in _check_texture(buffer, declared[name])
+    ]
     problems = problems if problems else [problem for found in textures.values() for problem in _check_views(found)]
     if problems:
         raise LayoutproofError(problems)
@@ -71,7 +77,9 @@ def _check_views(views: list[Buffer]) -> Iterator[Diagnostic]:
     for other in views[1:]:
         if replace(_image(other), buffer=first) != _image(first):
             both = f"{first.name} is {describe(first)} and {other.name} is {describe(other)}"
-            yield Diagnostic(codes.UNSUPPORTED, f"the OpenCL target cannot see one texture as two kinds of image: {both}", other.span)
+            yield Diagnostic(
+                codes.UNSUPPORTED, f"the OpenCL target cannot see one texture as two kinds of image: {both}", other.span
+            )
 
 
 def _check_texture(buffer: Buffer, declared: Buffer) -> Iterator[Diagnostic]:
@@ -125,7 +133,9 @@ def _image(buffer: Buffer) -> Image:
 
 
 def divided(expr: Expr) -> Expr | None:
-    """A quarter of an index of which every value is a multiple of 4; None where that is not plain to see, or where it may wrap."""
+    """A quarter of an index of which every value is a multiple of 4; None where that is not plain to see, or where it
+    may wrap.
+    """
     if expr.dtype.kind is not Kind.INT:
         return None
     match expr:

@@ -19,7 +19,15 @@ from layoutproof.ir.expr import FALSE, TRUE, Binary, Compare, Expr, IfThenElseEx
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, IfThenElse, Let, Seq, Stmt
-from layoutproof.ir.visit import bound_variables, free_variables, loads_in, rewrite_bottom_up, stores_in, substitute, walk
+from layoutproof.ir.visit import (
+    bound_variables,
+    free_variables,
+    loads_in,
+    rewrite_bottom_up,
+    stores_in,
+    substitute,
+    walk,
+)
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, joined_terms, split_row, terms_of, unwidened
 from layoutproof.lowering.codegen.opencl.cl_source import Image
@@ -30,7 +38,9 @@ ImageOf = Callable[[BufferLoad | BufferStore], Image | None]
 
 def is_lane_loop(stmt: For) -> bool:
     """Whether it counts 0, 1, 2, 3."""
-    return all(isinstance(part, IntImm) and part.value == value for part, value in ((stmt.start, 0), (stmt.extent, TEXEL)))
+    return all(
+        isinstance(part, IntImm) and part.value == value for part, value in ((stmt.start, 0), (stmt.extent, TEXEL))
+    )
 
 
 def at_lane(node: N, var: Var, lane: int) -> N:
@@ -55,7 +65,9 @@ def _behind(index: Expr, var: Var, lane: int) -> Expr:
 
 
 def _folded(node: Node) -> Node:
-    """A sum without zeros, a comparison of numbers decided, a choice that is decided taken: what a lane's number leaves behind."""
+    """A sum without zeros, a comparison of numbers decided, a choice that is decided taken: what a lane's number leaves
+    behind.
+    """
     match node:
         case Binary(op=BinaryOp.ADD | BinaryOp.SUB, lhs=lhs, rhs=IntImm(value=0)):
             return lhs
@@ -63,7 +75,10 @@ def _folded(node: Node) -> Node:
             return rhs
         case Compare(op=op, lhs=IntImm(value=a), rhs=IntImm(value=b)):
             return TRUE if _COMPARISONS[op](a, b) else FALSE
-        case Logical(op=op, lhs=IntImm(value=value) as known, rhs=other) | Logical(op=op, lhs=other, rhs=IntImm(value=value) as known):
+        case (
+            Logical(op=op, lhs=IntImm(value=value) as known, rhs=other)
+            | Logical(op=op, lhs=other, rhs=IntImm(value=value) as known)
+        ):
             return known if bool(value) is (op is LogicalOp.OR) else other
         case Select(condition=IntImm(value=value), then=then, otherwise=otherwise):
             return then if value else otherwise
@@ -85,7 +100,9 @@ _COMPARISONS: Mapping[CompareOp, Callable[[int, int], bool]] = {
 
 def steps_by_one(index: Expr, var: Var) -> bool:
     """Whether the index is the variable plus what does not depend on it."""
-    return [(sign, unwidened(term)) for sign, term in terms_of(index) if var in free_variables(term)] == [(BinaryOp.ADD, var)]
+    return [(sign, unwidened(term)) for sign, term in terms_of(index) if var in free_variables(term)] == [
+        (BinaryOp.ADD, var)
+    ]
 
 
 def hoisted_guard(stmt: For) -> IfThenElse | None:
@@ -130,7 +147,9 @@ def _check_gathered(stmt: For, store: BufferStore, image_of: ImageOf) -> None:
     image = image_of(store)
     bound = {stmt.var, *bound_variables(stmt.body)}
     if not any(other is store for other in _always(stmt.body)):
-        raise partial_write(store, f"an iteration of loop {stmt.var.name} stores to it in a loop or under a condition of its own")
+        raise partial_write(
+            store, f"an iteration of loop {stmt.var.name} stores to it in a loop or under a condition of its own"
+        )
     if sum(image_of(other) == image for other in stores_in(stmt.body)) > 1:
         raise partial_write(store, f"loop {stmt.var.name} stores to it more than once")
     inner = [v.name for index in store.indices for v in free_variables(index) if v in bound and v != stmt.var]
@@ -170,12 +189,18 @@ def partial_write(store: BufferStore, why: str) -> LayoutproofError:
 
 
 def lane_stores(stmt: For, image_of: ImageOf) -> BufferStore | None:
-    """The store to plain memory that is all of a lane loop, if it reads a texel's channels one after the other; else None.
+    """The store to plain memory that is all of a lane loop, if it reads a texel's channels one after the other; else
+    None.
 
     Neither which texel that is nor whether it is read depends on memory, so that it may be read before the first store.
     """
     body = stmt.body
-    if not is_lane_loop(stmt) or not isinstance(body, BufferStore) or image_of(body) is not None or body.value.dtype.lanes > 1:
+    if (
+        not is_lane_loop(stmt)
+        or not isinstance(body, BufferStore)
+        or image_of(body) is not None
+        or body.value.dtype.lanes > 1
+    ):
         return None
     found = False
     conditions = [node.condition for node in walk(body) if isinstance(node, IfThenElseExpr)]
@@ -218,13 +243,17 @@ def whole_texel(lanes: Sequence[str]) -> str | None:
 
 
 def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """A load of four elements one behind the other, if the lanes are those. `is_pointer` knows pointers to elements of their type."""
+    """A load of four elements one behind the other, if the lanes are those. `is_pointer` knows pointers to elements of
+    their type.
+    """
     pointer, _, place = lanes[0].removesuffix("]").partition("[")
     # `p + 1` is one more than `p` only where no operator in `p` binds looser than `+`.
     if not is_pointer(pointer) or _SUM.fullmatch(place) is None:
         return None
     places = (
-        [str(int(place) + lane) for lane in range(TEXEL)] if place.isdecimal() else [place, *(f"{place} + {k}" for k in range(1, TEXEL))]
+        [str(int(place) + lane) for lane in range(TEXEL)]
+        if place.isdecimal()
+        else [place, *(f"{place} + {k}" for k in range(1, TEXEL))]
     )
     if list(lanes) != [f"{pointer}[{each}]" for each in places]:
         return None
@@ -234,7 +263,9 @@ def elements_in_a_row(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -
 
 
 def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str | None:
-    """Arithmetic on float32 that is the same in all lanes, on whole vectors; None where it is not, or is more than that."""
+    """Arithmetic on float32 that is the same in all lanes, on whole vectors; None where it is not, or is more than
+    that.
+    """
     tokens = [found for lane in lanes if (found := _tokens(lane)) is not None]
     if len(tokens) < TEXEL or len({len(found) for found in tokens}) > 1:
         return None
@@ -254,7 +285,9 @@ def same_of_all(lanes: Sequence[str], is_pointer: Callable[[str], bool]) -> str 
 
 
 def _tokens(text: str) -> list[str] | None:
-    """The words, numbers and operators of a text; a call is one word with all that is in it. None where there is anything else."""
+    """The words, numbers and operators of a text; a call is one word with all that is in it. None where there is
+    anything else.
+    """
     found: list[str] = []
     place = 0
     while place < len(text):
@@ -268,7 +301,9 @@ def _tokens(text: str) -> list[str] | None:
 
 
 def _behind_call(text: str, place: int) -> int:
-    """The place behind the bracket that closes the one before `place`, and behind a channel that is taken of the result."""
+    """The place behind the bracket that closes the one before `place`, and behind a channel that is taken of the
+    result.
+    """
     depth = 1
     while depth > 0:
         depth += {"(": 1, ")": -1}.get(text[place], 0)

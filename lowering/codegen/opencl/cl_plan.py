@@ -15,7 +15,19 @@ from layoutproof.ir.diagnostic import error
 from layoutproof.ir.expr import Expr, IntImm, Not, Var, binary
 from layoutproof.ir.operators import BinaryOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import Allocate, AttrStmt, BufferStore, DeclBuffer, For, ForKind, IfThenElse, Let, Seq, Stmt, seq
+from layoutproof.ir.stmt import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Seq,
+    Stmt,
+    seq,
+)
 from layoutproof.ir.visit import free_variables, loads_in, walk
 from layoutproof.lowering.codegen import codes
 from layoutproof.lowering.codegen.c_expr import Expressions
@@ -80,7 +92,9 @@ class _Context:
 
     def lasts(self, expr: Expr) -> bool:
         """Whether an expression has one value for the whole call: it reads no memory that the function writes."""
-        overlapping = not self.noalias and any(piece.is_parameter and piece.written for piece in self.memory.by_data.values())
+        overlapping = not self.noalias and any(
+            piece.is_parameter and piece.written for piece in self.memory.by_data.values()
+        )
         for load in loads_in(expr):
             piece = self.memory.of(load.buffer)
             assert piece is not None
@@ -90,7 +104,9 @@ class _Context:
 
 
 def make_plan(func: PrimFunc, memory: MemoryMap, images: Mapping[str, Image], hosts: frozenset[str]) -> Plan:
-    """The kernels of a function. `hosts` are the names whose values the host knows: parameters and the symbols of shapes."""
+    """The kernels of a function. `hosts` are the names whose values the host knows: parameters and the symbols of
+    shapes.
+    """
     allocations: list[Allocate] = []
     pieces: list[Piece] = []
     for piece in _pieces(func.body, (), _Context(memory, func.noalias, hosts), allocations.append):
@@ -102,7 +118,9 @@ def make_plan(func: PrimFunc, memory: MemoryMap, images: Mapping[str, Image], ho
     return Plan(tuple(pieces), tuple(allocations))
 
 
-def _pieces(stmt: Stmt, around: tuple[Stmt, ...], context: _Context, allocate: Callable[[Allocate], None]) -> Iterator[Piece]:
+def _pieces(
+    stmt: Stmt, around: tuple[Stmt, ...], context: _Context, allocate: Callable[[Allocate], None]
+) -> Iterator[Piece]:
     match stmt:
         case Seq(body=parts):
             for part in parts:
@@ -114,7 +132,9 @@ def _pieces(stmt: Stmt, around: tuple[Stmt, ...], context: _Context, allocate: C
             yield from _pieces(body, (*around, stmt), context, allocate)
         case Let(value=value, body=body) if context.lasts(value) and _has_grid(body):
             yield from _pieces(body, (*around, stmt), context, allocate)
-        case IfThenElse(condition=condition, then=then, otherwise=otherwise) if context.lasts(condition) and _has_grid(stmt):
+        case IfThenElse(condition=condition, then=then, otherwise=otherwise) if context.lasts(condition) and _has_grid(
+            stmt
+        ):
             yield from _pieces(then, (*around, replace(stmt, otherwise=None)), context, allocate)
             if otherwise is not None:
                 unless = IfThenElse(Not(condition), otherwise)
@@ -131,14 +151,17 @@ def _has_grid(stmt: Stmt) -> bool:
 def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
     """The loops of a statement that become work items: parallel ones around all of it, of extents that the host knows.
 
-    What lies between them may not read memory that the body may write. Where loops are bound to threads, those alone count.
+    What lies between them may not read memory that the body may write. Where loops are bound to threads, those alone
+    count.
     """
     found: list[For] = []
     current: Stmt | None = stmt
     while current is not None:
         match current:
             case For(kind=kind, start=start, extent=extent, body=body) if kind in _GRID and context.lasts(start):
-                if any(v.name not in context.hosts for v in free_variables(extent)) or any(True for _ in loads_in(extent)):
+                if any(v.name not in context.hosts for v in free_variables(extent)) or any(
+                    True for _ in loads_in(extent)
+                ):
                     break
                 found.append(current)
                 current = body
@@ -155,7 +178,9 @@ def _grid_of(stmt: Stmt, context: _Context) -> tuple[For, ...]:
 
 
 def _joins(before: Piece, after: Piece, memory: MemoryMap, images: Mapping[str, Image]) -> bool:
-    """Whether two statements may be one kernel: single work items both, and no image that one writes and the other reads."""
+    """Whether two statements may be one kernel: single work items both, and no image that one writes and the other
+    reads.
+    """
     if before.grid or after.grid or before.around != after.around:
         return False
     first, second = usage_of(before.unit, memory), usage_of(after.unit, memory)
@@ -189,7 +214,9 @@ _AXES = "xyz"
 
 @dataclass(frozen=True, slots=True)
 class WorkItems:
-    """The work items of one kernel. `grid` are the loops, outermost first; `hosts` the names that the host knows the values of."""
+    """The work items of one kernel. `grid` are the loops, outermost first; `hosts` the names that the host knows the
+    values of.
+    """
 
     grid: tuple[For, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -231,13 +258,13 @@ class WorkItems:
             name, _, axis = (loop.thread if loop.thread is not None else "").partition(".")
             if name not in ("blockIdx", "threadIdx") or axis not in tuple(_AXES):
                 raise error(
-                    codes.UNSUPPORTED, f"the OpenCL target has no axis {loop.thread}, which loop {loop.var.name} is bound to", loop.span
+                    codes.UNSUPPORTED,
+                    f"the OpenCL target has no axis {loop.thread}, which loop {loop.var.name} is bound to",
+                    loop.span,
                 )
             if name == role:
                 if axis in found:
-                    message = (
-                        f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and {loop.var.name}"
-                    )
+                    message = f"the OpenCL target takes one loop for each axis; {loop.thread} has {found[axis].var.name} and {loop.var.name}"
                     raise error(codes.UNSUPPORTED, message, loop.span)
                 found[axis] = loop
         return found
@@ -258,7 +285,9 @@ class WorkItems:
         sizes = [expressions.emit_index(loop.extent) for loop in outer]
         whole = sizes[0]
         for size in sizes[1:]:
-            whole = expressions.integers.index_product(whole, size)  # notes it where the number of work items may not fit
+            whole = expressions.integers.index_product(
+                whole, size
+            )  # notes it where the number of work items may not fit
         text = f"({integer})get_global_id({DIMENSIONS - 1})"
         rest: Fragment | None = None
         for size in sizes[number + 1 :]:

@@ -1,7 +1,7 @@
 """What the OpenCL generator gives: the text, and all that a host needs to launch its kernels in order.
 
-Sizes are expressions over the function's scalar parameters and shape symbols. A launch of which one size is 0 or less does nothing
-and is left out.
+Sizes are expressions over the function's scalar parameters and shape symbols. A launch of which one size is 0 or less
+does nothing and is left out.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from layoutproof.ir.expr import Expr
 from layoutproof.lowering.codegen.calling_convention import Parameter
 
 READ_WRITE_IMAGES = "__opencl_c_read_write_images"
-"""The feature, of OpenCL C 2.0 and later, that a kernel needs which reads and writes one image; it stands among the extensions."""
+"""The feature, of OpenCL C 2.0 and later, that a kernel needs which reads and writes one image; it stands among the
+extensions.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
     """Memory that is a texture: a parameter, or a temporary.
 
-    `buffer` is the view of it by its physical axes, which the kernels access. Its elements, row-major, are the image's channels in
-    order: texel `(x, y, layer)` holds elements `[layer, y, x * channels + c]`. `width`, `height` and `layers` count texels.
-    `channel_order` ("R", "RGBA") and `channel_type` ("FLOAT", "HALF_FLOAT", "SIGNED_INT8", ...) are called as OpenCL calls them.
+    `buffer` is the view of it by its physical axes, which the kernels access. Its elements, row-major, are the image's
+    channels in order: texel `(x, y, layer)` holds elements `[layer, y, x * channels + c]`. `width`, `height` and
+    `layers` count texels. `channel_order` ("R", "RGBA") and `channel_type` ("FLOAT", "HALF_FLOAT", "SIGNED_INT8", ...)
+    are called as OpenCL calls them.
     """
 
     buffer: Buffer
@@ -51,8 +54,8 @@ class KernelArgument:
 class Launch:
     """One kernel of the program. Launches run in order, each after the one before it is done.
 
-    `arguments` are in the order of the kernel's own parameters; a `Parameter` is a scalar. `local_size` is None where the device
-    may choose.
+    `arguments` are in the order of the kernel's own parameters; a `Parameter` is a scalar. `local_size` is None where
+    the device may choose.
     """
 
     name: str
@@ -63,7 +66,8 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class OpenCLSource:
-    """Generated OpenCL C: its text, its launches in order, the function's parameters, and the memory to allocate around them.
+    """Generated OpenCL C: its text, its launches in order, the function's parameters, and the memory to allocate around
+    them.
 
     A temporary is a plain buffer, or an image; no two, and no temporary and parameter, have one name.
     """

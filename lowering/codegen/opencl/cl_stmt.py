@@ -1,4 +1,6 @@
-"""Statements as OpenCL C text: as in C, with work items in place of parallel loops, and images written a texel at a time."""
+"""Statements as OpenCL C text: as in C, with work items in place of parallel loops, and images written a texel at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from layoutproof.lowering.codegen.c_expr import Mode
 from layoutproof.lowering.codegen.c_stmt import LANE, UNROLL_LIMIT, Statements, describe, product_of
 from layoutproof.lowering.codegen.c_types import Binding, CType, Fragment, storage_type, value_type, variable_type
 from layoutproof.lowering.codegen.calling_convention import Memory
-from layoutproof.lowering.codegen.opencl.cl_expr import VECTORS, OpenCLExpressions, channel_ctype, constant_lane, image_function
+from layoutproof.lowering.codegen.opencl.cl_expr import (
+    VECTORS,
+    OpenCLExpressions,
+    channel_ctype,
+    constant_lane,
+    image_function,
+)
 from layoutproof.lowering.codegen.opencl.cl_images import TEXEL, TEXTURE
 from layoutproof.lowering.codegen.opencl.cl_lanes import (
     Gathered,
@@ -55,8 +63,8 @@ _WHOLE = {"float", "double", "int32_t", "int64_t", "uint32_t", "uint64_t"}
 class OpenCLStatements(Statements):
     """Writes the statements of one kernel.
 
-    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` gives a name in the kernel to memory
-    that all work items share, for a buffer of which each of them has one.
+    `both_ways` are the images, by data variable, that the kernel reads and writes. `new_temporary` gives a name in the
+    kernel to memory that all work items share, for a buffer of which each of them has one.
     """
 
     work_items: WorkItems
@@ -83,7 +91,9 @@ class OpenCLStatements(Statements):
             return
         if stmt.kind is ForKind.THREAD_BINDING:
             message = f"the OpenCL target takes threads in loops around whole statements; loop {stmt.var.name}, bound to {stmt.thread}, is"
-            raise error(codes.UNSUPPORTED, f"{message} deeper inside, or has an extent that the host does not know", stmt.span)
+            raise error(
+                codes.UNSUPPORTED, f"{message} deeper inside, or has an extent that the host does not know", stmt.span
+            )
         image_of = self.images.image_of
         guard = hoisted_guard(stmt)
         inner = replace(stmt, body=guard.then) if guard is not None else None
@@ -97,7 +107,9 @@ class OpenCLStatements(Statements):
         elif gathered:
             self._gather_loop(stmt, gathered)
         elif single is not None:
-            self._lanes_in_a_row([store_at(single, stmt.var, lane) for lane in range(TEXEL)], steps_by_one(single.indices[-1], stmt.var))
+            self._lanes_in_a_row(
+                [store_at(single, stmt.var, lane) for lane in range(TEXEL)], steps_by_one(single.indices[-1], stmt.var)
+            )
         else:
             self._plain_loop(stmt)
 
@@ -121,7 +133,10 @@ class OpenCLStatements(Statements):
         self._unroll(stmt, count)
         with self.names.block():
             name = self._bind(stmt, inside)
-            self._body(f"for ({integers.index_type.value} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})", stmt.body)
+            self._body(
+                f"for ({integers.index_type.value} {name} = {begin.text}; {name} < {end.at(Binding.SHIFT)}; ++{name})",
+                stmt.body,
+            )
 
     def _unroll(self, stmt: For, count: Fragment) -> None:
         if stmt.kind is ForKind.UNROLLED and count.range.is_point and 1 < count.range.low <= UNROLL_LIMIT:
@@ -130,32 +145,54 @@ class OpenCLStatements(Statements):
     # --- memory
 
     def allocate_here(self, stmt: Allocate) -> None:
-        """Memory of one work item: private where it is small and of constant size, else its part of memory for all of them."""
+        """Memory of one work item: private where it is small and of constant size, else its part of memory for all of
+        them.
+        """
         buffer = stmt.buffer
         memory = self.expressions.memory.of(buffer)
         assert memory is not None
         if buffer.scope == TEXTURE:
             message = f"the OpenCL target has no texture for each work item: {buffer.name} is allocated inside of a kernel's loops"
-            raise error(codes.UNSUPPORTED, message, buffer.span, help="allocate it at the top of the function, or in scope 'local'")
+            raise error(
+                codes.UNSUPPORTED,
+                message,
+                buffer.span,
+                help="allocate it at the top of the function, or in scope 'local'",
+            )
         elements = product_of(buffer.shape)
         size = elements * buffer.dtype.bytes if elements is not None else None
-        if memory.mixed or size is None or elements is None or size > PRIVATE_BYTES or self._on_stack + size > PRIVATE_TOTAL:
+        if (
+            memory.mixed
+            or size is None
+            or elements is None
+            or size > PRIVATE_BYTES
+            or self._on_stack + size > PRIVATE_TOTAL
+        ):
             self._share(stmt, memory)
             return
         name = self.names.declare(buffer.name)
         self.expressions.pointers[buffer.data.name] = name
         self._on_stack += size
-        self.writer.line(f"{memory.storage} {name}[{max(elements * buffer.dtype.lanes, 1)}]; {comment(describe(buffer))}")
+        self.writer.line(
+            f"{memory.storage} {name}[{max(elements * buffer.dtype.lanes, 1)}]; {comment(describe(buffer))}"
+        )
         self.emit(stmt.body)
         self._on_stack -= size
 
     def _share(self, stmt: Allocate, memory: Memory) -> None:
         buffer = stmt.buffer
-        unknown = [v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in self.work_items.hosts]
+        unknown = [
+            v.name for extent in buffer.shape for v in free_variables(extent) if v.name not in self.work_items.hosts
+        ]
         if unknown or any(True for extent in buffer.shape for _ in loads_in(extent)):
             reason = f"its extent depends on {unknown[0]}" if unknown else "its extent is read from memory"
             message = f"the OpenCL target cannot allocate {buffer.name} inside of a kernel: {reason}, which the host does not know"
-            raise error(codes.UNSUPPORTED, message, buffer.span, help="give it a constant extent, or allocate it around the parallel loops")
+            raise error(
+                codes.UNSUPPORTED,
+                message,
+                buffer.span,
+                help="give it a constant extent, or allocate it around the parallel loops",
+            )
         everything = self.new_temporary(buffer)
         if not self.work_items.grid:
             self.expressions.pointers[buffer.data.name] = everything
@@ -166,7 +203,9 @@ class OpenCLStatements(Statements):
         self.expressions.pointers[buffer.data.name] = name
         count = self.element_count(buffer)
         pointer = f"__global {memory.storage} *const {name}"
-        self.writer.line(f"{pointer} = {everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}; {comment(describe(buffer))}")
+        self.writer.line(
+            f"{pointer} = {everything} + (int64_t)lp_work_item() * {count.at(Binding.UNARY)}; {comment(describe(buffer))}"
+        )
         self.emit(stmt.body)
 
     # --- stores
@@ -175,7 +214,9 @@ class OpenCLStatements(Statements):
         """One element, lanes one after the other, whole texels, or a lane of a texel that is being gathered."""
         for gathered, array, lane in self._gathered:
             if gathered.store is stmt:
-                self.writer.line(f"{array}[{lane}] = {self._channel(self.expressions.emit(stmt.value), gathered.image)};")
+                self.writer.line(
+                    f"{array}[{lane}] = {self._channel(self.expressions.emit(stmt.value), gathered.image)};"
+                )
                 return
         image = self.images.image_of(stmt)
         if image is not None and image.channels == TEXEL:
@@ -202,7 +243,9 @@ class OpenCLStatements(Statements):
         with self.writer.nested(_lane_loop(dtype.lanes)):
             self.writer.line(f"{name}[{LANE}] = {self.expressions.emit(value, Mode(lane=_lane(dtype.lanes))).text};")
 
-    def _store_lane(self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None) -> None:
+    def _store_lane(
+        self, stmt: BufferStore, lane: Fragment | None, value: Fragment, address: Fragment | None = None
+    ) -> None:
         image = self.images.image_of(stmt)
         if image is None:
             Statements._store_lane(self, stmt, lane, value, address)
@@ -225,7 +268,9 @@ class OpenCLStatements(Statements):
             places = [self.expressions.address(stmt, constant_lane(lane)) for lane in range(lanes)]
             self._write_row(stmt, values, places, self._is_row(stmt))
 
-    def _write_row(self, stmt: BufferStore, values: Sequence[Fragment], places: Sequence[Fragment], together: bool) -> None:
+    def _write_row(
+        self, stmt: BufferStore, values: Sequence[Fragment], places: Sequence[Fragment], together: bool
+    ) -> None:
         if not together:
             for lane, value in enumerate(values):
                 self._store_lane(stmt, constant_lane(lane), value)
@@ -250,7 +295,9 @@ class OpenCLStatements(Statements):
         return (steps or stmt.buffer.dtype.lanes == lanes) and lanes % TEXEL == 0 and self._takes_vectors(stmt)
 
     def _may_wait(self, stmt: BufferStore) -> bool:
-        """Whether neighbouring stores like this one may wait for each other's values: none reads what another one stores."""
+        """Whether neighbouring stores like this one may wait for each other's values: none reads what another one
+        stores.
+        """
         target = self.expressions.memory.of(stmt.buffer)
         assert target is not None
         for load in (load for part in (stmt.value, *stmt.indices) for load in loads_in(part)):
@@ -284,12 +331,21 @@ class OpenCLStatements(Statements):
             for first in range(0, lanes, TEXEL):
                 texel = places[first : first + TEXEL]
                 same = {place.coordinates for place in texel}
-                if len(same) > 1 or [place.channel.range for place in texel] != [interval.point(c) for c in range(TEXEL)]:
+                if len(same) > 1 or [place.channel.range for place in texel] != [
+                    interval.point(c) for c in range(TEXEL)
+                ]:
                     raise partial_write(stmt, f"its {lanes} lanes cross texels, or are not shown to begin with one")
-            values = [self._channel(self.expressions.emit(stmt.value, Mode(lane=constant_lane(lane))), image) for lane in range(lanes)]
-            texels = [self._joined(values[first : first + TEXEL], image.buffer.dtype) for first in range(0, lanes, TEXEL)]
+            values = [
+                self._channel(self.expressions.emit(stmt.value, Mode(lane=constant_lane(lane))), image)
+                for lane in range(lanes)
+            ]
+            texels = [
+                self._joined(values[first : first + TEXEL], image.buffer.dtype) for first in range(0, lanes, TEXEL)
+            ]
             if len(texels) > 1 and any(self.images.image_of(load) == image for load in loads_in(stmt)):
-                texels = [self._declare_texel(text, self.expressions.pointers[stmt.buffer.data.name]) for text in texels]
+                texels = [
+                    self._declare_texel(text, self.expressions.pointers[stmt.buffer.data.name]) for text in texels
+                ]
             for position, text in enumerate(texels):
                 self._write_texel(stmt, places[position * TEXEL].coordinates, text)
 
@@ -297,7 +353,10 @@ class OpenCLStatements(Statements):
         """A loop over lanes that is one store: its four values, written out."""
         store, image = gathered.store, gathered.image
         with self._texels():
-            lanes = [self._channel(self.expressions.emit(at_lane(store.value, stmt.var, lane)), image) for lane in range(TEXEL)]
+            lanes = [
+                self._channel(self.expressions.emit(at_lane(store.value, stmt.var, lane)), image)
+                for lane in range(TEXEL)
+            ]
             place = self.images.place(store_at(store, stmt.var, 0), image, None)
             self._write_texel(store, place.coordinates, self._joined(lanes, image.buffer.dtype))
 
@@ -331,7 +390,9 @@ class OpenCLStatements(Statements):
             self.writer.line(FENCE)
 
     def _joined(self, lanes: Sequence[str], dtype: DType) -> str:
-        """Four values as one: a texel that was read, four elements in a row, the same of all four, or `(float4)(a, b, c, d)`."""
+        """Four values as one: a texel that was read, four elements in a row, the same of all four, or `(float4)(a, b,
+        c, d)`.
+        """
 
         def is_pointer(name: str) -> bool:
             return self._storage_at(name) in _WHOLE & {storage_type(dtype)}
@@ -349,7 +410,14 @@ class OpenCLStatements(Statements):
     def _storage_at(self, pointer: str) -> str | None:
         """How elements are stored behind a pointer of the kernel."""
         memory = self.expressions.memory.by_data
-        return next((memory[data].storage for data, name in self.expressions.pointers.items() if name == pointer and data in memory), None)
+        return next(
+            (
+                memory[data].storage
+                for data, name in self.expressions.pointers.items()
+                if name == pointer and data in memory
+            ),
+            None,
+        )
 
     def _channel(self, value: Fragment, image: Image) -> str:
         """A value as a channel of a texel."""

@@ -43,8 +43,8 @@ def prove_textures(
 ) -> tuple[Verdict, ...]:
     """The verdicts on the textures of a lowered function, all proved. Raises IllegalTransform with those that are not.
 
-    What is checked at every call may be used: the requirements among the assumptions, and that parameters do not overlap. Of a device
-    without images nothing is asked: it takes no textures, whatever is true of them.
+    What is checked at every call may be used: the requirements among the assumptions, and that parameters do not
+    overlap. Of a device without images nothing is asked: it takes no textures, whatever is true of them.
     """
     limits = limits_of(device, profile)
     if limits is None:
@@ -82,20 +82,25 @@ def build_opencl(
     index_bits: int | None = None,
     assumptions: tuple[Assumption, ...] = (),
 ) -> Kernel:
-    """The kernel of a lowered, flattened function on an OpenCL device, where buffers of scope `global.texture` are images.
+    """The kernel of a lowered, flattened function on an OpenCL device, where buffers of scope `global.texture` are
+    images.
 
-    `device` is a device or a part of its name (`find_device` says which one it is where there is none); `profile`, `WIDTHxHEIGHT` in
-    texels, is the largest image of other devices that the kernel is to run on. `layouts`, `check`, `fast`, `bounds`, `index_bits` and
-    `assumptions` are those of `build_c`.
-    Raises IllegalTransform for an obligation of textures that is not proved; else LayoutproofError: LP401 to LP405 for what OpenCL
-    cannot express, LP440 to LP447 for the device and its memory, LP428 where kernel and interpreter disagree.
+    `device` is a device or a part of its name (`find_device` says which one it is where there is none); `profile`,
+    `WIDTHxHEIGHT` in texels, is the largest image of other devices that the kernel is to run on. `layouts`, `check`,
+    `fast`, `bounds`, `index_bits` and `assumptions` are those of `build_c`. Raises IllegalTransform for an obligation
+    of textures that is not proved; else LayoutproofError: LP401 to LP405 for what OpenCL cannot express, LP440 to LP447
+    for the device and its memory, LP428 where kernel and interpreter disagree.
     """
     limits = parse_profile(profile) if profile is not None else None
     chosen = device if isinstance(device, Device) else find_device(device)
     known = layouts if layouts is not None else {}
     verdicts = prove_textures(func, chosen, limits, assumptions)
-    source = emit_opencl(func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions))
+    source = emit_opencl(
+        func, index_bits=index_bits, bounds=bounds, notes=layout_notes(known), contract=contract_of(assumptions)
+    )
     # Loading imports pyopencl, which `find_device` has found to be there.
     from layoutproof.lowering.runtime.opencl.load_opencl import load_opencl
 
-    return load_opencl(func, source, known, chosen, profile=limits, check=check, fast=fast, assumptions=assumptions, verdicts=verdicts)
+    return load_opencl(
+        func, source, known, chosen, profile=limits, check=check, fast=fast, assumptions=assumptions, verdicts=verdicts
+    )

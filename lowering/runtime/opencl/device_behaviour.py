@@ -64,7 +64,9 @@ __kernel void lp_observe(__global const float *restrict a, __global float *restr
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What was seen: sums that were regrouped or fused with products, subnormals that were flushed, `/` or `sqrt` that were off."""
+    """What was seen: sums that were regrouped or fused with products, subnormals that were flushed, `/` or `sqrt` that
+    were off.
+    """
 
     regroups: bool
     flushes: bool
@@ -87,7 +89,9 @@ def observe(handle: cl.Device, options: tuple[str, ...]) -> Behaviour:
 
 
 def _expected(numbers: Array, tiny: Array) -> Array:
-    """What IEEE 754 has for sums, sums of products, halves of subnormals, quotients and roots, in the order of the text: a row each."""
+    """What IEEE 754 has for sums, sums of products, halves of subnormals, quotients and roots, in the order of the
+    text: a row each.
+    """
     rows, other = numbers.reshape(_ROWS, _TERMS), numbers[::-1].reshape(_ROWS, _TERMS)
     sums, products = np.zeros(_ROWS, np.float32), np.zeros(_ROWS, np.float32)
     for k in range(_TERMS):
@@ -138,7 +142,9 @@ def _taken(func: PrimFunc, device: Device, seen: Behaviour) -> Iterator[Taken]:
         words = f"{device.title} does not round float32 division and square root correctly: they are up to {DIVISION_ULPS} ulp off"
         yield Taken("approximate-division", words)
     if seen.regroups and any(isinstance(node, Binary) for node in computed):
-        words = f"the compiler of {device.title} regroups float32 sums, or fuses them with products, whatever it is told"
+        words = (
+            f"the compiler of {device.title} regroups float32 sums, or fuses them with products, whatever it is told"
+        )
         yield Taken("reassoc", words)
 
 
@@ -159,7 +165,8 @@ def _divides(node: Binary | Call | Cast) -> bool:
             return False
 
 
-# The channel types that there are: the type of an element, and the suffix and vector of the functions that read and write it.
+# The channel types that there are: the type of an element, and the suffix and vector of the functions that read and
+# write it.
 _TYPES: dict[str, tuple[str, str, str]] = {
     "FLOAT": ("float32", "f", "float4"),
     "HALF_FLOAT": ("float16", "f", "float4"),

@@ -1,4 +1,6 @@
-"""What a device or a profile of one takes, asked before anything is compiled and, where shapes are symbolic, before anything runs."""
+"""What a device or a profile of one takes, asked before anything is compiled and, where shapes are symbolic, before
+anything runs.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def parse_profile(text: str) -> Profile:
     match = _PROFILE.fullmatch(text.strip())
     if match is None:
         message = f"the device profile {text!r} is not understood"
-        raise error(codes.PROFILE, message, help="WIDTHxHEIGHT of its largest image in texels, such as 16384x16384 or 4096x4096")
+        raise error(
+            codes.PROFILE, message, help="WIDTHxHEIGHT of its largest image in texels, such as 16384x16384 or 4096x4096"
+        )
     return Profile(int(match[1]), int(match[2]))
 
 
@@ -85,10 +89,14 @@ def _lacking(source: OpenCLSource, device: Device) -> Iterator[LayoutproofError]
     textures = textures_of(source)
     for texture in textures if device.images is None else ():
         message = f"{device.title} has no images, and {texture.name} is one"
-        yield error(codes.LACKING, message, texture.image.buffer.span, help="memory of scope global runs on every device")
+        yield error(
+            codes.LACKING, message, texture.image.buffer.span, help="memory of scope global runs on every device"
+        )
     for extension in source.extensions:
         if not _has(extension, device):
-            message = f"{device.title} has not what the program needs: {_NEEDS.get(extension, f'the extension {extension}')}"
+            message = (
+                f"{device.title} has not what the program needs: {_NEEDS.get(extension, f'the extension {extension}')}"
+            )
             yield error(codes.LACKING, message, help=f"`layoutproof devices` tells what each device has ({extension})")
     for launch in source.launches:
         local = launch.local_size
@@ -120,7 +128,9 @@ def _fits_group(local: Sequence[int], device: Device) -> bool:
     return len(local) <= len(device.group_sizes) and by_axis and prod(local) <= device.largest_group
 
 
-def check_images(textures: Sequence[Texture], device: Device | None, profile: Profile | None, known: Mapping[str, int]) -> None:
+def check_images(
+    textures: Sequence[Texture], device: Device | None, profile: Profile | None, known: Mapping[str, int]
+) -> None:
     """Raise LayoutproofError (LP444) for the first image that the device or the profile does not take.
 
     Those whose sizes depend on more than `known` are left for the run-time check of a call.
@@ -151,7 +161,9 @@ def check_memory(sizes: Mapping[str, int], device: Device) -> None:
     """Raise LayoutproofError (LP447) where memory of these sizes, in bytes by name, is more than the device gives."""
     for name, size in sizes.items():
         if size > device.largest_buffer:
-            message = f"{name} takes {_megabytes(size)}; {device.title} allocates {_megabytes(device.largest_buffer)} at once"
+            message = (
+                f"{name} takes {_megabytes(size)}; {device.title} allocates {_megabytes(device.largest_buffer)} at once"
+            )
             raise error(codes.DEVICE_MEMORY, message)
     total = sum(sizes.values())
     if total > device.memory:

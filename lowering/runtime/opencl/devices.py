@@ -1,6 +1,7 @@
 """The OpenCL devices of this machine: what each can do, and the one that a name, the environment or nobody asks for.
 
-pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never before.
+pyopencl is an optional extra and loads a driver for every platform: it is imported when a device is asked for, never
+before.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ class ImageLimits:
 class Device:
     """One device of one platform.
 
-    `images` is None where it has none. `subnormals` and `correct_division` are those of float32: where they are missing, the device
-    takes numbers below the normal ones for zero, and its `/` and `sqrt` are some units in the last place off. Sizes are in bytes.
+    `images` is None where it has none. `subnormals` and `correct_division` are those of float32: where they are
+    missing, the device takes numbers below the normal ones for zero, and its `/` and `sqrt` are some units in the last
+    place off. Sizes are in bytes.
     """
 
     platform: str
@@ -79,7 +81,8 @@ class Device:
 def devices() -> tuple[Device, ...]:
     """Every device of every platform, in the order in which the system lists them.
 
-    Raises LayoutproofError (LP440) where pyopencl is not there or does not load. A platform without devices is passed over.
+    Raises LayoutproofError (LP440) where pyopencl is not there or does not load. A platform without devices is passed
+    over.
     """
     cl = _pyopencl()
     try:
@@ -91,11 +94,13 @@ def devices() -> tuple[Device, ...]:
 
 
 def find_device(name: str | None = None) -> Device:
-    """The device whose name or platform contains `name`, else the one that `$LAYOUTPROOF_OPENCL_DEVICE` names, else pocl, else the first.
+    """The device whose name or platform contains `name`, else the one that `$LAYOUTPROOF_OPENCL_DEVICE` names, else
+    pocl, else the first.
 
     Of several devices of pocl, the first that compiles a kernel is taken.
 
-    Raises LayoutproofError: LP440 where pyopencl is missing, LP441 where there is no device, LP442 where the name fits none or several.
+    Raises LayoutproofError: LP440 where pyopencl is missing, LP441 where there is no device, LP442 where the name fits
+    none or several.
     """
     found = devices()
     if not found:
@@ -120,7 +125,9 @@ def _first_that_builds(found: Sequence[Device]) -> Device:
 def _builds(device: Device) -> bool:
     cl = _pyopencl()
     try:
-        cl.Program(cl.Context([device.handle]), "__kernel void probe(__global float *a) { a[0] = 1.0f; }").build(cache_dir=False)
+        cl.Program(cl.Context([device.handle]), "__kernel void probe(__global float *a) { a[0] = 1.0f; }").build(
+            cache_dir=False
+        )
     except cl.Error:
         return False
     return True
@@ -130,7 +137,11 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
     """The one device that fits; several of one name on one platform are alike, and the first is as good as any."""
     wanted = name.strip().casefold()
     exact = [d for d in found if wanted in (d.name.casefold(), d.title.casefold())]
-    fitting = exact if exact else [d for d in found if wanted and (wanted in d.title.casefold() or (wanted == "pocl" and d.is_pocl))]
+    fitting = (
+        exact
+        if exact
+        else [d for d in found if wanted and (wanted in d.title.casefold() or (wanted == "pocl" and d.is_pocl))]
+    )
     titles = list(dict.fromkeys(d.title for d in fitting))
     if len(titles) == 1:
         return _first_that_builds(fitting)
@@ -139,7 +150,11 @@ def _named(name: str, found: Sequence[Device], what: str) -> Device:
         return working[0]
     there = "; ".join(dict.fromkeys(d.title for d in found))
     if titles:
-        raise error(codes.WHICH_DEVICE, f"{what} could be any of {len(titles)}: {'; '.join(titles)}", help="say more of its name")
+        raise error(
+            codes.WHICH_DEVICE,
+            f"{what} could be any of {len(titles)}: {'; '.join(titles)}",
+            help="say more of its name",
+        )
     raise error(codes.WHICH_DEVICE, f"{what} is not there", help=f"there are: {there}")
 
 
@@ -149,14 +164,18 @@ def _pyopencl() -> Any:
     except ModuleNotFoundError as problem:
         if problem.name != "pyopencl":
             raise _does_not_load(problem) from problem
-        raise error(codes.NO_PYOPENCL, "the OpenCL target needs the package pyopencl, which is not installed", help=INSTALL) from problem
+        raise error(
+            codes.NO_PYOPENCL, "the OpenCL target needs the package pyopencl, which is not installed", help=INSTALL
+        ) from problem
     except (ImportError, OSError) as problem:
         raise _does_not_load(problem) from problem
     return pyopencl
 
 
 def _does_not_load(problem: Exception) -> LayoutproofError:
-    return error(codes.NO_PYOPENCL, f"the package pyopencl does not load: {problem}", help=f"{INSTALL} in a fresh environment")
+    return error(
+        codes.NO_PYOPENCL, f"the package pyopencl does not load: {problem}", help=f"{INSTALL} in a fresh environment"
+    )
 
 
 def _handles(cl: Any, platform: Any) -> Iterator[Any]:
@@ -165,7 +184,9 @@ def _handles(cl: Any, platform: Any) -> Iterator[Any]:
     except cl.Error as problem:
         # A platform whose hardware is not there says so in this way; any other failure is told.
         if problem.code != cl.status_code.DEVICE_NOT_FOUND:
-            raise error(codes.NO_DEVICE, f"the OpenCL platform {platform.name} does not list its devices: {problem}") from problem
+            raise error(
+                codes.NO_DEVICE, f"the OpenCL platform {platform.name} does not list its devices: {problem}"
+            ) from problem
 
 
 def _examined(cl: Any, platform: Any, handle: Any) -> Device:
@@ -173,7 +194,9 @@ def _examined(cl: Any, platform: Any, handle: Any) -> Device:
         return _device(cl, platform, handle)
     except cl.Error as problem:
         message = f"a device of the OpenCL platform {platform.name} does not say what it can do: {problem}"
-        raise error(codes.NO_DEVICE, message, help="its driver is at fault: another version of it, or none, would do") from problem
+        raise error(
+            codes.NO_DEVICE, message, help="its driver is at fault: another version of it, or none, would do"
+        ) from problem
 
 
 def _device(cl: Any, platform: Any, handle: Any) -> Device:
@@ -182,7 +205,9 @@ def _device(cl: Any, platform: Any, handle: Any) -> Device:
     single = int(handle.single_fp_config)
     limits = None
     if handle.image_support:
-        limits = ImageLimits(int(handle.image2d_max_width), int(handle.image2d_max_height), int(handle.image_max_array_size))
+        limits = ImageLimits(
+            int(handle.image2d_max_width), int(handle.image2d_max_height), int(handle.image_max_array_size)
+        )
     return Device(
         platform=str(platform.name).strip(),
         name=str(handle.name).strip(),

@@ -121,7 +121,11 @@ class BuiltProgram:
 
 def version_for(source: OpenCLSource, device: Device) -> str:
     """The option that asks for the version of OpenCL C that the text needs."""
-    version = ("CL3.0" if device.version.startswith("OpenCL 3") else "CL2.0") if READ_WRITE_IMAGES in source.extensions else "CL1.2"
+    version = (
+        ("CL3.0" if device.version.startswith("OpenCL 3") else "CL2.0")
+        if READ_WRITE_IMAGES in source.extensions
+        else "CL1.2"
+    )
     return f"-cl-std={version}"
 
 
@@ -139,8 +143,8 @@ def build_text(context: cl.Context, text: str, options: Sequence[str]) -> cl.Pro
     with warnings.catch_warnings():
         # A compiler that says something and goes on is not worth a word to who calls a kernel.
         warnings.simplefilter("ignore")
-        # Asking for anything keeps pyopencl from looking for the program in a cache on disk, which would be one more thing to go wrong:
-        # drivers that compile slowly have caches of their own. It warns of that.
+        # Asking for anything keeps pyopencl from looking for the program in a cache on disk, which would be one more
+        # thing to go wrong: drivers that compile slowly have caches of their own. It warns of that.
         program.get_info(cl.program_info.REFERENCE_COUNT)
         program.build(list(options))
     return program
@@ -169,7 +173,9 @@ class OpenCLLauncher:
     A kernel object of OpenCL holds its arguments, and so do these: calls from several threads take turns.
     """
 
-    def __init__(self, name: str, source: OpenCLSource, built: BuiltProgram, device: Device, profile: Profile | None) -> None:
+    def __init__(
+        self, name: str, source: OpenCLSource, built: BuiltProgram, device: Device, profile: Profile | None
+    ) -> None:
         self._name, self._source, self._device, self._profile = name, source, device, profile
         self._textures = {texture.name: texture for texture in textures_of(source)}
         self._kernels = [cl.Kernel(built.program, launch.name) for launch in source.launches]
@@ -186,7 +192,9 @@ class OpenCLLauncher:
         return f"the compiler of {self._device.title}"
 
     def check(self, symbols: call.Symbols) -> None:
-        """Raise LayoutproofError for images (LP444) and memory (LP447) that are too large for the device or for the profile."""
+        """Raise LayoutproofError for images (LP444) and memory (LP447) that are too large for the device or for the
+        profile.
+        """
         for texture in self._textures.values():
             if texture.symbols:
                 sizes = [symbols.evaluate(size, texture.name) for size in texture.sizes]
@@ -199,12 +207,16 @@ class OpenCLLauncher:
         return {name: bytes_of(buffer, known) for name, buffer in buffers.items()}
 
     def launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
-        """Copy what is given to the device, run, copy back what is written. Raises LayoutproofError (LP427) where that fails."""
+        """Copy what is given to the device, run, copy back what is written. Raises LayoutproofError (LP427) where that
+        fails.
+        """
         with self._lock:
             try:
                 self._launch(arrays, scalars)
             except cl.Error as problem:
-                raise error(codegen_codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}") from problem
+                raise error(
+                    codegen_codes.DID_NOT_RUN, f"{self._name} did not run on {self._device.title}: {problem}"
+                ) from problem
 
     def _launch(self, arrays: Mapping[str, Array], scalars: Scalars) -> None:
         place = place_of(self._device.handle)

@@ -1,4 +1,6 @@
-"""From generated OpenCL to a kernel on a device: asked what it takes, compiled there, compared with the reference interpreter."""
+"""From generated OpenCL to a kernel on a device: asked what it takes, compiled there, compared with the reference
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -68,11 +70,11 @@ def load_opencl(
     assumptions: tuple[Assumption, ...] = (),
     verdicts: tuple[Verdict, ...] = (),
 ) -> OpenCLKernel:
-    """The kernel of a function on a device, from its generated text, and what was proved of its textures; the other arguments are those of
-    `build_opencl`.
+    """The kernel of a function on a device, from its generated text, and what was proved of its textures; the other
+    arguments are those of `build_opencl`.
 
-    Raises LayoutproofError: LP444 and LP445 for what the device or the profile does not take, LP446 where it does not compile, LP428
-    where kernel and interpreter disagree.
+    Raises LayoutproofError: LP444 and LP445 for what the device or the profile does not take, LP446 where it does not
+    compile, LP428 where kernel and interpreter disagree.
     """
     check_capabilities(source, device)
     textures = textures_of(source)
@@ -92,7 +94,9 @@ def load_opencl(
 
 
 def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[str, ...], tuple[Taken, ...]]:
-    """The options under which the device keeps to IEEE 754 as far as it can be had to, and the licences that it takes then."""
+    """The options under which the device keeps to IEEE 754 as far as it can be had to, and the licences that it takes
+    then.
+    """
     options = arithmetic_options(device, fast=fast)
     if fast or next(computed_in_single(func), None) is None:
         return options, ()
@@ -105,7 +109,9 @@ def _arithmetic(func: PrimFunc, device: Device, *, fast: bool) -> tuple[tuple[st
 
 
 def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexact:
-    """What results may differ by: the device's own functions, where the text leaves some to it, and the licences that it takes."""
+    """What results may differ by: the device's own functions, where the text leaves some to it, and the licences that
+    it takes.
+    """
     names = {each.name for each in taken}
     return of_device(
         doubles=device.fp64,
@@ -116,9 +122,17 @@ def _liberties(device: Device, taken: tuple[Taken, ...], *, fast: bool) -> Inexa
     )
 
 
-def _report(source: OpenCLSource, built: BuiltProgram, device: Device, taken: tuple[Taken, ...], *, fast: bool) -> BuildReport:
-    slow = f"compiled without optimisation ({UNOPTIMISED}): the compiler of {device.title} regroups float sums otherwise"
-    notes = [*built.notes, *([slow] if UNOPTIMISED in built.options else []), *(f"licence {each.name}: {each.words}" for each in taken)]
+def _report(
+    source: OpenCLSource, built: BuiltProgram, device: Device, taken: tuple[Taken, ...], *, fast: bool
+) -> BuildReport:
+    slow = (
+        f"compiled without optimisation ({UNOPTIMISED}): the compiler of {device.title} regroups float sums otherwise"
+    )
+    notes = [
+        *built.notes,
+        *([slow] if UNOPTIMISED in built.options else []),
+        *(f"licence {each.name}: {each.words}" for each in taken),
+    ]
     if fast:
         allowed = "may regroup float operations and take NaN, infinity and the sign of zero for absent"
         notes.append(f"built with fast math ({FAST}): the device {allowed}")

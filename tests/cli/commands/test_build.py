@@ -1,4 +1,6 @@
-"""`layoutproof build`: C for other programs, written whole or not at all, and only when everything was proved and compared."""
+"""`layoutproof build`: C for other programs, written whole or not at all, and only when everything was proved and
+compared.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def compile_c(folder: Path, *arguments: str) -> None:
 
 
 def test_text(call: Caller, golden: Golden, folder: Path, padded: str) -> None:
-    """What was proved, how the kernel was compared, what was written, how it is called and compiled; and the files, word for word."""
+    """What was proved, how the kernel was compared, what was written, how it is called and compiled; and the files,
+    word for word.
+    """
     outcome = call("build", ROW_SUM, "--trace", padded, "-o", "kernel.c", "kernel.h")
     assert (outcome.code, outcome.err) == (0, "")
     golden("cli_build/padded.txt", built_line(steady(outcome.out, OPERATORS)))
@@ -73,7 +77,10 @@ def test_json(call: Caller, folder: Path, padded: str) -> None:
     assert (outcome.code, found["verdict"], found["files"]) == (0, "proved", ["kernel.c", "kernel.h"])
     assert found["build"]["self_check"] == "equal to the interpreter, bit for bit"
     interface = found["interface"]
-    assert interface["entry"] == "main_kernel" and [p["c_type"] for p in interface["parameters"]] == ["const float *", "float *"]
+    assert interface["entry"] == "main_kernel" and [p["c_type"] for p in interface["parameters"]] == [
+        "const float *",
+        "float *",
+    ]
     (step,) = interface["parameters"][1]["layout"]
     assert step == {"index_map": "lambda i: [i//3, i%3]", "padding": "T.float32(7.0)"}
     assert "-ffp-contract=off" in interface["flags"] and interface["assumptions"]
@@ -103,7 +110,9 @@ def test_files_in_different_folders(call: Caller, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "outputs", [("a.c", "b.c"), ("a.h", "b.h"), ("a.cl", "b.json"), ("a", "b"), ("a.C", "a.h"), ("a.c", "a.c")], ids=" ".join
+    "outputs",
+    [("a.c", "b.c"), ("a.h", "b.h"), ("a.cl", "b.json"), ("a", "b"), ("a.C", "a.h"), ("a.c", "a.c")],
+    ids=" ".join,
 )
 def test_other_endings(call: Caller, folder: Path, outputs: tuple[str, str]) -> None:
     """Files whose endings do not tell which is which are refused, with an example that works."""
@@ -113,7 +122,9 @@ def test_other_endings(call: Caller, folder: Path, outputs: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("-o", "k.c"), ("-o", "k.c", "k.h", "--target", "wasm"), ("-o", "k.c", "k.h", "--function", "f")], ids=" ".join
+    "arguments",
+    [(), ("-o", "k.c"), ("-o", "k.c", "k.h", "--target", "wasm"), ("-o", "k.c", "k.h", "--function", "f")],
+    ids=" ".join,
 )
 def test_wrong_usage(call: Caller, folder: Path, arguments: tuple[str, ...]) -> None:
     """One file, none, no such target, no such function: exit code 2, nothing written."""
@@ -174,7 +185,9 @@ def test_a_disk_that_fills_up(call: Caller, folder: Path, monkeypatch: pytest.Mo
 
 
 def test_without_a_compiler(call: Caller, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--no-check takes no compiler, and says that nothing was compared; by default a missing one is an error and nothing is written."""
+    """--no-check takes no compiler, and says that nothing was compared; by default a missing one is an error and
+    nothing is written.
+    """
     monkeypatch.setenv("CC", "/nonexistent/cc")
     outcome = call("build", ROW_SUM, "-o", "k.c", "k.h")
     assert outcome.code == 2 and "/nonexistent/cc" in outcome.err and files_below(folder) == {}
@@ -191,8 +204,25 @@ def test_the_files_are_the_same_every_time(call: Caller, folder: Path, padded: s
     first = files_below(folder)
     call("build", ROW_SUM, "--trace", padded, "-o", "k.c", "k.h", "--no-check")
     assert files_below(folder) == first
-    command = [sys.executable, "-m", "layoutproof", "build", ROW_SUM, "--trace", padded, "-o", "k.c", "k.h", "--no-check"]
-    assert subprocess.run(command, cwd=folder, check=False, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"}).returncode == 0
+    command = [
+        sys.executable,
+        "-m",
+        "layoutproof",
+        "build",
+        ROW_SUM,
+        "--trace",
+        padded,
+        "-o",
+        "k.c",
+        "k.h",
+        "--no-check",
+    ]
+    assert (
+        subprocess.run(
+            command, cwd=folder, check=False, capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"}
+        ).returncode
+        == 0
+    )
     assert files_below(folder) == first
 
 

@@ -41,7 +41,9 @@ CACHE_INFO = closed(
     tables=TABLES,
     damaged=COUNT,
 )
-CACHE_CLEARED = closed(place=TEXT, only_stale=FLAG, only_reports=FLAG, removed=COUNT, bytes_before=COUNT, bytes_after=COUNT)
+CACHE_CLEARED = closed(
+    place=TEXT, only_stale=FLAG, only_reports=FLAG, removed=COUNT, bytes_before=COUNT, bytes_after=COUNT
+)
 CACHE_VERIFIED = closed(
     place=TEXT,
     entries=COUNT,
@@ -91,7 +93,9 @@ def proved(place: Path, *changed: str, stale: int = 0, reports: int = 0) -> Path
 
 
 def test_nothing_is_there(call: Caller, place: Path) -> None:
-    """Where there is no cache yet, `info` and `clear` say so and make none; `verify` has nothing to check, which is an error."""
+    """Where there is no cache yet, `info` and `clear` say so and make none; `verify` has nothing to check, which is an
+    error.
+    """
     outcome = call("cache", "info", "--cache", str(place))
     assert (outcome.code, outcome.err) == (0, "") and outcome.out == f"proof cache {place}: nothing is kept there yet\n"
     outcome = call("cache", "clear", "--cache", str(place))
@@ -164,7 +168,11 @@ def test_clear_refuses_what_is_no_cache(call: Caller, tmp_path: Path) -> None:
             outcome = call("cache", command, "--cache", str(tmp_path / name))
             assert (outcome.code, outcome.out) == (2, "") and code in outcome.err and name in outcome.err, outcome.err
     assert mine.read_text() == "mine" and (tmp_path / "text.sqlite").read_text() == "mine" * 1000
-    assert sorted(path.name for path in tmp_path.iterdir() if "lock" not in path.name) == ["file", "folder", "text.sqlite"]
+    assert sorted(path.name for path in tmp_path.iterdir() if "lock" not in path.name) == [
+        "file",
+        "folder",
+        "text.sqlite",
+    ]
 
 
 def test_verify(call: Caller, file: Path) -> None:
@@ -174,7 +182,9 @@ def test_verify(call: Caller, file: Path) -> None:
     count = len(entries())
     first, second, third = outcome.out.splitlines()
     assert (outcome.code, outcome.err) == (0, "")
-    assert first.startswith(f"checked {count} of {count} proofs in {file} with z3 ") and first.endswith(f": {count} right")
+    assert first.startswith(f"checked {count} of {count} proofs in {file} with z3 ") and first.endswith(
+        f": {count} right"
+    )
     confirmed, _, questions = second.split()[:3]
     assert confirmed == questions and int(confirmed) > 10 and "questions confirmed by two solvers" in second
     assert third == "2 proofs of other versions of the tool: never used, and not checked"
@@ -183,7 +193,10 @@ def test_verify(call: Caller, file: Path) -> None:
 def test_a_sample(call: Caller, file: Path) -> None:
     """A sample is of the size that was asked for, and the same one each time."""
     proved(file)
-    first, again = (call("cache", "verify", "--cache", str(file), "--sample", "2", "--jobs", "1", "--format", "json") for _ in range(2))
+    first, again = (
+        call("cache", "verify", "--cache", str(file), "--sample", "2", "--jobs", "1", "--format", "json")
+        for _ in range(2)
+    )
     jsonschema.validate(first.json(), CACHE_VERIFIED)
     assert first.json() == again.json() and (first.json()["checked"], first.json()["right"]) == (2, 2)
     assert first.json()["entries"] == len(entries())
@@ -196,11 +209,17 @@ def test_a_sample(call: Caller, file: Path) -> None:
 
 @one_in(2)
 def test_a_wrong_entry_is_named_and_set_aside(call: Caller, place: Path) -> None:
-    """An entry that the checker does not confirm is named with what is wrong, set aside, and with it all reports; then all is right."""
+    """An entry that the checker does not confirm is named with what is wrong, set aside, and with it all reports; then
+    all is right.
+    """
     proved(place, "transform_layout", reports=3)
     outcome = call("cache", "verify", "--cache", str(place), "--jobs", "1")
     assert outcome.code == 1
-    assert "transform_layout of main" in outcome.out and "an obligation is missing" in outcome.out and "it was moved to" in outcome.out
+    assert (
+        "transform_layout of main" in outcome.out
+        and "an obligation is missing" in outcome.out
+        and "it was moved to" in outcome.out
+    )
     assert f"{len(entries()) - 1} right, 1 wrong, 0 unconfirmed" in outcome.out and "3 reports set aside" in outcome.out
     assert "4 set aside" in call("cache", "info", "--cache", str(place)).out
     outcome = call("cache", "verify", "--cache", str(place), "--jobs", "1", "--sample", "1", "--format", "json")
@@ -214,7 +233,11 @@ def test_a_wrong_entry_in_json(call: Caller, file: Path) -> None:
     jsonschema.validate(outcome.json(), CACHE_VERIFIED)
     (wrong,) = outcome.json()["wrong"]
     assert outcome.code == 1 and entries()[wrong["key"]]["primitive"] == wrong["primitive"] == "lower_blocks"
-    assert (wrong["function"], wrong["arguments"]) == ("main", {}) and "missing" in wrong["problems"][0] and "damaged" in wrong["moved_to"]
+    assert (
+        (wrong["function"], wrong["arguments"]) == ("main", {})
+        and "missing" in wrong["problems"][0]
+        and "damaged" in wrong["moved_to"]
+    )
 
 
 def test_a_damaged_entry_counts_as_wrong(call: Caller, tmp_path: Path) -> None:
@@ -238,7 +261,9 @@ def test_without_two_solvers(call: Caller, file: Path, monkeypatch: pytest.Monke
 
 
 def test_what_is_not_confirmed(call: Caller, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry that only one solver decides is not called wrong: the exit code is that of an unknown, and the entry stays."""
+    """An entry that only one solver decides is not called wrong: the exit code is that of an unknown, and the entry
+    stays.
+    """
     proved(file)
     monkeypatch.setattr(engines, "installed", lambda: {"z3": "1", "bitwuzla": "1"})
     outcome = call("cache", "verify", "--cache", str(file), "--jobs", "1")
@@ -254,7 +279,9 @@ def test_output_goes_to_a_file(call: Caller, place: Path) -> None:
     assert (outcome.code, outcome.out) == (0, "") and json.loads(report.read_text())["there"]
 
 
-@pytest.mark.parametrize("arguments", [["verify", "--sample", "0"], ["verify", "--jobs", "0"], ["info", "--cache", "a\0b"], ["remove"]])
+@pytest.mark.parametrize(
+    "arguments", [["verify", "--sample", "0"], ["verify", "--jobs", "0"], ["info", "--cache", "a\0b"], ["remove"]]
+)
 def test_wrong_usage(call: Caller, arguments: list[str]) -> None:
     """Numbers that are none, names that no file has and commands that there are not are errors of the call."""
     assert call("cache", *arguments).code == 2
@@ -281,14 +308,23 @@ def test_looking_and_clearing_load_no_solver(place: Path) -> None:
 
 ROW_SUM = ROOT / "examples" / "programs" / "row_sum.py"
 BLOCKED = {"block": "sum", "buffer": "A", "index_map": "lambda i, j: [i, j//4, j%4]", "pad_value": 0.0}
-LINES = ([["transform_layout", BLOCKED]], [["transform_layout", {**BLOCKED, "index_map": "lambda i, j: [i, j//4]"}]], [["simplify", {}]])
+LINES = (
+    [["transform_layout", BLOCKED]],
+    [["transform_layout", {**BLOCKED, "index_map": "lambda i, j: [i, j//4]"}]],
+    [["simplify", {}]],
+)
 
 
 @pytest.fixture
 def judged(call: Caller, file: Path, tmp_path: Path) -> Path:
     """A cache that a run has filled: reports on three schedules, one of them refuted, and the proofs of their steps."""
     (tmp_path / "row_sum.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in LINES))
-    assert call("check", str(ROW_SUM), "--trace", str(tmp_path / "row_sum.jsonl"), "--cache", str(file), "--workers", "1").code == 1
+    assert (
+        call(
+            "check", str(ROW_SUM), "--trace", str(tmp_path / "row_sum.jsonl"), "--cache", str(file), "--workers", "1"
+        ).code
+        == 1
+    )
     return file
 
 
@@ -304,7 +340,9 @@ def test_reports_are_judged_again(call: Caller, judged: Path) -> None:
 @one_in(2)
 @pytest.mark.parametrize("kind", ["whole", "brief"])
 def test_a_forged_report_is_found(call: Caller, judged: Path, kind: str) -> None:
-    """A report that says `proved` of a schedule that is refuted is named, set aside with what shortens it, and no run sees it again."""
+    """A report that says `proved` of a schedule that is refuted is named, set aside with what shortens it, and no run
+    sees it again.
+    """
     store, _ = opened(judged)
     for name, report in list(store.entries("report")):
         if report["outcome"]["verdict"] == "refuted" and ("whole" in report) is (kind == "brief"):

@@ -29,7 +29,9 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "steps", "code"), [("padded", PADDED, 0), ("refused", LOSSY, 1), ("nothing", [], 3)])
 def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[object], code: int) -> None:
-    """Each step with its verdict; a refused one with the claim, the reason and the counterexample; no step proves nothing."""
+    """Each step with its verdict; a refused one with the claim, the reason and the counterexample; no step proves
+    nothing.
+    """
     trace.write_text(json.dumps(steps))
     outcome = call("check", ROW_SUM, "--trace", str(trace))
     assert outcome.code == code
@@ -38,7 +40,9 @@ def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[
     golden(f"cli_check/{name}.txt", text.replace(str(trace), "trace.json").replace(ROW_SUM, "row_sum.py"))
 
 
-@pytest.mark.parametrize(("steps", "verdict"), [(PADDED, "proved"), (UNPADDED, "proved"), (LOSSY, "refuted"), ([], "vacuous")])
+@pytest.mark.parametrize(
+    ("steps", "verdict"), [(PADDED, "proved"), (UNPADDED, "proved"), (LOSSY, "refuted"), ([], "vacuous")]
+)
 def test_json(call: Caller, trace: Path, steps: list[list[object]], verdict: str) -> None:
     """JSON has exactly the keys that are promised, and every obligation."""
     trace.write_text(json.dumps(steps))
@@ -74,7 +78,9 @@ LINES: tuple[Any, ...] = (PADDED, LOSSY, "not json", WRONG_NAME, [], UNPADDED)
 
 @pytest.mark.parametrize("jobs", ["1", "3"])
 def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
-    """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with its line."""
+    """One object a line, in the order of the lines, whatever the number of workers; what is no schedule says so, with
+    its line.
+    """
     path = trace.with_suffix(".jsonl")
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in LINES) + "\n\n")
     outcome = call("check", ROW_SUM, "--trace", str(path), "--jobs", jobs, "--format", "json")
@@ -91,7 +97,9 @@ def test_many_schedules(call: Caller, trace: Path, jobs: str) -> None:
     assert "6 items: 1 refuted, 2 errors, 1 vacuous, 2 proved" in text.out
 
 
-@pytest.mark.parametrize(("lines", "code"), [([PADDED], 0), ([PADDED, "{"], 2), ([[]], 3), ([[], "{"], 2), ([LOSSY, "{"], 1)])
+@pytest.mark.parametrize(
+    ("lines", "code"), [([PADDED], 0), ([PADDED, "{"], 2), ([[]], 3), ([[], "{"], 2), ([LOSSY, "{"], 1)]
+)
 def test_exit_codes_of_many(call: Caller, trace: Path, lines: list[object], code: int) -> None:
     """Refuted before a bad line before unknown."""
     path = trace.with_suffix(".jsonl")
@@ -99,7 +107,9 @@ def test_exit_codes_of_many(call: Caller, trace: Path, lines: list[object], code
     assert call("check", ROW_SUM, "--trace", str(path), "--jobs", "1").code == code
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[["nonsense", {}]]', "[[[[[", "\x00", "NaN", '[["transform_layout", {}]]'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '[["nonsense", {}]]', "[[[[[", "\x00", "NaN", '[["transform_layout", {}]]']
+)
 def test_a_trace_that_is_none(call: Caller, trace: Path, text: str) -> None:
     """What is no trace is an error of the input, in one file and in one line of many."""
     trace.write_text(text)
@@ -130,7 +140,9 @@ def test_a_trace_that_is_none(call: Caller, trace: Path, text: str) -> None:
         (("--trace", "t.json", "--function", "other"), "other"),
     ],
 )
-def test_wrong_calls(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], part: str) -> None:
+def test_wrong_calls(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], part: str
+) -> None:
     """A wrong option is told before anything is done, and leaves nothing behind."""
     monkeypatch.chdir(tmp_path)
     Path("t.json").write_text(json.dumps(PADDED))
@@ -146,7 +158,9 @@ LICENSED = ROOT / "tests" / "proof" / "programs" / "convolution_weight_free.py"
 
 
 def test_a_rewrite_is_refuted(call: Caller, golden: Golden, tmp_path: Path) -> None:
-    """A rewrite needs no trace: each obligation is told, the failed one with both stores and the input; no certificate is left."""
+    """A rewrite needs no trace: each obligation is told, the failed one with both stores and the input; no certificate
+    is left.
+    """
     path = tmp_path / "rewrite.lpcert.json"
     outcome = call("check", str(REFUTED), "--certificate", str(path))
     assert (outcome.code, outcome.err) == (1, "") and not path.exists()
@@ -175,7 +189,9 @@ def test_a_rewrite_in_json(call: Caller) -> None:
     assert [v["status"] for v in found["steps"][0]["obligations"]].count("refuted") == 1
 
 
-@pytest.mark.parametrize("change", [("def after", "def later"), ("# theta: 0 -> 0", "# theta: 0 -> zero"), ("# clause", "# claws")])
+@pytest.mark.parametrize(
+    "change", [("def after", "def later"), ("# theta: 0 -> 0", "# theta: 0 -> zero"), ("# clause", "# claws")]
+)
 def test_a_rewrite_that_is_none(call: Caller, tmp_path: Path, change: tuple[str, str]) -> None:
     """Without a trace, a file that holds no rewrite is an error of the input."""
     path = tmp_path / "rewrite.py"
@@ -202,7 +218,9 @@ def test_a_failing_input_is_told_once(call: Caller, trace: Path) -> None:
 
 
 def test_a_race_is_told(call: Caller, trace: Path) -> None:
-    """A loop that must not be parallel is refuted with the cell, and both accesses with their iterations, in every form."""
+    """A loop that must not be parallel is refuted with the cell, and both accesses with their iterations, in every
+    form.
+    """
     trace.write_text(json.dumps([["parallel", {"block": "A_red", "loop": 1}]]))
     outcome = call("check", ROW_SUM, "--trace", str(trace))
     assert outcome.code == 1 and "touch one cell" in outcome.out

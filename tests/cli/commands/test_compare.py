@@ -30,7 +30,9 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_text(call: Caller, golden: Golden, folder: Path, name: str) -> None:
-    """A comparison is told whole: layouts, what keeps its cells, licences, assumptions; what speaks against it with lines of both files."""
+    """A comparison is told whole: layouts, what keeps its cells, licences, assumptions; what speaks against it with
+    lines of both files.
+    """
     after, options, code = PAIRS[name]
     outcome = call("compare", "before.py", after, *options)
     assert (outcome.code, outcome.err) == (code, "")
@@ -60,7 +62,12 @@ def test_what_was_given_is_told_from_what_was_found(call: Caller, folder: Path) 
 
     assert [layout()[key] for key in ("layout_given", "pad_given")] == [False, False]
     given = layout(*LAYOUT, "--pad", "B=0.0")
-    assert (given["buffer"], given["index_map"], given["layout_given"], given["pad_given"]) == ("B", "lambda i: [i//4, i%4]", True, True)
+    assert (given["buffer"], given["index_map"], given["layout_given"], given["pad_given"]) == (
+        "B",
+        "lambda i: [i//4, i%4]",
+        True,
+        True,
+    )
     assert layout("--layout", "B=W->W4w")["index_map"] == "lambda w: [w//4, w%4]"
 
 
@@ -76,10 +83,14 @@ def test_what_keeps_its_cells(call: Caller, folder: Path) -> None:
 
 @pytest.mark.parametrize("form", ["junit", "sarif", "github", "html"])
 def test_other_forms(call: Caller, folder: Path, form: str) -> None:
-    """Every form of a report shows what is refuted, with its code, and a file that is written is the one that would be printed."""
+    """Every form of a report shows what is refuted, with its code, and a file that is written is the one that would be
+    printed.
+    """
     printed = call("compare", "before.py", "wrong.py", *LAYOUT, "--format", form, "--stable")
     assert printed.code == 1 and "LP22" in printed.out and "wrong.py" in printed.out
-    written = call("compare", "before.py", "wrong.py", *LAYOUT, "--stable", "--report", f"{form}=report", "-o", "text.txt")
+    written = call(
+        "compare", "before.py", "wrong.py", *LAYOUT, "--stable", "--report", f"{form}=report", "-o", "text.txt"
+    )
     assert written.code == 1 and Path("report").read_text(encoding="utf-8") == printed.out
     assert "LP22" in Path("text.txt").read_text(encoding="utf-8")
 
@@ -88,10 +99,14 @@ def test_both_lines_are_shown(call: Caller, folder: Path) -> None:
     """What is refuted stands in the file after, and has the store before as a related place, in its own file."""
     (found,) = call("compare", "before.py", "wrong.py", *LAYOUT, "--format", "json").json()["findings"]
     assert found["place"]["path"] == "wrong.py" and "B[io, ii]" in found["place"]["text"]
-    assert [(one["path"], one["text"].strip()) for one in found["related"]] == [("before.py", "B[i] = T.max(A[i], T.float32(0))")]
+    assert [(one["path"], one["text"].strip()) for one in found["related"]] == [
+        ("before.py", "B[i] = T.max(A[i], T.float32(0))")
+    ]
 
 
-UNGUARDED = AFTER.replace("T.if_then_else(io * 4 + ii < 14, T.max(T.float32(0), A[io * 4 + ii]), T.float32(0))", "A[io * 4 + ii]")
+UNGUARDED = AFTER.replace(
+    "T.if_then_else(io * 4 + ii < 14, T.max(T.float32(0), A[io * 4 + ii]), T.float32(0))", "A[io * 4 + ii]"
+)
 RACING = AFTER.replace("T.vectorized", "T.parallel").replace("B[io, ii]", "B[io, ii // 2]")
 
 
@@ -110,7 +125,9 @@ def test_codes(call: Caller, folder: Path, text: str, options: tuple[str, ...], 
     outcome = call("compare", "before.py", "bad.py", *LAYOUT, *options, "--format", "json")
     (finding,) = outcome.json()["findings"]
     assert (outcome.code, finding["code"]) == (1, code)
-    assert finding["message"].startswith("main after does not do what main before does: ") and said in finding["message"]
+    assert (
+        finding["message"].startswith("main after does not do what main before does: ") and said in finding["message"]
+    )
 
 
 def test_certificate(call: Caller, folder: Path) -> None:
@@ -127,7 +144,9 @@ def test_certificate(call: Caller, folder: Path) -> None:
 
 
 def test_witness(call: Caller, folder: Path) -> None:
-    """The rewrite that was found is a text that `check` proves; where none was found, no file is written, and none is told of."""
+    """The rewrite that was found is a text that `check` proves; where none was found, no file is written, and none is
+    told of.
+    """
     outcome = call("compare", "before.py", "after.py", "--witness", "w.py")
     assert outcome.code == 0 and outcome.out.endswith("  witness: w.py\n")
     told = call("check", "w.py")
@@ -137,7 +156,9 @@ def test_witness(call: Caller, folder: Path) -> None:
 
 
 def test_strictness(call: Caller, folder: Path) -> None:
-    """The fewest licences are reported; where they are not allowed, what breaks without them refutes it, or nothing is decided."""
+    """The fewest licences are reported; where they are not allowed, what breaks without them refutes it, or nothing is
+    decided.
+    """
     allowed = call("compare", "sum.py", "regrouped.py")
     assert allowed.code == 0 and "the two programs do the same with reassoc" in allowed.out
     assert call("compare", "sum.py", "regrouped.py", "--format", "json").json()["strictness"] == ["reassoc"]
@@ -147,7 +168,9 @@ def test_strictness(call: Caller, folder: Path) -> None:
 def test_the_same_program(call: Caller, folder: Path) -> None:
     """A program does what it does itself; a text with two functions may hold both."""
     assert call("compare", "before.py", "before.py").code == 0
-    Path("both.py").write_text(BEFORE.replace("def main", "def old") + AFTER.partition("\n\n")[2].replace("def main", "def new"))
+    Path("both.py").write_text(
+        BEFORE.replace("def main", "def old") + AFTER.partition("\n\n")[2].replace("def main", "def new")
+    )
     told = call("compare", "both.py", "both.py", "--function", "old=new")
     assert told.code == 0 and told.out.startswith("both.py:old -> both.py:new: proved\n")
     assert call("compare", "both.py", "after.py").code == 2
@@ -158,7 +181,9 @@ def test_names_that_differ(call: Caller, folder: Path) -> None:
     other = AFTER.replace("A", "x").replace("B[", "y[").replace("B:", "y:").replace("T.Buffer", "T.Buffer")
     Path("other.py").write_text(other, encoding="utf-8")
     assert call("compare", "before.py", "other.py").code == 0
-    swapped = program("for i in range(14):\n    y[i] = T.max(x[i], T.float32(0))", ROW.replace("A:", "y:").replace("B:", "x:"))
+    swapped = program(
+        "for i in range(14):\n    y[i] = T.max(x[i], T.float32(0))", ROW.replace("A:", "y:").replace("B:", "x:")
+    )
     Path("swapped.py").write_text(swapped, encoding="utf-8")
     assert call("compare", "before.py", "swapped.py").code == 1
     assert call("compare", "before.py", "swapped.py", "--match", "x=A", "--match", "y=B").code == 0
@@ -175,7 +200,9 @@ def test_where(call: Caller, folder: Path) -> None:
 
 
 def test_findings_can_be_spared(call: Caller, folder: Path) -> None:
-    """Codes are ignored, unknowns allowed, and a baseline knows a finding by what was asked, wherever it stands in the file."""
+    """Codes are ignored, unknowns allowed, and a baseline knows a finding by what was asked, wherever it stands in the
+    file.
+    """
     refuted = ("compare", "before.py", "wrong.py", *LAYOUT)
     assert call(*refuted, "--ignore", "LP2").code == 0
     assert call("compare", "before.py", "strange.py", "--allow-unknown").code == 0
@@ -192,12 +219,18 @@ def test_what_was_proved_is_known(call: Caller, folder: Path) -> None:
     first, second = (call("compare", "before.py", "after.py", "--format", "json").json() for _ in range(2))
     assert (first["cached"], second["cached"]) == (False, True)
     again = [call("compare", "before.py", "after.py", "--format", "json", "--stable").out for _ in range(2)]
-    assert again[0] == again[1] == call("compare", "before.py", "after.py", "--format", "json", "--stable", "--no-cache").out
+    assert (
+        again[0]
+        == again[1]
+        == call("compare", "before.py", "after.py", "--format", "json", "--stable", "--no-cache").out
+    )
 
 
 def test_a_limit_of_time(call: Caller, folder: Path) -> None:
     """In a process of its own a comparison ends as it does here, and one that takes too long is unknown."""
-    assert call("compare", "before.py", "after.py", "--timeout", "300").out == call("compare", "before.py", "after.py").out
+    assert (
+        call("compare", "before.py", "after.py", "--timeout", "300").out == call("compare", "before.py", "after.py").out
+    )
     told = call("compare", "before.py", "after.py", "--timeout", "0.01", "--no-cache", "--format", "json")
     assert told.code == 3 and told.json()["findings"][0]["code"] == "LP525"
 
@@ -275,7 +308,9 @@ def test_the_baseline_names_the_pair(call: Caller, folder: Path) -> None:
 
 
 def test_remarks_on_the_programs(call: Caller, tmp_path: Path) -> None:
-    """What TVM computes otherwise is told once, with its place, of compared programs, of a schedule's program, and by gates."""
+    """What TVM computes otherwise is told once, with its place, of compared programs, of a schedule's program, and by
+    gates.
+    """
     program, trace, gates = tmp_path / "sums.py", tmp_path / "sums.json", tmp_path / "gates.py"
     program.write_text(
         '@T.prim_func\ndef main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):\n'
@@ -287,7 +322,11 @@ def test_remarks_on_the_programs(call: Caller, tmp_path: Path) -> None:
         f"import layoutproof as lp\nPROGRAM = lp.load({str(program)!r})\n\n@lp.gate\ndef tiled():\n"
         "    schedule = lp.Schedule(PROGRAM)\n    schedule.split('b', 'i', [2, 4])\n    return schedule, lp.compare(PROGRAM, PROGRAM)\n"
     )
-    for arguments in (("compare", str(program), str(program)), ("check", str(program), "--trace", str(trace)), ("check", str(gates))):
+    for arguments in (
+        ("compare", str(program), str(program)),
+        ("check", str(program), "--trace", str(trace)),
+        ("check", str(gates)),
+    ):
         result = call(*arguments)
         assert result.code == 0, result.err
         assert result.out.count("warning[LP133]") == 1

@@ -1,4 +1,6 @@
-"""`layoutproof devices`, and `layoutproof run --target opencl`: tables, JSON, options, and what is said where it cannot be done."""
+"""`layoutproof devices`, and `layoutproof run --target opencl`: tables, JSON, options, and what is said where it cannot
+be done.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,22 @@ def no_device_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> tuple[Device, ...]:
     """Three devices that need not be there: one with everything, one without images, one that is small."""
     real = find_device("pocl")
-    processor = replace(real, name="processor", version="OpenCL 3.0 PoCL", driver="3.0", memory=1 << 34, largest_buffer=1 << 33)
-    old = replace(processor, platform="Old", name="old card", version="OpenCL 1.2", images=None, read_write_images=False, is_pocl=False)
+    processor = replace(
+        real, name="processor", version="OpenCL 3.0 PoCL", driver="3.0", memory=1 << 34, largest_buffer=1 << 33
+    )
+    old = replace(
+        processor,
+        platform="Old",
+        name="old card",
+        version="OpenCL 1.2",
+        images=None,
+        read_write_images=False,
+        is_pocl=False,
+    )
     old = replace(old, fp64=False, subnormals=False, correct_division=False)
-    small = replace(processor, platform="New", name="new card", images=ImageLimits(4096, 8192, 2048), fp16=True, is_pocl=False)
+    small = replace(
+        processor, platform="New", name="new card", images=ImageLimits(4096, 8192, 2048), fp16=True, is_pocl=False
+    )
     found = (old, processor, small)
     monkeypatch.setattr(module, "devices", lambda: found)
     monkeypatch.setattr(command, "devices", lambda: found)
@@ -92,7 +106,18 @@ def test_no_devices(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_run(call: Caller, golden: Golden, tmp_path: Path) -> None:
     """A run on a device, named by a part of its name: verdicts, the device, the comparison; `--emit` writes the text."""
     emitted = tmp_path / "row_sum.cl"
-    outcome = call("run", ROW_SUM, "--target", "opencl", "--device", "Portable", "--device-profile", "16384x16384", "--emit", str(emitted))
+    outcome = call(
+        "run",
+        ROW_SUM,
+        "--target",
+        "opencl",
+        "--device",
+        "Portable",
+        "--device-profile",
+        "16384x16384",
+        "--emit",
+        str(emitted),
+    )
     assert (outcome.code, outcome.err) == (0, "")
     golden("cli_run/opencl.txt", settled(outcome.out, OPERATORS))
     assert "__kernel void" in emitted.read_text()
@@ -100,7 +125,9 @@ def test_run(call: Caller, golden: Golden, tmp_path: Path) -> None:
 
 def settled(text: str, folder: Path) -> str:
     """What does not depend on the machine, nor on how many obligations there are."""
-    return re.sub(r"\d+ obligations", "N obligations", steady(text, folder)).replace(find_device("pocl").title, "DEVICE")
+    return re.sub(r"\d+ obligations", "N obligations", steady(text, folder)).replace(
+        find_device("pocl").title, "DEVICE"
+    )
 
 
 TEXTURE = """
@@ -137,12 +164,16 @@ def test_run_with_textures(call: Caller, golden: Golden, texture: list[str], tmp
     assert outcome.code == 0 and found["verdict"] == "proved" and found["run"]["equal"]
     assert found["build"]["target"] == "opencl" and found["build"]["licences"] == []
     assert found["build"]["device"] == find_device("pocl").title
-    assert len(found["build"]["obligations"]) > 8 and all(v["status"] == "proved" for v in found["build"]["obligations"])
+    assert len(found["build"]["obligations"]) > 8 and all(
+        v["status"] == "proved" for v in found["build"]["obligations"]
+    )
     golden("cli_run/opencl_textures.txt", settled(call(*texture).out, tmp_path))
 
 
 def test_textures_that_are_refused(call: Caller, golden: Golden, texture: list[str], tmp_path: Path) -> None:
-    """A texture wider than the profile: exit code 1, the obligation with its counterexample, nothing run, no file left behind."""
+    """A texture wider than the profile: exit code 1, the obligation with its counterexample, nothing run, no file left
+    behind.
+    """
     before = files_below(tmp_path)
     outcome = call(*texture, "--device-profile", "1x4096", "--emit", str(tmp_path / "out.cl"))
     assert outcome.code == 1

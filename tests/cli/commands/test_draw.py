@@ -19,7 +19,10 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], int]] = {
     "one_cell": (("lambda i: [i]", "--shape", "1"), 0),
     "many_axes": (("lambda a, b, c, d, e, f: [f, e, d, c, b, a]", "--shape", "2,3,2,3,2,3"), 0),
     "texture": (("lambda n, h, w, c: [n, c//4, AXIS_SEPARATOR, h, w, c%4]", "--shape", "1,4,5,7"), 0),
-    "texture_array": (("lambda n, h, w, c: [n, AXIS_SEPARATOR, c//4, h, AXIS_SEPARATOR, w, c%4]", "--shape", "2,3,3,7"), 0),
+    "texture_array": (
+        ("lambda n, h, w, c: [n, AXIS_SEPARATOR, c//4, h, AXIS_SEPARATOR, w, c%4]", "--shape", "2,3,3,7"),
+        0,
+    ),
     "huge": (("lambda i: [i//1000, i%1000]", "--shape", "2000000000"), 0),
     "colliding": (("lambda i, j: [i//2, j]", "--shape", "6,5"), 1),
     "primes": (("lambda i, j: [j//5, i, j%5]", "--shape", "7,13"), 0),

@@ -57,14 +57,20 @@ def test_without_a_code_all_are_listed(call: Caller) -> None:
     assert said.code == 0
     codes = [line.split()[0] for line in said.out.splitlines() if line.startswith("  LP")]
     assert tuple(codes) == all_codes()
-    assert [line for line in said.out.splitlines() if line.endswith(tuple(LAYERS.values()))] == [f"LP{k}nn: {v}" for k, v in LAYERS.items()]
+    assert [line for line in said.out.splitlines() if line.endswith(tuple(LAYERS.values()))] == [
+        f"LP{k}nn: {v}" for k, v in LAYERS.items()
+    ]
 
 
 def test_json_has_every_part(call: Caller) -> None:
     """A list of objects, one for each code."""
     (said,) = call("explain", "LP103", "--format", "json").json()
     assert list(said) == ["code", "layer", "what", "why", "example", "shows", "remedy"]
-    assert said["code"] == "LP103" and said["shows"].startswith("error[LP103]: axis 0") and said["shows"] in said["example"]
+    assert (
+        said["code"] == "LP103"
+        and said["shows"].startswith("error[LP103]: axis 0")
+        and said["shows"] in said["example"]
+    )
     assert [one["code"] for one in call("explain", "--format", "json").json()] == list(all_codes())
 
 
@@ -104,7 +110,9 @@ def test_every_explanation_fits_a_terminal(call: Caller, code: str) -> None:
     for part in (meaning.why, meaning.example, meaning.remedy):
         prose, blocks = [" ".join(p.split()) for p in re.split(FENCE, part)[::2]], re.split(FENCE, part)[1::2]
         assert all(p in " ".join(said.split()) for p in prose)
-        assert all(line in said.splitlines() for block in blocks for line in textwrap.indent(block, "    ").splitlines())
+        assert all(
+            line in said.splitlines() for block in blocks for line in textwrap.indent(block, "    ").splitlines()
+        )
 
 
 def test_a_page_needs_its_headings() -> None:

@@ -66,7 +66,12 @@ def test_json(call: Caller, name: str) -> None:
 def test_json_of_the_padded_split(call: Caller) -> None:
     """Every key has the value that one finds by hand, and the predicate and the inverse can be evaluated as Python."""
     found = call("map", SPLIT, "--shape", "14", "--format", "json").json()
-    assert (found["shape"], found["physical_shape"], found["flattened_shape"], found["axis_separators"]) == ([14], [4, 4], [16], [])
+    assert (found["shape"], found["physical_shape"], found["flattened_shape"], found["axis_separators"]) == (
+        [14],
+        [4, 4],
+        [16],
+        [],
+    )
     assert found["padding"]["cells"] == 2 and found["padding"]["fraction"] == 2 / 16
     assert found["bijective"]["counterexample"] in ({"unreached": [3, 2]}, {"unreached": [3, 3]})
     inverse = eval(found["inverse"])
@@ -92,7 +97,9 @@ def symbolic_cases() -> list[Any]:
 
 @pytest.mark.parametrize("case", symbolic_cases(), ids=lambda case: case["index_map"])
 def test_symbolic_case(call: Caller, case: dict[str, Any]) -> None:
-    """Every symbolic case of the test data is proved, with its physical shape and its padding for several sizes of the names."""
+    """Every symbolic case of the test data is proved, with its physical shape and its padding for several sizes of the
+    names.
+    """
     shape = ",".join(case["shape"])
     outcome = call("map", case["index_map"], "--shape", shape, "--where", case["where"], "--format", "json")
     assert outcome.code == 0
@@ -105,7 +112,9 @@ def test_symbolic_case(call: Caller, case: dict[str, Any]) -> None:
             corner = {f"p{axis}": extent - 1 for axis, extent in enumerate(extents)}
             for cell in (corner, dict.fromkeys(corner, 0)):
                 names = {**sizes, **cell}
-                assert bool(eval(found["padding"]["predicate"], dict(names))) == bool(eval(case["padding"], dict(names)))
+                assert bool(eval(found["padding"]["predicate"], dict(names))) == bool(
+                    eval(case["padding"], dict(names))
+                )
 
 
 def test_output_file(call: Caller, tmp_path: Path) -> None:
@@ -126,7 +135,12 @@ def without_seconds(text: str) -> str:
 def test_a_long_report_is_not_broken(call: Caller) -> None:
     """Lines are as long as they are where output is no terminal: an inverse can be copied whole."""
     names = [f"index_{k}" for k in range(14)]
-    outcome = call("map", f"lambda {', '.join(names)}: [{', '.join(f'{n}//2, {n}%2' for n in names)}]", "--shape", ",".join(["6"] * 14))
+    outcome = call(
+        "map",
+        f"lambda {', '.join(names)}: [{', '.join(f'{n}//2, {n}%2' for n in names)}]",
+        "--shape",
+        ",".join(["6"] * 14),
+    )
     assert outcome.code == 0
     labels = [line[:16].strip() for line in outcome.out.splitlines()]
     assert len(labels) == 9 and all(labels)
@@ -144,7 +158,9 @@ def with_unknowns() -> MapReport:
 
 
 def test_what_is_not_known(call: Caller, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An extent without closed form is a question mark and, in JSON, null; what is unknown has its reason; the exit code is 3."""
+    """An extent without closed form is a question mark and, in JSON, null; what is unknown has its reason; the exit
+    code is 3.
+    """
     report = with_unknowns()
     monkeypatch.setattr("layoutproof.verify.maps.check_map.check_map", lambda *_, **__: report)
     outcome = call("map", "lambda i: [i]", "--shape", "n")
@@ -163,7 +179,9 @@ def test_an_unknown_box_is_not_drawn() -> None:
 
 
 def test_a_predicate_says_which_sizes_it_is_for() -> None:
-    """Where an extent is 0, padding that divides by it is not asked: the report says so, and says nothing where nothing is divided."""
+    """Where an extent is 0, padding that divides by it is not asked: the report says so, and says nothing where nothing
+    is divided.
+    """
     text = render_map(check_map("lambda i: [m*i]", ("m",)))
     assert "padding where   p0%m != 0   (for m >= 1)\n" in text
     for other in ("lambda i: [i // 4, i % 4]", "lambda i: [i, 8 // (i + 1)]"):

@@ -1,4 +1,6 @@
-"""`layoutproof plan`: what it reports, writes and draws of graphs and models, how it ends, and what becomes of input that is wrong."""
+"""`layoutproof plan`: what it reports, writes and draws of graphs and models, how it ends, and what becomes of input
+that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from layoutproof.graph.planning import planner
 from layoutproof.graph.prove.prove_graph import prove_graph_rewrite
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
-SCHEMAS = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs" / "schemas").glob("*.json")}
+SCHEMAS = {
+    path.name: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs" / "schemas").glob("*.json")
+}
 CONV = ("--layout", "conv=NCHW4c")
 
 
@@ -82,8 +86,12 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Graph], 
         (blocked, ("--free", "x", "--free", "conv2d_1=NCHW4c")),
     ],
 )
-def test_text(call: Caller, golden: Golden, saved: Callable[[Graph], str], graph: Callable[[], Graph], options: tuple[str, ...]) -> None:
-    """A plan tells what was asked, the rewrites before and after, why some are left, the layouts of operators, and what is proved."""
+def test_text(
+    call: Caller, golden: Golden, saved: Callable[[Graph], str], graph: Callable[[], Graph], options: tuple[str, ...]
+) -> None:
+    """A plan tells what was asked, the rewrites before and after, why some are left, the layouts of operators, and what
+    is proved.
+    """
     found = call("plan", saved(graph()), *CONV, *options)
     assert (found.code, found.err) == (0, "")
     golden(f"cli_plan/{graph.__name__}.txt", steady(found.out))
@@ -93,7 +101,9 @@ def test_text(call: Caller, golden: Golden, saved: Callable[[Graph], str], graph
 def test_json(call: Caller, saved: Callable[[Graph], str], graph: Callable[[], Graph]) -> None:
     """The JSON of a plan has the form that the documentation says, every verdict in it, and no float licence."""
     found = call("plan", saved(graph()), *CONV, "--format", "json").json()
-    registry: Registry[Any] = Registry().with_resources((name, Resource.from_contents(s)) for name, s in SCHEMAS.items())
+    registry: Registry[Any] = Registry().with_resources(
+        (name, Resource.from_contents(s)) for name, s in SCHEMAS.items()
+    )
     Draft202012Validator(SCHEMAS["plan.schema.json"], registry=registry).validate(found)
     assert (found["verdict"], found["strictness"], found["refused"], found["run"]) == ("proved", [], None, None)
     assert found["values"] and {verdict["status"] for verdict in found["values"]} == {"proved"}
@@ -108,12 +118,16 @@ def test_the_planned_graph_is_written(call: Caller, saved: Callable[[Graph], str
     assert "written: planned.npz\n  written: planned.py\n" in found.out
     before, after = load_graph(source), load_graph("planned.py")
     inputs = arrays_for(before)
-    np.testing.assert_array_equal(run_graph(before, inputs)[0].view(np.int32), run_graph(after, inputs)[0].view(np.int32))
+    np.testing.assert_array_equal(
+        run_graph(before, inputs)[0].view(np.int32), run_graph(after, inputs)[0].view(np.int32)
+    )
     assert len(after.rewrites) == 2
 
 
 @pytest.mark.parametrize("place", ["planned.py", "planned.npz"])
-def test_nothing_is_written_where_one_file_cannot_be(call: Caller, saved: Callable[[Graph], str], tmp_path: Path, place: str) -> None:
+def test_nothing_is_written_where_one_file_cannot_be(
+    call: Caller, saved: Callable[[Graph], str], tmp_path: Path, place: str
+) -> None:
     """Where the text or the arrays cannot be written, neither is, nor is anything planned."""
     source = saved(running_example())
     (tmp_path / place).mkdir()
@@ -125,7 +139,9 @@ def test_nothing_is_written_where_one_file_cannot_be(call: Caller, saved: Callab
 
 def test_a_certificate_is_written(call: Caller, saved: Callable[[Graph], str]) -> None:
     """What `--certificate` writes is checked again by `recheck`."""
-    assert call("plan", saved(single()), *CONV, "--certificate", "single.lpcert.json").out.endswith("written: single.lpcert.json\n")
+    assert call("plan", saved(single()), *CONV, "--certificate", "single.lpcert.json").out.endswith(
+        "written: single.lpcert.json\n"
+    )
     found = call("recheck", "single.lpcert.json")
     assert found.code == 0, found.out + found.err
 
@@ -143,7 +159,18 @@ def test_padding_of_freed_ends_is_told(call: Caller, saved: Callable[[Graph], st
     """Of inputs and outputs that come and go in blocks which they do not fill, the plan says what is in the rest."""
     g = GraphBuilder("ends")
     name = saved(g.build(g.relu(g.input("x", (1, 6, 2, 2)))))
-    asked = ("plan", name, "--layout", "relu.X=NCHW4c", "--layout", "relu.Y=NCHW4c holding 0", "--free", "x", "--free", "relu")
+    asked = (
+        "plan",
+        name,
+        "--layout",
+        "relu.X=NCHW4c",
+        "--layout",
+        "relu.Y=NCHW4c holding 0",
+        "--free",
+        "x",
+        "--free",
+        "relu",
+    )
     told = ["the padding of x may hold anything", "the padding of relu holds 0.0"]
     found = call(*asked)
     assert found.code == 0 and all(f"    {each}\n" in found.out for each in told), found.out
@@ -153,17 +180,24 @@ def test_padding_of_freed_ends_is_told(call: Caller, saved: Callable[[Graph], st
 
 
 def test_what_padding_is_to_hold_is_asked_and_proved(call: Caller, saved: Callable[[Graph], str]) -> None:
-    """Zeros in a padding go through relu; through exp they come out as ones, so that zeros have to be filled in, and the plan says so."""
+    """Zeros in a padding go through relu; through exp they come out as ones, so that zeros have to be filled in, and
+    the plan says so.
+    """
     g = GraphBuilder("contracts")
     name = saved(g.build(g.unary("exp", g.relu(g.input("x", (1, 6, 2, 2))))))
     held = {"X": "NCHW4c holding 0", "Y": "NCHW4c holding 0.0"}
     Path("layouts.json").write_text(json.dumps({"operators": {"relu": held, "exp": held}}))
     found = call("plan", name, "--layouts", "layouts.json", "--run")
     assert found.code == 0 and "padding: relu computes its padding: 0.0" in found.out, found.out
-    assert "padding: exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0" in found.out
+    assert (
+        "padding: exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0"
+        in found.out
+    )
 
 
-def test_results_that_differ_end_as_refuted(call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_differ_end_as_refuted(
+    call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where the planned graph computes something else, it says how much, no graph is written, and the exit code is 1."""
     trial = GraphTrial((OutputComparison("relu", 36, 5),), 0.1, 0.1, 0.1)
     monkeypatch.setattr(planning, "compare_graphs", lambda *given: trial)
@@ -173,7 +207,9 @@ def test_results_that_differ_end_as_refuted(call: Caller, saved: Callable[[Graph
     assert not Path("planned.py").exists()
 
 
-def test_what_is_not_proved_is_told(call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_proved_is_told(
+    call: Caller, saved: Callable[[Graph], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A value that is not proved is named with the reason; no graph is written, and the exit code is 3."""
 
     def doubted(rewrite: GraphRewrite, interface: Interface) -> tuple[Verdict, ...]:
@@ -204,7 +240,9 @@ def model(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
     """A model over an image of eight channels, with an array of filters."""
     given, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 4, 4]) for name in ("x", "y"))
     filters = numpy_helper.from_array(filled(8, 8, 1, 1), "w")
-    return helper.make_model(helper.make_graph(nodes, "net", [given], [made], [filters]), opset_imports=[helper.make_opsetid("", 13)])
+    return helper.make_model(
+        helper.make_graph(nodes, "net", [given], [made], [filters]), opset_imports=[helper.make_opsetid("", 13)]
+    )
 
 
 @pytest.fixture
@@ -266,11 +304,19 @@ WRONG = {
     "other axes": (("--layout", "conv=NHWC->NCH4c"), "LP122", "an axis W that"),
     "too few axes": (("--layout", "conv=NC"), "LP631", "takes 2 indices"),
     "text that is no lambda": (("--layout", "conv=NCHW4c, OIHW"), "LP121", "a lambda"),
-    "padding that holds no number": (("--layout", "conv.Y=NCHW4c holding zero"), "LP631", "padding holds a number, not 'zero'"),
+    "padding that holds no number": (
+        ("--layout", "conv.Y=NCHW4c holding zero"),
+        "LP631",
+        "padding holds a number, not 'zero'",
+    ),
     "padding that its type has not": (("--layout", "conv.Y=NCHW8c holding 0.1"), "LP611", "cannot hold 0.1"),
     "padding of an end": (("--free", "x=NCHW8c holding 0"), "LP631", "not asked of inputs and outputs"),
     "a layout twice": (("--layout", "conv=NCHW4c", "--layout", "conv2d=NCHW8c"), "LP631", "is given two layouts"),
-    "elements that get lost": (("--layout", "conv=lambda n, c, h, w: [n, c//4, h, w]"), "LP632", "is not proved to be injective"),
+    "elements that get lost": (
+        ("--layout", "conv=lambda n, c, h, w: [n, c//4, h, w]"),
+        "LP632",
+        "is not proved to be injective",
+    ),
     "no value": (("--frozen", "y"), "LP631", "no call makes a value y"),
     "an array of one call": (("--frozen", "conv2d.X"), "LP631", "expected NAME or NAME=LAYOUT"),
     "neither input nor output": (("--free", "conv2d"), "LP631", "no input or output is called conv2d"),
@@ -304,7 +350,9 @@ def test_a_file_of_another_kind(call: Caller, saved: Callable[[Graph], str]) -> 
 
 
 def test_proofs_are_kept(call: Caller, saved: Callable[[Graph], str]) -> None:
-    """Proofs go where `--cache` says, and nowhere with `--no-cache`; the plan is the same. Both at once contradict each other."""
+    """Proofs go where `--cache` says, and nowhere with `--no-cache`; the plan is the same. Both at once contradict each
+    other.
+    """
     source = saved(running_example())
     first = call("plan", source, *CONV, "--cache", "proofs.sqlite")
     size = Path("proofs.sqlite").stat().st_size
@@ -317,7 +365,9 @@ def test_proofs_are_kept(call: Caller, saved: Callable[[Graph], str]) -> None:
 
 def test_one_call_by_its_value(call: Caller, saved: Callable[[Graph], str]) -> None:
     """`--frozen` gives one call a layout, before what its operator is given, or keeps it as it is."""
-    found = call("plan", saved(running_example()), *CONV, "--frozen", "conv2d_1", "--frozen", "add=NHWC", "--format", "json").json()
+    found = call(
+        "plan", saved(running_example()), *CONV, "--frozen", "conv2d_1", "--frozen", "add=NHWC", "--format", "json"
+    ).json()
     layouts = {(each["operator"], each["layout"].partition(": ")[2]): each["calls"] for each in found["operators"]}
     assert layouts == {
         ("conv2d", "[i0, i1//4, i2, i3, i1%4]"): 1,

@@ -25,7 +25,9 @@ TRUE = SmtQuery("(set-logic QF_LIA)\n(assert true)\n(check-sat)\n", "QF_LIA")
 
 def lemma_file(path: Path, *queries: SmtQuery) -> Path:
     """A file of lemmas that are said to hold."""
-    LemmaFile("a test", tuple(Lemma(f"l{k}", "it holds", Status.PROVED, (q,)) for k, q in enumerate(queries))).save(path)
+    LemmaFile("a test", tuple(Lemma(f"l{k}", "it holds", Status.PROVED, (q,)) for k, q in enumerate(queries))).save(
+        path
+    )
     return path
 
 
@@ -74,10 +76,14 @@ def test_exit_codes(call: Caller, tmp_path: Path, files: Mapping[str, SmtQuery |
 
 
 def test_a_rewrite_is_as_expected_or_not(call: Caller, tmp_path: Path) -> None:
-    """A rewrite that must be refuted, and is, is not called proved; one that expects the wrong thing is told with the reason."""
+    """A rewrite that must be refuted, and is, is not called proved; one that expects the wrong thing is told with the
+    reason.
+    """
     known = ROOT / "proofs" / "refuted" / "order_interchanged.py"
     outcome = call("recheck", str(known))
-    assert outcome.code == 0 and outcome.out.startswith(f"expected {known}: rewrite, the checker says what its header says\n")
+    assert outcome.code == 0 and outcome.out.startswith(
+        f"expected {known}: rewrite, the checker says what its header says\n"
+    )
     path = tmp_path / "wrong.py"
     path.write_text(known.read_text().replace("# expect: refuted", "# expect: proved"))
     outcome = call("recheck", str(path))
@@ -89,7 +95,9 @@ def test_what_rests_on_one_engine_is_told_by_reason(call: Caller, tmp_path: Path
     """Claims with one reason stand together under it, a few by name and the others counted; JSON names all."""
     lemmas = [Lemma(f"l{k}", "it holds", Status.PROVED, (FALSE,), exceptions=(("isl", "no text"),)) for k in range(5)]
     path = tmp_path / "a.lplemmas.json"
-    LemmaFile("a test", (*lemmas, Lemma("l5", "it holds", Status.PROVED, (), exceptions=(("z3", "too long"),)))).save(path)
+    LemmaFile("a test", (*lemmas, Lemma("l5", "it holds", Status.PROVED, (), exceptions=(("z3", "too long"),)))).save(
+        path
+    )
     outcome = call("recheck", str(path), "--jobs", "1")
     told = outcome.out.splitlines()
     start = told.index("resting on one engine (6; all are named in JSON):")
@@ -138,7 +146,9 @@ def test_own_lemmas_are_as_they_would_be_written(capsys: pytest.CaptureFixture[s
     assert own_proofs.main(["--check", str(ROOT / "proofs")]) == 0, capsys.readouterr().err
 
 
-def test_a_lemma_that_is_missing_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lemma_that_is_missing_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that lost a lemma, hashes made anew, is not what would be written."""
     some = [(name, file) for name, file in islice(own_proofs.files(), 1)]
     monkeypatch.setattr(own_proofs, "files", lambda: iter(some))

@@ -20,9 +20,18 @@ from layoutproof.ir.script.reader import load
 from layoutproof.lowering.schedule.schedule import Schedule
 
 ROW_SUM = str(OPERATORS / "row_sum.py")
-PADDED = [["transform_layout", {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, i%3]", "pad_value": "T.float32(7)"}]]
-UNPADDED = [["transform_layout", {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, i%3]", "pad_value": None}]]
-LOSSY = [["transform_layout", {"block": "A_red", "buffer": "A", "index_map": "lambda i, j: [i, j//2]", "pad_value": None}]]
+PADDED = [
+    [
+        "transform_layout",
+        {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, i%3]", "pad_value": "T.float32(7)"},
+    ]
+]
+UNPADDED = [
+    ["transform_layout", {"block": "A_red", "buffer": "A_red", "index_map": "lambda i: [i//3, i%3]", "pad_value": None}]
+]
+LOSSY = [
+    ["transform_layout", {"block": "A_red", "buffer": "A", "index_map": "lambda i, j: [i, j//2]", "pad_value": None}]
+]
 
 
 @pytest.fixture
@@ -32,14 +41,21 @@ def trace(tmp_path: Path) -> Path:
 
 
 def built_line(text: str) -> str:
-    """A report without the compiler's name, whether the kernel was built before, and how many obligations each step has."""
-    lines = (f"  built ...; {line.split('; ', 1)[1]}" if line.startswith("  built with") else line for line in text.splitlines())
+    """A report without the compiler's name, whether the kernel was built before, and how many obligations each step
+    has.
+    """
+    lines = (
+        f"  built ...; {line.split('; ', 1)[1]}" if line.startswith("  built with") else line
+        for line in text.splitlines()
+    )
     return re.sub(r"\d+ obligations", "N obligations", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(("name", "steps"), [("plain", []), ("padded", PADDED), ("unpadded", UNPADDED)])
 def test_text(call: Caller, golden: Golden, trace: Path, name: str, steps: list[object]) -> None:
-    """A run that goes well says what was proved, built and compared, the padding that is owed or must be left alone included."""
+    """A run that goes well says what was proved, built and compared, the padding that is owed or must be left alone
+    included.
+    """
     trace.write_text(json.dumps(steps))
     outcome = call("run", ROW_SUM, "--trace", str(trace))
     assert (outcome.code, outcome.err) == (0, "")
@@ -63,7 +79,9 @@ def test_json(call: Caller, trace: Path, steps: list[object], code: int) -> None
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_step_that_is_refused(call: Caller, golden: Golden, trace: Path, form: str) -> None:
-    """A map that is not injective: exit code 1, the counterexample in the report, the reason on standard error, nothing emitted."""
+    """A map that is not injective: exit code 1, the counterexample in the report, the reason on standard error, nothing
+    emitted.
+    """
     trace.write_text(json.dumps(LOSSY))
     emitted = trace.parent / "out.c"
     outcome = call("run", ROW_SUM, "--trace", str(trace), "--format", form, "--emit", str(emitted))
@@ -130,7 +148,9 @@ def test_a_program_that_does_nothing(call: Caller, tmp_path: Path) -> None:
 
 
 def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
-    """Where no data were made up that meet what is assumed, nothing is said of the kernel: exit code 3, and the assumption is named."""
+    """Where no data were made up that meet what is assumed, nothing is said of the kernel: exit code 3, and the
+    assumption is named.
+    """
     (tmp_path / "program.py").write_text(ASSUMING)
     outcome = call("run", str(tmp_path / "program.py"), "--format", "json")
     assert (outcome.code, outcome.json()["verdict"]) == (3, "unknown")
@@ -140,7 +160,9 @@ def test_data_that_break_an_assumption(call: Caller, tmp_path: Path) -> None:
 
 
 def test_an_init_that_the_guard_keeps_off_is_told(call: Caller, golden: Golden, tmp_path: Path) -> None:
-    """A block guarded at its first reduction step runs, with a warning on standard error that its result is not initialised."""
+    """A block guarded at its first reduction step runs, with a warning on standard error that its result is not
+    initialised.
+    """
     (tmp_path / "program.py").write_text(GUARDED)
     outcome = call("run", str(tmp_path / "program.py"))
     assert outcome.code == 0
@@ -170,7 +192,9 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 
 def test_flattened_parameters(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parameters that are flat already, with layouts of two axes, are compared in logical layout; all cells and chosen ones."""
+    """Parameters that are flat already, with layouts of two axes, are compared in logical layout; all cells and chosen
+    ones.
+    """
     (tmp_path / "program.py").write_text(FLAT)
     for limit in (1_000, 1):
         monkeypatch.setattr(trial, "FULL_RUN_INSTANCES", limit)
@@ -224,7 +248,9 @@ def test_function_is_chosen_by_name(call: Caller) -> None:
     assert outcome.code == 2 and "it has row_summation, row_summation_guarded" in outcome.err
 
 
-def test_a_kernel_that_differs_is_refuted(call: Caller, golden: Golden, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_differs_is_refuted(
+    call: Caller, golden: Golden, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A kernel whose output or padding is wrong is told by cell and value, and the exit code is 1."""
     trace.write_text(json.dumps(PADDED))
     true_build = Schedule.build
@@ -254,7 +280,10 @@ def test_a_kernel_that_differs_is_refuted(call: Caller, golden: Golden, trace: P
     assert outcome.code == 1
     text = steady(outcome.out, OPERATORS)
     assert "DIFFERS  A_red: 16 of 16 cells compared, 1 differ" in text and "first at [3]" in text
-    assert "DIFFERS  A_red: 1 of 2 padding cells are wrong, first [5, 2]" in text and "instead of 0x1.c000000000000p+2" in text
+    assert (
+        "DIFFERS  A_red: 1 of 2 padding cells are wrong, first [5, 2]" in text
+        and "instead of 0x1.c000000000000p+2" in text
+    )
 
 
 def test_untouched_padding_is_noticed_when_touched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +292,7 @@ def test_untouched_padding_is_noticed_when_touched(monkeypatch: pytest.MonkeyPat
     kernel = schedule.build("c")
     arrays = {"A": np.ones((16, 14), dtype=np.float32), "A_red": np.zeros(16, dtype=np.float32)}
     (good,) = padding_trial.compare_padding(schedule.func, kernel, arrays, {})
-    assert (good.owed, good.untouchable, good.wrong) == (0, 2, 0)
+    assert (good.required, good.untouchable, good.wrong) == (0, 2, 0)
     true_raw = kernel.raw
 
     def raw(**given: np.ndarray) -> None:
@@ -297,7 +326,9 @@ def main(A: T.Buffer((8, 6, 5), "float32"), B: T.Buffer((8,), "float32")):
 
 
 def test_a_sum_that_is_regrouped_is_compared_after_that_step(call: Caller, tmp_path: Path, trace: Path) -> None:
-    """Under `reassoc` the program as written rounds otherwise; the kernel is held to what the step made of it, and the report says so."""
+    """Under `reassoc` the program as written rounds otherwise; the kernel is held to what the step made of it, and the
+    report says so.
+    """
     program = tmp_path / "sum.py"
     program.write_text(REGROUPED.replace("    for i", '    T.func_attr({"tirx.noalias": True})\n    for i'))
     trace.write_text(json.dumps([["reorder", {"block": "sum", "loops": ["k", "j"]}], ["simplify", {}]]))
@@ -329,7 +360,9 @@ def main(A: T.Buffer((SIZE,), "float32"), B: T.Buffer((SIZE,), "float32")):
 
 
 @pytest.mark.parametrize("sliced", [False, True])
-def test_made_up_data_meets_what_the_program_assumes(call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sliced: bool) -> None:
+def test_made_up_data_meets_what_the_program_assumes(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sliced: bool
+) -> None:
     """Where every other element is assumed to be 0, it is; whether all cells are compared or a slice of them."""
     program = tmp_path / "assuming.py"
     program.write_text(HALVES.replace("SIZE", "40"))
@@ -343,9 +376,15 @@ def test_made_up_data_meets_what_the_program_assumes(call: Caller, tmp_path: Pat
 def test_an_assumption_that_data_cannot_meet_leaves_the_run_undecided(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Data that breaks an assumption says nothing of the kernel, in a slice either; the program itself runs for a size of 1."""
+    """Data that breaks an assumption says nothing of the kernel, in a slice either; the program itself runs for a size
+    of 1.
+    """
     program = tmp_path / "never.py"
-    text = HALVES.replace("(SIZE,)", '("n",)').replace("SIZE", "n").replace("    T.func_attr", "    n = T.int32()\n    T.func_attr", 1)
+    text = (
+        HALVES.replace("(SIZE,)", '("n",)')
+        .replace("SIZE", "n")
+        .replace("    T.func_attr", "    n = T.int32()\n    T.func_attr", 1)
+    )
     program.write_text(text.replace("A[i] == T.float32(0)", "A[i] != A[i] and A[i] < T.float32(0)"))
     monkeypatch.setattr(trial, "FULL_RUN_INSTANCES", 10)
     outcome = call("run", str(program), "--size", "n=40")

@@ -1,7 +1,8 @@
-"""A run as a process of its own, to be sent signals: `python -m tests.cli.gate.driver WORKERS SECONDS TEXT...`, one item for each text.
+"""A run as a process of its own, to be sent signals: `python -m tests.cli.gate.driver WORKERS SECONDS TEXT...`, one
+item for each text.
 
-WORKERS is a number, or the address of a fleet. It writes the name of each outcome as it comes, and keeps a file of its own in the folder
-$TMPDIR while it runs.
+WORKERS is a number, or the address of a fleet. It writes the name of each outcome as it comes, and keeps a file of its
+own in the folder $TMPDIR while it runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Judges that do what no judge should: hang, allocate, crash, leave processes behind. What one does is said by the item's text."""
+"""Judges that do what no judge should: hang, allocate, crash, leave processes behind. What one does is said by the
+item's text.
+"""
 
 from __future__ import annotations
 

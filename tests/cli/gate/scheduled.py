@@ -73,17 +73,26 @@ def judged(name: str, func: PrimFunc, steps: list[Any]) -> Outcome:
         findings = tuple(replace(Finding.of(one), status=status, counterexample=example) for one in problem.diagnostics)
     verdict = worst(statuses).value if problem is None or problem.verdicts else None
     detail = {"schedules": [detail_of(schedule, refused)]}
-    return Outcome(Kind.TRACE, name, f"{func.name}.py", Place(f"{func.name}.py", 3), verdict, tuple(told), findings, detail=detail)
+    return Outcome(
+        Kind.TRACE, name, f"{func.name}.py", Place(f"{func.name}.py", 3), verdict, tuple(told), findings, detail=detail
+    )
 
 
 @cache
 def samples() -> tuple[Outcome, ...]:
-    """Schedules that pass and that do not: proved, not injective, a wrong pad value, a texture, no such buffer, and hostile texts."""
+    """Schedules that pass and that do not: proved, not injective, a wrong pad value, a texture, no such buffer, and
+    hostile texts.
+    """
     texture = "lambda n, h, w, c: [n*58 + h, AXIS_SEPARATOR, c//4, w, c%4]"
     row, conv = program("row_sum"), program("conv2d")
     layout = {"block": "conv2d", "buffer": "pad_temp", "index_map": texture, "pad_value": 0.0}
     hostile = Finding(
-        "LP314", HOSTILE, "refuted", place=Place(f"{HOSTILE}.py", 2, 3, 2, 9, f"  {HOSTILE}"), drawing=(HOSTILE,), help=HOSTILE
+        "LP314",
+        HOSTILE,
+        "refuted",
+        place=Place(f"{HOSTILE}.py", 2, 3, 2, 9, f"  {HOSTILE}"),
+        drawing=(HOSTILE,),
+        help=HOSTILE,
     )
     return (
         judged("row_sum.py:row_sum", row, trace("row_sum")),
@@ -91,5 +100,13 @@ def samples() -> tuple[Outcome, ...]:
         judged("tuned.jsonl:2", row, changed("row_sum", 0, pad_value=1.0)),
         judged("tuned.jsonl:3", conv, [["transform_layout", layout]]),
         judged("tuned.jsonl:4", row, changed("row_sum", 0, buffer="nothing")),
-        Outcome(Kind.GATE, f"gates.py::{HOSTILE}", HOSTILE, Place(HOSTILE, 1), "refuted", findings=(hostile,), notes=(HOSTILE,)),
+        Outcome(
+            Kind.GATE,
+            f"gates.py::{HOSTILE}",
+            HOSTILE,
+            Place(HOSTILE, 1),
+            "refuted",
+            findings=(hostile,),
+            notes=(HOSTILE,),
+        ),
     )

@@ -1,4 +1,6 @@
-"""Outcomes made up by hypothesis: with everything in them that a program, a path or a claim may hold, and that a format may trip over."""
+"""Outcomes made up by hypothesis: with everything in them that a program, a path or a claim may hold, and that a format
+may trip over.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from layoutproof.cli.catalogue import all_codes
 from layoutproof.cli.gate.outcomes import Fate, Finding, Kind, Outcome, Place
 
 CODES = tuple(all_codes())
-# What breaks formats: their own marks, line ends of all systems, control characters, astral characters, half of a surrogate pair.
+# What breaks formats: their own marks, line ends of all systems, control characters, astral characters, half of a
+# surrogate pair.
 MARKS = ("%", "::", ":", ",", "%0A", "]]>", "<&>\"'", "](", "|", "\\", "`")
 LINE_ENDS = ("\r\n", "\n", "\r", "\t", "\x0b", "\x85", "\u2028")
 NO_TEXT = ("\0", "\x1b[31m", "\ufffe", "\U0001d538\U0001f600", "\ud800")
@@ -32,7 +35,9 @@ def places(draw: st.DrawFn) -> Place:
     line, column = draw(COUNT), draw(st.integers(min_value=1, max_value=300))
     lines = draw(st.integers(min_value=0, max_value=3))
     end = draw(st.sampled_from(((0, 0), (line, column), (line + lines, column + draw(st.integers(0, 40))))))
-    return Place(draw(PATH), line, column, *end, draw(TEXT.map(lambda text: text.replace("\n", " ").replace("\r", " "))))
+    return Place(
+        draw(PATH), line, column, *end, draw(TEXT.map(lambda text: text.replace("\n", " ").replace("\r", " ")))
+    )
 
 
 # What JSON has: another test's business is JSON itself, so a few objects with all kinds of values will do.

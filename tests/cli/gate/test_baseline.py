@@ -17,7 +17,14 @@ from layoutproof.cli.gate.outcomes import Fate, Outcome
 from layoutproof.cli.gate.policy import Baseline, Policy
 from layoutproof.ir.diagnostic import LayoutproofError
 
-ENTRY = {"file": "gates.py", "name": "gates.py::x", "code": "LP221", "status": "refuted", "obligation": HASH, "claim": "c"}
+ENTRY = {
+    "file": "gates.py",
+    "name": "gates.py::x",
+    "code": "LP221",
+    "status": "refuted",
+    "obligation": HASH,
+    "claim": "c",
+}
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -30,17 +37,26 @@ def written(tmp_path: Path, text: str) -> Path:
 @given(RUNS)
 @example([outcome(finding(code=codes.WORKER_DIED, obligation=HASH))])
 def test_a_run_passes_its_own_baseline(run: list[Outcome]) -> None:
-    """Under the baseline of a run, what fails it is what no baseline may know: wrong input, faults of a worker, findings without a hash."""
+    """Under the baseline of a run, what fails it is what no baseline may know: wrong input, faults of a worker,
+    findings without a hash.
+    """
     policy = Policy(baseline=Baseline.of([Policy().apply(one) for one in run]))
     for one in run:
         for found in policy.apply(one).findings:
             if found.fate is Fate.FAILS:
-                assert found.status is None or found.obligation is None or found.code in (codes.WORKER_DIED, codes.JUDGE_FAILED)
+                assert (
+                    found.status is None
+                    or found.obligation is None
+                    or found.code in (codes.WORKER_DIED, codes.JUDGE_FAILED)
+                )
 
 
 def test_a_baseline_survives_its_file(tmp_path: Path) -> None:
     """What was saved is what is loaded, whatever the claims hold, and its text is plain ASCII with an entry a line."""
-    run = [outcome(finding(message='"quotes"\r\n\x00 \ud800 ünï', obligation=f"{n:064x}"), name=f"gates.py::ü{n}") for n in range(20)]
+    run = [
+        outcome(finding(message='"quotes"\r\n\x00 \ud800 ünï', obligation=f"{n:064x}"), name=f"gates.py::ü{n}")
+        for n in range(20)
+    ]
     baseline = Baseline.of(run)
     path = tmp_path / "baseline.json"
     baseline.save(path)
@@ -88,7 +104,9 @@ def test_lines_and_names_do_not_count(tmp_path: Path) -> None:
     ],
 )
 def test_a_finding_that_got_worse_is_not_known(before: str, now: str, known: bool) -> None:
-    """What was unknown and is refuted now fails; what was refuted and is unknown now does not; a vacuous gate is known as that only."""
+    """What was unknown and is refuted now fails; what was refuted and is unknown now does not; a vacuous gate is known
+    as that only.
+    """
     baseline = Baseline.of([outcome(finding(status=before))])
     assert baseline.knows(finding(status=now)) is known
     [found] = Policy(baseline=baseline).apply(outcome(finding(status=now))).findings
@@ -96,7 +114,9 @@ def test_a_finding_that_got_worse_is_not_known(before: str, now: str, known: boo
 
 
 def test_what_is_not_in_a_baseline() -> None:
-    """Wrong input, findings without a hash, and what is ignored or allowed already are not written; what is known already is."""
+    """Wrong input, findings without a hash, and what is ignored or allowed already are not written; what is known
+    already is.
+    """
     run = outcome(
         finding("LP110", None, obligation="1" * 64),
         finding(obligation=None),

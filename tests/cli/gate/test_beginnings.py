@@ -29,7 +29,9 @@ def test_beginnings_that_are_alike_have_one_key() -> None:
     assert len({key for pair in pairs for key in pair}) == 10
 
 
-@pytest.mark.parametrize("change", [{"licences": ()}, {"licences": ("ninf",)}, {"effort": 2.0}, {"cache": None}, {"cache": "None"}])
+@pytest.mark.parametrize(
+    "change", [{"licences": ()}, {"licences": ("ninf",)}, {"budget_scale": 2.0}, {"cache": None}, {"cache": "None"}]
+)
 def test_other_options_have_other_keys(change: dict[str, Any]) -> None:
     """What is proved under some licences or budgets, or kept in some cache, is not taken for what others ask for."""
     keys = [set(schedules._prefix_keys(FUNC, options, steps(3))) for options in (OPTIONS, replace(OPTIONS, **change))]

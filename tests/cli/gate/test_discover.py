@@ -55,7 +55,9 @@ def names(items: Iterator[Item]) -> list[str]:
 
 
 def test_a_folder(folder: Path) -> None:
-    """Gates, schedules beside their program, and rewrites, by name; programs alone, other Python and hidden folders are passed over."""
+    """Gates, schedules beside their program, and rewrites, by name; programs alone, other Python and hidden folders are
+    passed over.
+    """
     assert names(find_items([Path()])) == [
         "a/row_sum.py:row_sum a/row_sum.jsonl:1",
         "a/row_sum.py:row_sum a/row_sum.jsonl:3",
@@ -73,7 +75,11 @@ def test_items_say_where_they_stand(folder: Path) -> None:
     assert [item.kind for item in items] == [Kind.TRACE] * 3 + [Kind.GATE] * 3 + [Kind.REWRITE]
     assert [(item.path, item.line) for item in items[:2]] == [("a/row_sum.jsonl", 1), ("a/row_sum.jsonl", 3)]
     assert (items[1].program, items[1].subject, items[1].text) == ("a/row_sum.py", "row_sum", '[["simplify", {}]]')
-    assert [(item.subject, item.case, item.line) for item in items[3:6]] == [("second", "4", 4), ("second", "8", 4), ("first", None, 8)]
+    assert [(item.subject, item.case, item.line) for item in items[3:6]] == [
+        ("second", "4", 4),
+        ("second", "8", 4),
+        ("first", None, 8),
+    ]
 
 
 def test_files_and_their_order(folder: Path) -> None:
@@ -109,7 +115,9 @@ def test_lines_are_read_as_they_are_needed(folder: Path) -> None:
         (["c/rewrite.py"], [], "before", codes.FUNCTION),
     ],
 )
-def test_paths_that_name_nothing(folder: Path, paths: list[str], traces: list[str], function: str | None, code: str) -> None:
+def test_paths_that_name_nothing(
+    folder: Path, paths: list[str], traces: list[str], function: str | None, code: str
+) -> None:
     """What names nothing to check is an error that names the path, never a run of no items that passes."""
     (folder / "lone.jsonl").write_text("[]\n")
     (folder / "empty.jsonl").write_text("\n \n")

@@ -1,4 +1,6 @@
-"""Input that is no input, and processes whose streams are closed: each fault is told in its place, and all others are judged."""
+"""Input that is no input, and processes whose streams are closed: each fault is told in its place, and all others are
+judged.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,11 @@ def test_a_byte_order_mark_is_no_part_of_a_schedule(folder: Path, call: Caller) 
     [
         (LINE.replace("sum", "größe").encode("latin-1"), "1:25", "the byte 0xf6 is not UTF-8"),
         (LINE.encode("utf-16-le"), "1:2", "Expecting value"),
-        (LINE.replace('"loop": "i"', '"loop": "j", "loop": "i"').encode(), "1:1", "the key 'loop' stands twice in one object"),
+        (
+            LINE.replace('"loop": "i"', '"loop": "j", "loop": "i"').encode(),
+            "1:1",
+            "the key 'loop' stands twice in one object",
+        ),
         (LINE.replace("4", "9" * 5000).encode(), "1:1", "a number has too many digits"),
         (b"[" * 100_000, "1:1", "it is nested too deep"),
     ],
@@ -71,7 +77,9 @@ def test_lines_that_are_no_schedule(line: bytes, place: str, words: str, folder:
 
 @pytest.mark.parametrize(("name", "data", "code"), [("row_sum.json", b"[\xff]", 2), ("row_sum.jsonl", b"\n\n", 3)])
 def test_a_broken_schedule_stops_nothing(name: str, data: bytes, code: int, folder: Path, call: Caller) -> None:
-    """In a folder, a schedule that is no text, or a log without a line, is an item like others; named by itself it is an error."""
+    """In a folder, a schedule that is no text, or a log without a line, is an item like others; named by itself it is
+    an error.
+    """
     (folder / name).write_bytes(data)
     (folder / "z_gates.py").write_text(GATE)
     (folder / "y.py").write_text(f"x = {'-' * 100_000}1\n")
@@ -81,10 +89,14 @@ def test_a_broken_schedule_stops_nothing(name: str, data: bytes, code: int, fold
 
 
 def test_a_function_that_is_not_there(folder: Path, call: Caller) -> None:
-    """A function that a program does not have is told of, and the functions that there are; its schedules are not judged."""
+    """A function that a program does not have is told of, and the functions that there are; its schedules are not
+    judged.
+    """
     (folder / "row_sum.jsonl").write_text(f"{LINE}\n")
     done = call("check", "row_sum.py", "--function", "other", "--no-cache")
-    assert done.code == 2 and "error[LP506]: row_sum.py has no function other" in done.err and "it has row_sum" in done.err
+    assert (
+        done.code == 2 and "error[LP506]: row_sum.py has no function other" in done.err and "it has row_sum" in done.err
+    )
 
 
 def test_what_is_not_there_is_told_first(folder: Path, call: Caller) -> None:
@@ -116,7 +128,9 @@ def test_what_a_baseline_needs_no_more_is_told_in_few_lines(folder: Path, call: 
     (folder / "known.json").write_text(json.dumps({"layoutproof_baseline": 1, "entries": entries}))
     (folder / "gates.py").write_text(GATE)
     done = call("check", "gates.py", "--no-cache", "--baseline", "known.json")
-    assert done.code == 0 and done.err.splitlines()[20:] == ["note: nor are 1,005 more; --write-baseline leaves them out"]
+    assert done.code == 0 and done.err.splitlines()[20:] == [
+        "note: nor are 1,005 more; --write-baseline leaves them out"
+    ]
 
 
 @pytest.mark.parametrize("closed", some(("<&- >&- 2>&-", "2>&-", "<&- >&-"), 1))
@@ -132,9 +146,15 @@ def test_workers_with_closed_streams(closed: str, folder: Path, shell: Run) -> N
 @pytest.mark.parametrize("raised", ["raise SystemExit(0)", "raise ValueError", "return 5"])
 def test_exceptions_that_cannot_be_told(raised: str, folder: Path, shell: Run) -> None:
     """An exception whose own text fails, or ends the process, is one that the file raises."""
-    (folder / "gates.py").write_text(f"{GATE}\n\nclass E(Exception):\n    def __str__(self):\n        {raised}\n\n\nraise E\n")
+    (folder / "gates.py").write_text(
+        f"{GATE}\n\nclass E(Exception):\n    def __str__(self):\n        {raised}\n\n\nraise E\n"
+    )
     done = shell("gates.py")
-    assert (done.returncode, done.stdout) == (2, "") and "error[LP556]: E" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        (done.returncode, done.stdout) == (2, "")
+        and "error[LP556]: E" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_objects_that_act_when_they_are_looked_at(folder: Path, shell: Run) -> None:
@@ -156,10 +176,14 @@ def test_objects_that_act_when_they_are_looked_at(folder: Path, shell: Run) -> N
     ],
 )
 def test_what_a_gate_file_leaves_behind(left: str, folder: Path, shell: Run) -> None:
-    """Threads, exit handlers, streams and processes of a gate file neither keep the command, nor change its exit code, nor repeat it."""
+    """Threads, exit handlers, streams and processes of a gate file neither keep the command, nor change its exit code,
+    nor repeat it.
+    """
     (folder / "gates.py").write_text(left + BAD)
     done = shell("gates.py")
-    assert done.returncode == 1 and done.stdout.startswith("gates.py::g: refuted\n") and done.stdout.count("cell [0]") == 1
+    assert (
+        done.returncode == 1 and done.stdout.startswith("gates.py::g: refuted\n") and done.stdout.count("cell [0]") == 1
+    )
 
 
 def test_a_gate_file_that_is_nested_too_deep(folder: Path, call: Caller) -> None:
@@ -172,7 +196,9 @@ def test_a_gate_file_that_is_nested_too_deep(folder: Path, call: Caller) -> None
 def test_nothing_steers_a_terminal(folder: Path, call: Caller) -> None:
     """Escapes in words of exceptions, in names of files and in messages of errors are not passed on to a terminal."""
     name = "a\x1b[31m\nb.py"
-    (folder / name).write_text(f"{GATE}\n\n@lp.gate\ndef h():\n    raise ValueError('\\x1b[31mred\\x07\\n\\x1b]0;title\\x07')\n")
+    (folder / name).write_text(
+        f"{GATE}\n\n@lp.gate\ndef h():\n    raise ValueError('\\x1b[31mred\\x07\\n\\x1b]0;title\\x07')\n"
+    )
     done = call("check", name, "--no-cache")
     told = done.out + done.err + call("check", "\x1b[31mmissing").err
     assert done.code == 2 and "red" in told and "title" in told and "missing" in told
@@ -184,7 +210,17 @@ def test_a_cache_that_cannot_be_used_is_told_once(folder: Path, shell: Run) -> N
     """Of a cache that no worker can use the run tells once, whatever the number of workers."""
     for name in ("a_gates.py", "b_gates.py"):
         (folder / name).write_text(GATE)
-    command = [sys.executable, "-m", "layoutproof", "check", ".", "--workers", "2", "--cache", "row_sum.py/below/x.sqlite"]
+    command = [
+        sys.executable,
+        "-m",
+        "layoutproof",
+        "check",
+        ".",
+        "--workers",
+        "2",
+        "--cache",
+        "row_sum.py/below/x.sqlite",
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and done.stderr.count("LP367") == 1, done.stderr
 
@@ -208,6 +244,14 @@ def test_a_working_directory_that_is_gone(tmp_path: Path, shell: Run) -> None:
     """Where the working directory was removed that is what is told, before anything is judged."""
     (tmp_path / "gone").mkdir()
     (tmp_path / "gates.py").write_text(GATE)
-    command = f'cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$0" -m layoutproof check "{tmp_path}/gates.py" --no-cache'
-    done = subprocess.run(["sh", "-c", command, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2 and "the working directory is not there any more" in done.stderr and "Traceback" not in done.stderr
+    command = (
+        f'cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$0" -m layoutproof check "{tmp_path}/gates.py" --no-cache'
+    )
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (
+        done.returncode == 2
+        and "the working directory is not there any more" in done.stderr
+        and "Traceback" not in done.stderr
+    )

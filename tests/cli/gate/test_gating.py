@@ -1,4 +1,6 @@
-"""Whole runs of the gate: the same report whatever the workers, the shards and the cache, and the exit code that CI goes by."""
+"""Whole runs of the gate: the same report whatever the workers, the shards and the cache, and the exit code that CI
+goes by.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def row_sum():
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a program, a log of its schedules, and gates, which is the working directory; and a cache of its own."""
+    """A folder with a program, a log of its schedules, and gates, which is the working directory; and a cache of its
+    own.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LAYOUTPROOF_PROOF_CACHE", str(tmp_path / "cache" / "proofs.sqlite"))
     (tmp_path / "row_sum.py").write_text(PROGRAM.read_text(encoding="utf-8"))
@@ -81,7 +85,9 @@ def test_the_same_report_from_every_run(folder: Path, call: Caller) -> None:
 def test_shards_together_are_the_whole(folder: Path, call: Caller) -> None:
     """Each item is in exactly one of the shards."""
     whole = call("check", ".", "--stable", "--format", "json").out.splitlines()
-    parts = [call("check", ".", "--stable", "--format", "json", "--shard", f"{k}/3").out.splitlines() for k in (1, 2, 3)]
+    parts = [
+        call("check", ".", "--stable", "--format", "json", "--shard", f"{k}/3").out.splitlines() for k in (1, 2, 3)
+    ]
     assert sorted(line for part in parts for line in part) == sorted(whole)
     assert parts[1] == whole[1::3]
 
@@ -174,7 +180,9 @@ def test_a_gate_that_allows_unknowns(folder: Path, call: Caller) -> None:
 
 
 def test_more_budget(folder: Path, call: Caller) -> None:
-    """The factor reaches the checker: with next to nothing a step that takes a solver is not decided, and that is kept apart."""
+    """The factor reaches the checker: with next to nothing a step that takes a solver is not decided, and that is kept
+    apart.
+    """
     (folder / "row_sum.jsonl").write_text(json.dumps(TRACES[2]) + "\n")
     assert call("check", "row_sum.jsonl").code == 0
     assert call("check", "row_sum.jsonl", "--budget", "0.001").code in (0, 3)

@@ -1,4 +1,6 @@
-"""Files of gates that would pass without having proved anything, or that disturb the run: each fails, and all others are judged."""
+"""Files of gates that would pass without having proved anything, or that disturb the run: each fails, and all others
+are judged.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,18 @@ PASSING_FOR_NOTHING: Mapping[str, tuple[str, str]] = {
     "allows_by_a_text": (f"@lp.gate(allow_unknown='no')\ndef g():\n    return {GOOD}\n", lowering.GATE_FORM),
     "is_defined_again": (f"@lp.gate\ndef g():\n    return {BAD}\n\n\n{GATE}", cli.GATE_FILE),
     "is_deleted": (f"@lp.gate\ndef bad():\n    return {BAD}\n\n\n{GATE}\n\ndel bad\n", cli.GATE_FILE),
-    "is_decorated_further": (f"import functools\n\n\n@functools.cache\n@lp.gate\ndef bad():\n    return {BAD}\n\n\n{GATE}", cli.GATE_FILE),
-    "stands_under_a_condition": (f"if not sys:\n    @lp.gate\n    def bad():\n        return {BAD}\n\n\n{GATE}", cli.GATE_FILE),
-    "stands_in_a_function": (f"def f():\n    @lp.gate\n    def bad():\n        return {BAD}\n\n\n{GATE}", cli.GATE_FILE),
+    "is_decorated_further": (
+        f"import functools\n\n\n@functools.cache\n@lp.gate\ndef bad():\n    return {BAD}\n\n\n{GATE}",
+        cli.GATE_FILE,
+    ),
+    "stands_under_a_condition": (
+        f"if not sys:\n    @lp.gate\n    def bad():\n        return {BAD}\n\n\n{GATE}",
+        cli.GATE_FILE,
+    ),
+    "stands_in_a_function": (
+        f"def f():\n    @lp.gate\n    def bad():\n        return {BAD}\n\n\n{GATE}",
+        cli.GATE_FILE,
+    ),
     "is_made_twice": (
         f"def make(n):\n    @lp.gate\n    def g():\n        return {GOOD}\n    return g\n\n\na, b = make(1), make(2)\n",
         cli.GATE_FILE,
@@ -55,7 +66,9 @@ Check = Callable[..., Outcome]
 
 @pytest.fixture
 def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Caller) -> Check:
-    """A function that writes files, and runs `check` on paths with so many workers; one is the process that runs it, `alone` a new one."""
+    """A function that writes files, and runs `check` on paths with so many workers; one is the process that runs it,
+    `alone` a new one.
+    """
     monkeypatch.chdir(tmp_path)
 
     def run(files: Mapping[str, str], *arguments: str, workers: int = 1, alone: bool = False) -> Outcome:
@@ -65,14 +78,24 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Caller) -> Chec
         whole = ["check", *arguments, "--workers", str(workers), "--no-cache"]
         if not alone:
             return call(*whole)
-        done = subprocess.run([sys.executable, "-m", "layoutproof", *whole], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "layoutproof", *whole], capture_output=True, text=True, timeout=120, check=False
+        )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
 
 
 # Those that might end, fill or warn the process that judges them have one of their own, some of them in every run.
-DANGEROUS = {"exits_when_loaded", "exits", "leaves_when_loaded", "leaves", "is_nested_too_deep", "calls_itself", "is_async"}
+DANGEROUS = {
+    "exits_when_loaded",
+    "exits",
+    "leaves_when_loaded",
+    "leaves",
+    "is_nested_too_deep",
+    "calls_itself",
+    "is_async",
+}
 WAYS = [(name, workers) for workers in (1, 2) for name in PASSING_FOR_NOTHING if workers == 2 or name not in DANGEROUS]
 TAKEN = [way for way in WAYS if way[1] == 1 or way[0] in {"leaves_when_loaded", "exits", "calls_itself"}]
 
@@ -91,13 +114,23 @@ def test_nothing_passes_for_nothing(way: tuple[str, int], check: Check) -> None:
 @one_in(2)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
-    """Two folders with a module of the same name: the gates of each see their own, when they are loaded and when they are called."""
+    """Two folders with a module of the same name: the gates of each see their own, when they are loaded and when they
+    are called.
+    """
     late = "from layouts import MAP\n    from more.maps import OTHER"
     gate = f"@lp.gate\ndef g():\n    {late}\n    return [lp.check_map(m, (14,)) for m in (EARLY, MAP, OTHER)]\n"
     head = f"{HEAD}from layouts import MAP as EARLY\n\n\n{gate}"
     files: dict[str, str] = {}
-    for folder, text in (("good", "lambda i: [i // 4, i % 4]"), ("bad", "lambda i: [i // 4]"), ("well", "lambda i: [i]")):
-        files |= {f"{folder}/gates.py": head, f"{folder}/layouts.py": f"MAP = {text!r}\n", f"{folder}/more/maps.py": f"OTHER = {text!r}\n"}
+    for folder, text in (
+        ("good", "lambda i: [i // 4, i % 4]"),
+        ("bad", "lambda i: [i // 4]"),
+        ("well", "lambda i: [i]"),
+    ):
+        files |= {
+            f"{folder}/gates.py": head,
+            f"{folder}/layouts.py": f"MAP = {text!r}\n",
+            f"{folder}/more/maps.py": f"OTHER = {text!r}\n",
+        }
     done = check(files, "good", "bad", "well", workers=workers)
     assert done.code == 1
     assert re.findall(r"^proved +(\S+)|^(\S+): refuted", done.out, re.MULTILINE) == [
@@ -112,14 +145,18 @@ def test_files_have_modules_of_their_own(workers: int, check: Check) -> None:
 def test_a_file_may_go_elsewhere(workers: int, check: Check) -> None:
     """A file that changes the working directory, when it is loaded or called, changes nothing for the run."""
     text = f"{HEAD}os.chdir('/')\n\n\n@lp.gate\ndef g():\n    os.chdir('/tmp')\n    return {GOOD}\n"
-    done = check({"a_gates.py": text, "b_gates.py": HEAD + GATE}, "a_gates.py", "b_gates.py", workers=workers, alone=True)
+    done = check(
+        {"a_gates.py": text, "b_gates.py": HEAD + GATE}, "a_gates.py", "b_gates.py", workers=workers, alone=True
+    )
     assert (done.code, done.out.splitlines()[-1]) == (0, "2 items: 2 proved")
 
 
 @one_in(2)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_licences_hold_for_what_was_scheduled_elsewhere(workers: int, check: Check) -> None:
-    """A schedule that was made when the file was loaded, or in another thread, does not pass with licences that the run does not allow."""
+    """A schedule that was made when the file was loaded, or in another thread, does not pass with licences that the run
+    does not allow.
+    """
     program = (
         '@T.prim_func(s_tir=True)\ndef total(A: T.Buffer((16,), "float32"), B: T.Buffer((1,), "float32")):\n'
         '    T.func_attr({"tirx.noalias": True})\n    for i in range(16):\n        with T.sblock("sum"):\n'

@@ -78,7 +78,9 @@ def test_another_program_after_is_another_rewrite(call: Caller) -> None:
 
 
 def test_bare_verdicts_of_two_files(call: Caller) -> None:
-    """A bare verdict does not say of what it is, so one in another file, or with another counterexample, is another one."""
+    """A bare verdict does not say of what it is, so one in another file, or with another counterexample, is another
+    one.
+    """
     Path("one.py").write_text(BARE)
     Path("two.py").write_text(BARE)
     baselined(call, "one.py")
@@ -106,7 +108,9 @@ def test_gates_without_a_step(call: Caller) -> None:
 
 
 def test_the_same_fault_in_two_files(call: Caller) -> None:
-    """A message that names a file and a column names those of the program that was checked, not of one like it that was before."""
+    """A message that names a file and a column names those of the program that was checked, not of one like it that was
+    before.
+    """
     symbolic = (ROOT / "tests" / "data" / "operators" / "sym_row_sum.py").read_text(encoding="utf-8")
     Path("race.json").write_text('[["parallel", {"block": "A_red", "loop": "k1"}]]')
     wide = symbolic.replace("A_red[v_ax0] = A_red[v_ax0] + A", "A_red[v_ax0]  =  A_red[v_ax0] + A")

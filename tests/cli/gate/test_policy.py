@@ -16,7 +16,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 
 
 def test_everything_fails_by_default() -> None:
-    """Without options each finding fails the run, whatever its status, and an outcome without findings stays what it is."""
+    """Without options each finding fails the run, whatever its status, and an outcome without findings stays what it
+    is.
+    """
     run = outcome(finding(), finding("LP230", "unknown"), finding("LP231", "vacuous"), finding("LP110", None))
     assert {one.fate for one in Policy().apply(run).findings} == {Fate.FAILS}
     clean = outcome()
@@ -43,7 +45,9 @@ def test_everything_fails_by_default() -> None:
         ((), ("LP",), "LP314", False),
     ],
 )
-def test_the_longest_beginning_decides(select: tuple[str, ...], ignore: tuple[str, ...], code: str, counts: bool) -> None:
+def test_the_longest_beginning_decides(
+    select: tuple[str, ...], ignore: tuple[str, ...], code: str, counts: bool
+) -> None:
     """Of all that a code begins with, the longest says whether it counts; of two equal ones `--ignore` wins."""
     policy = Policy(select, ignore)
     assert policy.selects(code) is counts
@@ -60,9 +64,15 @@ def test_only_unknown_is_allowed() -> None:
 
 @pytest.mark.parametrize("code", ["LP527", "LP528"])
 def test_a_fault_is_no_unknown(code: str) -> None:
-    """Where a worker died, or judging itself failed, nothing was asked: no run passes by allowing unknowns, nor does a gate."""
+    """Where a worker died, or judging itself failed, nothing was asked: no run passes by allowing unknowns, nor does a
+    gate.
+    """
     run = outcome(finding(code, "unknown"), finding(code, "unknown", fate=Fate.ALLOWED))
-    for options in (Policy(allow_unknown=True), Policy(select=("LP2",)), Policy(ignore=("LP5",), baseline=Baseline.of([run]))):
+    for options in (
+        Policy(allow_unknown=True),
+        Policy(select=("LP2",)),
+        Policy(ignore=("LP5",), baseline=Baseline.of([run])),
+    ):
         assert [one.fate for one in options.apply(run).findings] == [Fate.FAILS, Fate.FAILS]
 
 

@@ -15,7 +15,9 @@ from layoutproof.ir.diagnostic import LayoutproofError
 
 @given(st.integers(0, 200), st.integers(1, 40))
 def test_parts_are_the_whole(total: int, parts: int) -> None:
-    """All parts together hold each item once, each part in order, and no part is more than one item longer than another."""
+    """All parts together hold each item once, each part in order, and no part is more than one item longer than
+    another.
+    """
     shards = [list(parse_shard(f"{number}/{parts}").of(range(total))) for number in range(1, parts + 1)]
     assert sorted(chain.from_iterable(shards)) == list(range(total))
     assert all(shard == sorted(shard) for shard in shards)
@@ -52,4 +54,8 @@ def test_bad_text(text: str, expected: str) -> None:
     with pytest.raises(LayoutproofError) as problem:
         parse_shard(text)
     (diagnostic,) = problem.value.diagnostics
-    assert diagnostic.code == codes.SHARD and diagnostic.message.startswith(f"--shard {text}: ") and expected in diagnostic.message
+    assert (
+        diagnostic.code == codes.SHARD
+        and diagnostic.message.startswith(f"--shard {text}: ")
+        and expected in diagnostic.message
+    )

@@ -35,7 +35,9 @@ def chain(length: int) -> Graph:
 
 
 def test_rows_of_a_small_graph() -> None:
-    """Each input, call, rewrite and output has a row, in order, each leading to the next; values are called as in the graph before."""
+    """Each input, call, rewrite and output has a row, in order, each leading to the next; values are called as in the
+    graph before.
+    """
     rows = column(unplanned(running_example())).rows
     kinds = [row.kind for row in rows]
     around = [Kind.REWRITE, Kind.CALLS]
@@ -51,7 +53,9 @@ def test_rows_of_a_small_graph() -> None:
 
 
 def test_edges_lead_down() -> None:
-    """An edge leads to a later row, beside the rows where it is not the next one; edges that pass one row have lanes of their own."""
+    """An edge leads to a later row, beside the rows where it is not the next one; edges that pass one row have lanes of
+    their own.
+    """
     found = column(plan(diamond(), CONV))
     assert all(edge.start < edge.end and (edge.lane == 0) == (edge.end == edge.start + 1) for edge in found.edges)
     aside = [edge for edge in found.edges if edge.lane]

@@ -39,7 +39,11 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
         {"B": "lambda c, a0, a1: [c//4, a0, a1, c%4]"},
         {"A": "lambda a0, c, a1, a2: [a0, c//4, a1, a2, c%4]", "Y": "lambda a0, c, a1, a2: [a0, c//4, a1, a2, c%4]"},
     ),
-    "sum, backward": (reduce("sum", (2, 8, 3, 3), (2, 3)), {"Y": PAIR}, {"X": "lambda n, c, a0, a1: [n, c//4, a0, a1, c%4]"}),
+    "sum, backward": (
+        reduce("sum", (2, 8, 3, 3), (2, 3)),
+        {"Y": PAIR},
+        {"X": "lambda n, c, a0, a1: [n, c//4, a0, a1, c%4]"},
+    ),
     "sum, forward": (reduce("sum", (2, 8, 3, 3), (2, 3)), {"X": NCHW4C}, {"Y": PAIR}),
     "mean through a temporary": (reduce("mean", (2, 8, 3, 3), (2, 3)), {"X": NCHW4C}, {"S": PAIR, "Y": PAIR}),
     "pooling": (max_pool2d((1, 8, 7, 7), (3, 3), (2, 2), (1, 1, 1, 1)), {"Y": NCHW4C}, {"X": NCHW4C}),
@@ -48,12 +52,20 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
         {"X": "lambda n, c, h, w: [n, h, w, c]"},
         {"S": "lambda n, c, h, w: [n, h, w, c]", "Y": "lambda n, c, h, w: [n, h, w, c]"},
     ),
-    "batch norm": (batch_norm((1, 8, 3, 3)), {"Y": NCHW4C}, {"X": NCHW4C, "G": CHANNEL, "B": CHANNEL, "M": CHANNEL, "V": CHANNEL}),
+    "batch norm": (
+        batch_norm((1, 8, 3, 3)),
+        {"Y": NCHW4C},
+        {"X": NCHW4C, "G": CHANNEL, "B": CHANNEL, "M": CHANNEL, "V": CHANNEL},
+    ),
     "softmax along the tiled axis": (softmax((2, 8, 1, 1), 1), {"X": NCHW4C}, {"E": NCHW4C, "Y": NCHW4C}),
     "concat": (concat(((1, 8, 3, 3), (1, 4, 3, 3)), 1), {"Y": NCHW4C}, {"X0": NCHW4C, "X1": NCHW4C}),
     "concat, from one part": (concat(((1, 8, 3, 3), (1, 4, 3, 3)), 1), {"X1": NCHW4C}, {"X0": NCHW4C, "Y": NCHW4C}),
     "split": (split((1, 12, 3, 3), (4, 8), 1), {"Y1": NCHW4C}, {"X": NCHW4C, "Y0": NCHW4C}),
-    "transpose": (transpose((1, 4, 8, 3), (0, 2, 1, 3)), {"Y": NCHW4C}, {"X": "lambda n, h, c, w: [n, c//4, h, w, c%4]"}),
+    "transpose": (
+        transpose((1, 4, 8, 3), (0, 2, 1, 3)),
+        {"Y": NCHW4C},
+        {"X": "lambda n, h, c, w: [n, c//4, h, w, c%4]"},
+    ),
     "flattening of ones": (reshape((1, 8, 1, 1), (1, 8)), {"X": NCHW4C}, {"Y": "lambda a0, c: [a0, c//4, c%4]"}),
     "slice beside the tiles": (
         strided_slice((8, 8), (0, 0), (4, 8), (2, 1)),
@@ -77,10 +89,26 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
         {"X": NCHW4C},
         {"Y": "lambda a0, a1, c, h, w: [a0, a1, c//4, h, w, c%4]"},
     ),
-    "heads taken apart, forward": (reshape((1, 4, 16), (1, 4, 2, 8)), {"X": BLOCKS}, {"Y": "lambda a0, t, a1, a2: [a0, a1, t, a2]"}),
-    "heads taken apart, backward": (reshape((1, 4, 16), (1, 4, 2, 8)), {"Y": HEADS}, {"X": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"}),
-    "heads put together, forward": (reshape((1, 4, 2, 8), (1, 4, 16)), {"X": HEADS}, {"Y": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"}),
-    "heads put together, backward": (reshape((1, 4, 2, 8), (1, 4, 16)), {"Y": BLOCKS}, {"X": "lambda a0, t, a1, a2: [a0, a1, t, a2]"}),
+    "heads taken apart, forward": (
+        reshape((1, 4, 16), (1, 4, 2, 8)),
+        {"X": BLOCKS},
+        {"Y": "lambda a0, t, a1, a2: [a0, a1, t, a2]"},
+    ),
+    "heads taken apart, backward": (
+        reshape((1, 4, 16), (1, 4, 2, 8)),
+        {"Y": HEADS},
+        {"X": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"},
+    ),
+    "heads put together, forward": (
+        reshape((1, 4, 2, 8), (1, 4, 16)),
+        {"X": HEADS},
+        {"Y": "lambda a0, t, a1: [a0, a1//8, t, a1%8]"},
+    ),
+    "heads put together, backward": (
+        reshape((1, 4, 2, 8), (1, 4, 16)),
+        {"Y": BLOCKS},
+        {"X": "lambda a0, t, a1, a2: [a0, a1, t, a2]"},
+    ),
     "parts of heads": (
         reshape((1, 4, 2, 8), (1, 4, 16)),
         {"X": "lambda b, t, h, d: [b, h, d//4, t, d%4]"},
@@ -103,7 +131,9 @@ CASES: dict[str, tuple[PrimFunc, dict[str, str], dict[str, str]]] = {
 @one_in(3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_a_layout_flows_and_is_proved(name: str) -> None:
-    """Each array gets the layout that follows, and the function in these layouts is proved to be the function, bit for bit."""
+    """Each array gets the layout that follows, and the function in these layouts is proved to be the function, bit for
+    bit.
+    """
     func, given, wanted = CASES[name]
     found = flow(func, {buffer: parse_index_map(text) for buffer, text in given.items()})
     assert {buffer: index_map_text(index_map) for buffer, index_map in found.items()} == {**given, **wanted}

@@ -34,7 +34,9 @@ def steps(body: str) -> PrimFunc:
     ids=lambda value: value.name if isinstance(value, PrimFunc) else value,
 )
 def test_operators_of_the_library_start_their_results(func: PrimFunc, engine: str) -> None:
-    """That an init comes before what is added to it is asked of the checker; where no result is read, nothing needs to be asked."""
+    """That an init comes before what is added to it is asked of the checker; where no result is read, nothing needs to
+    be asked.
+    """
     verdict = prove_fresh(func)
     assert (verdict.status, verdict.engine) == (Status.PROVED, engine)
 
@@ -112,7 +114,15 @@ def started(
     column: str = "r",
 ) -> PrimFunc:
     """Sums of rows, something about them changed."""
-    given = {"loops": loops, "ranges": ranges, "spatial": spatial, "domain": domain, "reduce": reduce, "where": where, "column": column}
+    given = {
+        "loops": loops,
+        "ranges": ranges,
+        "spatial": spatial,
+        "domain": domain,
+        "reduce": reduce,
+        "where": where,
+        "column": column,
+    }
     return loads(STARTED.format(**given), "f.py")
 
 
@@ -128,10 +138,21 @@ def started(
         started(spatial="(i + j) % 4"),
         started(loops="j, i", ranges="T.grid(3, 2)", spatial="i + j"),
     ],
-    ids=["rotated", "backwards", "guarded", "one guarded", "domain before", "loop behind", "skewed", "skewed, reduction outside"],
+    ids=[
+        "rotated",
+        "backwards",
+        "guarded",
+        "one guarded",
+        "domain before",
+        "loop behind",
+        "skewed",
+        "skewed, reduction outside",
+    ],
 )
 def test_an_init_that_comes_late_or_never_starts_nothing(func: PrimFunc) -> None:
-    """Where updates come before the instance at the reduction's start, or a guard keeps that off, they read what is not written."""
+    """Where updates come before the instance at the reduction's start, or a guard keeps that off, they read what is not
+    written.
+    """
     verdict = prove_fresh(func)
     assert verdict.status is Status.REFUTED and "before it is written" in verdict.claim.text
     g = GraphBuilder()
@@ -165,7 +186,9 @@ def test_an_init_that_comes_first_starts_a_result(func: PrimFunc) -> None:
 
 
 def test_sums_of_rows_that_data_names_are_started() -> None:
-    """Whether an index from data is inside, and a cast has a result, is another question: what was started may be added to."""
+    """Whether an index from data is inside, and a cast has a result, is another question: what was started may be added
+    to.
+    """
     text = """
 @T.prim_func
 def f(X: T.Buffer((8, 4), "float32"), K: T.Buffer((3,), "int32"), Y: T.Buffer((4,), "int32")):

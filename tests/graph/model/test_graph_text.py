@@ -34,7 +34,9 @@ def arrays(graph: Graph) -> dict[str, np.ndarray]:
     return {constant.value.name: constant.data for constant in graph.constants}
 
 
-@pytest.mark.parametrize("graph", [running_example(), diamond(), two_results(), rewriting()], ids=lambda graph: graph.name)
+@pytest.mark.parametrize(
+    "graph", [running_example(), diamond(), two_results(), rewriting()], ids=lambda graph: graph.name
+)
 def test_a_graph_reads_back_equal(graph: Graph) -> None:
     """Print, parse, compare: equal, and the text is the same again."""
     text = print_graph(graph)
@@ -132,7 +134,9 @@ def test_a_text_has_one_graph() -> None:
         parse_graph("import os\nos.remove('x')\n")
 
 
-@pytest.mark.parametrize("parameters", ["*x", 'x: G.Tensor((2, 3), "float32"), /', 'x: G.Tensor((2, 3), "float32") = 3'])
+@pytest.mark.parametrize(
+    "parameters", ["*x", 'x: G.Tensor((2, 3), "float32"), /', 'x: G.Tensor((2, 3), "float32") = 3']
+)
 def test_inputs_are_plain_parameters(parameters: str) -> None:
     """Stars, defaults and parameters by place or name alone are refused, and never left out."""
     with pytest.raises(LayoutproofError, match=f"{codes.GRAPH_TEXT}.*inputs are plain parameters"):

@@ -23,7 +23,11 @@ def test_layout_operators_move_elements() -> None:
     cropped = g.crop(moved, (0, 1, 0, 0, 1), (1, 1, 2, 2, 2))
     data = filled(1, 6, 2, 2)
     whole, part = run_graph(g.build(moved, cropped), {"x": data})
-    wanted = np.pad(data, ((0, 0), (1, 1), (0, 0), (0, 0)), constant_values=7).reshape(1, 2, 4, 2, 2).transpose(0, 1, 3, 4, 2)
+    wanted = (
+        np.pad(data, ((0, 0), (1, 1), (0, 0), (0, 0)), constant_values=7)
+        .reshape(1, 2, 4, 2, 2)
+        .transpose(0, 1, 3, 4, 2)
+    )
     np.testing.assert_array_equal(whole, wanted)
     np.testing.assert_array_equal(part, wanted[:, 1:, :, :, 1:3])
 
@@ -91,7 +95,11 @@ def test_what_nobody_uses_any_more_is_let_go() -> None:
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
-    [({}, "the input x.* is missing"), ({"y": filled(2)}, "no input called y"), ({"x": filled(3)}, "is given as float32")],
+    [
+        ({}, "the input x.* is missing"),
+        ({"y": filled(2)}, "no input called y"),
+        ({"x": filled(3)}, "is given as float32"),
+    ],
 )
 def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, np.ndarray], message: str) -> None:
     """Missing, unknown and misshapen inputs are errors that name them."""

@@ -58,7 +58,10 @@ def test_a_broken_rule_is_named(code: str) -> None:
 
 def test_two_functions_of_one_name_are_told_apart() -> None:
     """Two functions that differ may not have one name."""
-    graph = made(Call((value(2, 8, name="a"),), RELU, ("x",)), Call((value(2, 8),), replace(unary("exp", (2, 8)), name="relu"), ("a",)))
+    graph = made(
+        Call((value(2, 8, name="a"),), RELU, ("x",)),
+        Call((value(2, 8),), replace(unary("exp", (2, 8)), name="relu"), ("a",)),
+    )
     assert [found.code for found in check_graph(graph)] == [codes.TWO_FUNCTIONS]
 
 

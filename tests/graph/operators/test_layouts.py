@@ -1,4 +1,6 @@
-"""Layouts of channels go through every operator of images: the function in its new layouts is proved, and makes the same bits."""
+"""Layouts of channels go through every operator of images: the function in its new layouts is proved, and makes the
+same bits.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ FUNCTIONS: Mapping[str, Callable[[], PrimFunc]] = {
     "max_pool1d": lambda: max_pool((1, 8, 9), (3,), (1,), (0, 0), (2,)),
     "max_pool3d": lambda: max_pool((1, 4, 3, 3, 3), (2, 2, 2), (1, 1, 1), (0,) * 6),
     "avg_pool2d": lambda: avg_pool(IMAGE, (3, 2), (2, 1), (1, 1, 1, 1)),
-    "avg_pool2d, the halo counted": lambda: avg_pool(IMAGE, (3, 2), (2, 1), (1, 1, 1, 1), count_halo=True, steps=(2, 6)),
+    "avg_pool2d, the halo counted": lambda: avg_pool(
+        IMAGE, (3, 2), (2, 1), (1, 1, 1, 1), count_halo=True, steps=(2, 6)
+    ),
     "avg_pool1d with gaps": lambda: avg_pool((1, 8, 9), (3,), (1,), (2, 2), (2,)),
     "batch_norm": lambda: batch_norm(IMAGE),
     "instance_norm": lambda: instance_norm(IMAGE),
@@ -109,7 +113,9 @@ def moved(array: Array, index_map: IndexMap | None) -> Array:
 @one_in(4)
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_a_layout_goes_through(name: str) -> None:
-    """From the first operand, of convolutions from the result too, the others get their layouts; that is proved; bits stay the same."""
+    """From the first operand, of convolutions from the result too, the others get their layouts; that is proved; bits
+    stay the same.
+    """
     func = FUNCTIONS[name]()
     signature = signature_of(func)
     first = signature.operands[0]
@@ -120,7 +126,8 @@ def test_a_layout_goes_through(name: str) -> None:
     operands = [elements(shape_of(buffer), str(buffer.dtype), seed) for seed, buffer in enumerate(signature.operands)]
     before = interpret(func, operands)
     after = interpret(
-        made.func, [moved(array, layouts.get(buffer.name)) for array, buffer in zip(operands, signature.operands, strict=True)]
+        made.func,
+        [moved(array, layouts.get(buffer.name)) for array, buffer in zip(operands, signature.operands, strict=True)],
     )
     for old, new, buffer in zip(before, after, signature.results, strict=True):
         wanted = moved(old, layouts.get(buffer.name))

@@ -1,4 +1,6 @@
-"""Products, moves, places, reductions and normalisations of the library: the layouts that go through, proved, and the same bits in C."""
+"""Products, moves, places, reductions and normalisations of the library: the layouts that go through, proved, and the
+same bits in C.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ LIBRARY: dict[str, tuple[PrimFunc, tuple[str, int], str]] = {
     "gather by elements": (indexing.gather_elements((8, 4), (2, 4), 0), ("I", 1), "I X Y"),
     "gather of several axes": (indexing.gather_nd((8, 4, 4), (3, 2), 0), ("Y", 1), "X Y"),
     "one hot": (indexing.one_hot((4,), 5, 0), ("I", 0), "I Y"),
-    **{f"{kind}": (reduction.reduce(kind, (4, 8), (1,)), ("Y", 0), "X Y") for kind in ("sum", "max", "min", "prod", "l1", "sum_square")},
+    **{
+        f"{kind}": (reduction.reduce(kind, (4, 8), (1,)), ("Y", 0), "X Y")
+        for kind in ("sum", "max", "min", "prod", "l1", "sum_square")
+    },
     **{f"{kind}": (reduction.reduce(kind, (4, 8), (1,)), ("X", 0), "S X Y") for kind in ("mean", "l2", "log_sum")},
     "log_sum_exp": (reduction.reduce("log_sum_exp", (4, 8), (1,)), ("Y", 0), "L S X Y"),
     "any": (reduction.reduce("any", (4, 8), (1,), True, "bool"), ("X", 0), "X Y"),
@@ -90,7 +95,11 @@ def test_c_makes_the_same_bits(name: str) -> None:
     random = np.random.default_rng(0)
     operands = list[Array]()
     for buffer in signature_of(func).operands:
-        drawn = random.integers(-2, 2, size=shape_of(buffer)) if buffer.name == "I" else random.normal(size=shape_of(buffer)) * 2
+        drawn = (
+            random.integers(-2, 2, size=shape_of(buffer))
+            if buffer.name == "I"
+            else random.normal(size=shape_of(buffer)) * 2
+        )
         operands.append((np.abs(drawn) + 0.1 if name == "log_sum" else drawn).astype(numpy_dtype(buffer.dtype)))
     made, wanted = Kernels()(func, operands), interpret(func, operands)
     assert [array.tobytes() for array in made] == [array.tobytes() for array in wanted]

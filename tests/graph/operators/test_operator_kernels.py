@@ -1,4 +1,6 @@
-"""Every operator of the library as a kernel with its loops arranged, in plain layouts and others: the bits that the interpreter gives."""
+"""Every operator of the library as a kernel with its loops arranged, in plain layouts and others: the bits that the
+interpreter gives.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def maps_of(func: PrimFunc, layout: str | None) -> Mapping[str, IndexMap] | None
         return {}
     asked = parse_index_map(layout)
     signature = signature_of(func)
-    images = [buffer.name for buffer in (*signature.results, *signature.operands[:1]) if buffer.rank == len(asked.inputs)]
+    images = [
+        buffer.name for buffer in (*signature.results, *signature.operands[:1]) if buffer.rank == len(asked.inputs)
+    ]
     for some in (images, images[:1]):
         try:
             found = flow(func, dict.fromkeys(some, asked))
@@ -123,7 +127,9 @@ def arrays_of(func: PrimFunc) -> list[NDArray[Any]]:
 
 
 def check(func: PrimFunc, layouts: Mapping[str, IndexMap]) -> None:
-    """Fail unless the function's kernel in these layouts makes the elements that the interpreter makes of the function as it is."""
+    """Fail unless the function's kernel in these layouts makes the elements that the interpreter makes of the function
+    as it is.
+    """
     schedule = relaid(func, layouts)
     signature = signature_of(func)
     operands = arrays_of(func)
@@ -135,7 +141,9 @@ def check(func: PrimFunc, layouts: Mapping[str, IndexMap]) -> None:
         return layouts[name].map_array(array, stored[name]) if name in layouts else array
 
     given = [laid(buffer.name, array) for buffer, array in zip(signature.operands, operands, strict=True)]
-    for buffer, made, expected in zip(signature.results, Kernels({func.name: schedule})(new, given), wanted, strict=True):
+    for buffer, made, expected in zip(
+        signature.results, Kernels({func.name: schedule})(new, given), wanted, strict=True
+    ):
         found = layouts[buffer.name].unmap_array(made, expected.shape) if buffer.name in layouts else made
         same(found, expected)
 
@@ -204,7 +212,11 @@ def test_sums_run_side_by_side() -> None:
     assert image is not None and image.inner == ((1, 8), (3, 5)) and not image.unrolled
     assert product is not None and product.inner == ((0, 6), (1, 16))
     assert row is not None and row.inner == ((1, 8),) and row.unrolled
-    assert rows_of(OPERATORS["depthwise"]) is None and rows_of(OPERATORS["max_pool2d"]) is None and rows_of(OPERATORS["relu"]) is None
+    assert (
+        rows_of(OPERATORS["depthwise"]) is None
+        and rows_of(OPERATORS["max_pool2d"]) is None
+        and rows_of(OPERATORS["relu"]) is None
+    )
 
 
 def test_what_cannot_be_arranged_stays_as_it_is() -> None:

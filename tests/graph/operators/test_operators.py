@@ -44,7 +44,9 @@ def convolved(data: Array, weight: Array, strides: tuple[int, int], halo: Halo, 
     """A convolution, group by group."""
     parts = zip(np.split(data, groups, axis=1), np.split(weight, groups, axis=0), strict=True)
     size = (weight.shape[2], weight.shape[3])
-    return np.concatenate([np.einsum("ncyxrs,kcrs->nkyx", windows(d, size, strides, halo, 0.0), w) for d, w in parts], axis=1)
+    return np.concatenate(
+        [np.einsum("ncyxrs,kcrs->nkyx", windows(d, size, strides, halo, 0.0), w) for d, w in parts], axis=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,9 @@ def convolved(data: Array, weight: Array, strides: tuple[int, int], halo: Halo, 
         ((1, 4, 5, 5), (8, 1, 3, 3), (1, 1), (0, 0, 0, 0), 4),
     ],
 )
-def test_convolutions(data: tuple[int, ...], weight: tuple[int, ...], strides: tuple[int, int], halo: Halo, groups: int) -> None:
+def test_convolutions(
+    data: tuple[int, ...], weight: tuple[int, ...], strides: tuple[int, int], halo: Halo, groups: int
+) -> None:
     """Convolutions with halo, strides and groups, and depthwise ones, are the sums of products that they say."""
     x, w = filled(*data), filled(*weight, seed=1)
     close(conv2d(data, weight, strides, halo, (1, 1), groups), [x, w], [convolved(x, w, strides, halo, groups)])

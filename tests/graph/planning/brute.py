@@ -1,7 +1,8 @@
-"""The cheapest plan of a small graph by trying everything: an oracle that knows neither the planner's candidates nor what it says of costs.
+"""The cheapest plan of a small graph by trying everything: an oracle that knows neither the planner's candidates nor
+what it says of costs.
 
-What a call may have is asked of the flow, for every set of layouts of its arrays; a layout's size is counted on the elements; the rewrites
-of a value are found by trying all orders in which layouts can be made.
+What a call may have is asked of the flow, for every set of layouts of its arrays; a layout's size is counted on the
+elements; the rewrites of a value are found by trying all orders in which layouts can be made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from layoutproof.ir.notations.map_text import parse_index_map
 from layoutproof.ir.primfunc import PrimFunc
 
 Image = tuple[Shape, tuple[int, ...]]
-"""The box that a value is stored in, and which element stands in each of its cells, -1 in none: what a layout is here."""
+"""The box that a value is stored in, and which element stands in each of its cells, -1 in none: what a layout is here.
+"""
 FEW = 20_000
 """The number of choices up to which all of them are tried."""
 
@@ -73,7 +75,9 @@ class Brute:
         return new
 
     def tried(self, call: Call, names: Sequence[str]) -> Iterator[Mapping[str, str]]:
-        """The layouts of arrays that a call is tried with: of a held one those that are given, else all sets of those that are known."""
+        """The layouts of arrays that a call is tried with: of a held one those that are given, else all sets of those
+        that are known.
+        """
         signature = signature_of(call.function)
         arrays = [buffer.name for buffer in (*signature.operands, *signature.results)]
         given = self.held.get(call.results[0].name)
@@ -99,7 +103,9 @@ class Brute:
             found = self.flowed(func, dict([item]))
             assert found is not None  # only layouts that flow are asked about
             buffer = next(b for b in func.buffers if b.name == array)
-            return image(found[arrays.index(array)], shape_of(buffer)) == image(plain(shape_of(buffer)), shape_of(buffer))
+            return image(found[arrays.index(array)], shape_of(buffer)) == image(
+                plain(shape_of(buffer)), shape_of(buffer)
+            )
 
         return one[0] != other[0] and leaves(one, other[0]) and leaves(other, one[0])
 
@@ -129,7 +135,9 @@ class Brute:
         made = {value.name: next(iter(self.texts[value.name])) for value in self.graph.inputs}
         needed: dict[str, set[Image]] = {name: {next(iter(self.texts[name]))} for name in self.graph.outputs}
         for call, layouts in zip(self.calls, choice, strict=True):
-            made |= {value.name: layout for value, layout in zip(call.results, layouts[len(call.operands) :], strict=True)}
+            made |= {
+                value.name: layout for value, layout in zip(call.results, layouts[len(call.operands) :], strict=True)
+            }
             for name, layout in zip(call.operands, layouts, strict=False):
                 needed.setdefault(name, set()).add(layout)
         return sum(
@@ -147,7 +155,9 @@ def plain(shape: Shape) -> str:
 
 @cache
 def moved(made: Image, needed: frozenset[Image], known: tuple[Image, ...]) -> int:
-    """The least number of cells that are read and written to make all layouts that are needed, by way of any that are known."""
+    """The least number of cells that are read and written to make all layouts that are needed, by way of any that are
+    known.
+    """
     return _moved(frozenset({made}), needed, known)
 
 

@@ -1,4 +1,6 @@
-"""The least cost of all choices of a planning problem, with what a choice costs worked out anew: from elements, cells and padding."""
+"""The least cost of all choices of a planning problem, with what a choice costs worked out anew: from elements, cells
+and padding.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def number_of_choices(problem: Problem) -> int:
 
 def least_of(problem: Problem, values: Mapping[str, Value]) -> int:
     """The bytes that the cheapest choice moves and fills."""
-    return min(bytes_of(problem, values, choice) for choice in product(*(range(len(call.variants)) for call in problem.calls)))
+    return min(
+        bytes_of(problem, values, choice) for choice in product(*(range(len(call.variants)) for call in problem.calls))
+    )
 
 
 def bytes_of(problem: Problem, values: Mapping[str, Value], choice: Sequence[int]) -> int:
@@ -43,7 +47,9 @@ def bytes_of(problem: Problem, values: Mapping[str, Value], choice: Sequence[int
     filled = 0
     for call, number in zip(problem.calls, choice, strict=True):
         for k, variant in enumerate(call.variants):
-            for name, layout in zip((*call.operands, *call.results), (*variant.operands, *variant.results), strict=True):
+            for name, layout in zip(
+                (*call.operands, *call.results), (*variant.operands, *variant.results), strict=True
+            ):
                 known.setdefault(name, set()).add(held(values[name], layout))
                 if k == number and name in call.results:
                     made[name] = held(values[name], layout)
@@ -70,7 +76,10 @@ def _moved(there: frozenset[Held], needed: frozenset[Held], known: tuple[Held, .
     if all(is_there(layout, there) for layout in needed):
         return 0
     rest = [target for target in known if not is_there(target, there)]
-    return min(min(cells(source[0]) for source in there) + cells(target[0]) + _moved(there | {target}, needed, known) for target in rest)
+    return min(
+        min(cells(source[0]) for source in there) + cells(target[0]) + _moved(there | {target}, needed, known)
+        for target in rest
+    )
 
 
 def is_there(layout: Held, there: frozenset[Held]) -> bool:

@@ -45,7 +45,9 @@ def step(g: GraphBuilder, chance: Random, values: list[Value]) -> list[Value]:
     first = chance.choice(images[-3:])
     channels = first.shape[1]
     alike = [value for value in images if value.shape == first.shape]
-    match chance.choice(("conv", "conv", "conv", "add", "add", "bias", "relu", "sigmoid", "pool", "softmax", "split", "concat", "mean")):
+    match chance.choice(
+        ("conv", "conv", "conv", "add", "add", "bias", "relu", "sigmoid", "pool", "softmax", "split", "concat", "mean")
+    ):
         case "conv":
             weight = g.constant(filled(chance.choice((4, channels)), channels, 1, 1), "w")
             return [g.conv2d(first, weight)]

@@ -1,4 +1,6 @@
-"""Which numbers in the padding of operands make one in that of a result: found among many, and told where not all were tried."""
+"""Which numbers in the padding of operands make one in that of a result: found among many, and told where not all were
+tried.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ BY_WAY = three(
 )
 
 
-def computed(func: PrimFunc, wanted: PadNumber, pads: Sequence[PadNumber]) -> tuple[list[tuple[PadNumber | None, ...]], list[str]]:
+def computed(
+    func: PrimFunc, wanted: PadNumber, pads: Sequence[PadNumber]
+) -> tuple[list[tuple[PadNumber | None, ...]], list[str]]:
     """The numbers in the padding of operands from which a result's is computed, and what is told of others."""
     told: list[str] = []
     variant = variant_of(func, {"Y": parse_index_map(NCHW4C)})
@@ -70,7 +74,10 @@ def test_what_elements_may_hold_rules_out() -> None:
 
 def test_nothing_that_makes_the_number() -> None:
     """Where no assignment makes the number nothing is proved in vain, and the reason is that of the first."""
-    assert computed(unary("exp", SHAPE), 3.0, (1.0, 2.0)) == ([], ["where the padding of X holds 1.0, that of Y does not come out as 3.0"])
+    assert computed(unary("exp", SHAPE), 3.0, (1.0, 2.0)) == (
+        [],
+        ["where the padding of X holds 1.0, that of Y does not come out as 3.0"],
+    )
 
 
 def test_padding_of_temporaries_is_computed_along() -> None:
@@ -79,9 +86,14 @@ def test_padding_of_temporaries_is_computed_along() -> None:
 
 
 def test_assignments_that_were_not_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function of which a run tells nothing is tried some times, those of one number first; how many others there are is told."""
+    """A function of which a run tells nothing is tried some times, those of one number first; how many others there are
+    is told.
+    """
     monkeypatch.setattr(module, "MOST_TRIES", 1)
     found, (told,) = computed(BY_WAY, 0.0, (0.0, 1.0, -1.0))
-    assert (found, told) == ([(0.0, 0.0, 0.0)], "26 assignments of numbers to the padding of its operands were not tried")
+    assert (found, told) == (
+        [(0.0, 0.0, 0.0)],
+        "26 assignments of numbers to the padding of its operands were not tried",
+    )
     monkeypatch.setattr(module, "MOST_COUNTED", 20)
     assert computed(BY_WAY, 0.0, (0.0, 1.0, -1.0))[1][0].startswith("20 or more assignments")

@@ -50,7 +50,9 @@ def test_a_plan_by_a_table_from_a_file(tmp_path: Path) -> None:
         )
         for m in moves
     ]
-    (tmp_path / "c.csv").write_text("\n".join(["dtype,shape,from,to,cost", *(",".join(row) for row in rows), "", ""]), encoding="utf-8")
+    (tmp_path / "c.csv").write_text(
+        "\n".join(["dtype,shape,from,to,cost", *(",".join(row) for row in rows), "", ""]), encoding="utf-8"
+    )
     assert plan(running_example(), asked, cost=from_table(load_costs(tmp_path / "c.csv"))).cost == 10
 
 
@@ -75,12 +77,20 @@ WRONG = {
     "other axes": ("c.json", table({**ENTRY, "to": "lambda i: [i]"}), "takes 1 indices, the shape has 2 axes"),
     "a cost below zero": ("c.json", table({**ENTRY, "cost": -1}), "rewrites[0]: cost: expected a whole number"),
     "half a cost": ("c.json", table({**ENTRY, "cost": 1.5}), "rewrites[0]: cost: expected a whole number"),
-    "two costs": ("c.json", table(ENTRY, rewrites=[ENTRY, {**ENTRY, "cost": 8}]), "rewrites[1]: the rewrite of float32[8, 4]"),
+    "two costs": (
+        "c.json",
+        table(ENTRY, rewrites=[ENTRY, {**ENTRY, "cost": 8}]),
+        "rewrites[1]: the rewrite of float32[8, 4]",
+    ),
     "another head": ("c.csv", "a,b\n", "c.csv, line 1: expected dtype,shape,from,to,cost"),
     "nothing": ("c.csv", "", "c.csv, line 1: expected dtype,shape,from,to,cost"),
     "fields that are missing": ("c.csv", "dtype,shape,from,to,cost\nfloat32,8x4\n", "c.csv, line 2: expected 5 fields"),
     "a wrong shape": ("c.csv", "dtype,shape,from,to,cost\nfloat32,8x,l,l,3\n", "c.csv, line 2: shape"),
-    "a wrong cost": ("c.csv", "dtype,shape,from,to,cost\nint8,4,lambda i: [i],lambda i: [i],7e3\n", "c.csv, line 2: cost"),
+    "a wrong cost": (
+        "c.csv",
+        "dtype,shape,from,to,cost\nint8,4,lambda i: [i],lambda i: [i],7e3\n",
+        "c.csv, line 2: cost",
+    ),
     "an open quote": ("c.csv", 'dtype,shape,from,to,cost\nint8,4,"lambda\n', "c.csv, line 2"),
 }
 

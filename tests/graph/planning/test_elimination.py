@@ -22,7 +22,10 @@ def random_tables(seed: int, dtype: type = np.int64) -> tuple[dict[int, int], li
     tables = []
     for _ in range(chance.randint(3, 9)):
         scope = tuple(chance.sample(sorted(sizes), chance.randint(0, 3)))
-        cells = [CANNOT if chance.random() < 0.15 else chance.randint(0, 5) for _ in range(int(np.prod([sizes[v] for v in scope])))]
+        cells = [
+            CANNOT if chance.random() < 0.15 else chance.randint(0, 5)
+            for _ in range(int(np.prod([sizes[v] for v in scope])))
+        ]
         tables.append(Table(scope, np.asarray(cells, dtype).reshape([sizes[v] for v in scope])))
     return sizes, tables
 
@@ -46,7 +49,9 @@ def test_the_least_of_all_choices(seed: int, dtype: type) -> None:
         assert summed(tables, dict(found.states)) == found.least
     for table, through in zip(tables, found.through, strict=True):
         for cell in product(*(range(sizes[v]) for v in table.scope)):
-            passing = [states for states in every if all(states[v] == k for v, k in zip(table.scope, cell, strict=True))]
+            passing = [
+                states for states in every if all(states[v] == k for v, k in zip(table.scope, cell, strict=True))
+            ]
             assert min(int(through[cell]), CANNOT) == min(summed(tables, states) for states in passing)
 
 

@@ -1,4 +1,6 @@
-"""Networks that are too wide for elimination: z3's optimiser is asked, and whatever it says a plan comes, with what is proved of it."""
+"""Networks that are too wide for elimination: z3's optimiser is asked, and whatever it says a plan comes, with what is
+proved of it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from layoutproof.graph.planning.optimiser import asked, cheapest, greedy, improv
 from layoutproof.graph.planning.planner import plan
 from layoutproof.graph.planning.planning_problem import PlannedCall, Problem, Variant, cost_of, rewrites_of
 
-LAYOUTS = (plain(2), "lambda i0, i1: [i0, i1//4, i1%4]", "lambda i0, i1: [i0, i1//4, i1%4] holding 0.0", "lambda i0, i1: [i1, i0]")
+LAYOUTS = (
+    plain(2),
+    "lambda i0, i1: [i0, i1//4, i1%4]",
+    "lambda i0, i1: [i0, i1//4, i1%4] holding 0.0",
+    "lambda i0, i1: [i1, i0]",
+)
 
 
 def random_problem(seed: int, calls: int = 6, most: int = 3) -> Problem:
@@ -32,7 +39,8 @@ def random_problem(seed: int, calls: int = 6, most: int = 3) -> Problem:
     for number in range(calls):
         operands = tuple(chance.sample(made, min(len(made), chance.randint(1, most))))
         variants = tuple(
-            Variant(tuple(chance.choice(LAYOUTS) for _ in operands), (chance.choice(LAYOUTS),)) for _ in range(chance.randint(1, 3))
+            Variant(tuple(chance.choice(LAYOUTS) for _ in operands), (chance.choice(LAYOUTS),))
+            for _ in range(chance.randint(1, 3))
         )
         fills = tuple(chance.choice((0, 0, 3)) for _ in variants)
         found.append(PlannedCall(operands, (f"v{number}",), variants, variants, fills))
@@ -49,7 +57,9 @@ def random_problem(seed: int, calls: int = 6, most: int = 3) -> Problem:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(24))
 def test_both_ways_find_the_cheapest(seed: int) -> None:
-    """Elimination, with tables over all who use a value or over sets of layouts, and z3 find what trying everything finds."""
+    """Elimination, with tables over all who use a value or over sets of layouts, and z3 find what trying everything
+    finds.
+    """
     problem = random_problem(seed)
     least = min(cost_of(problem, choice) for choice in product(*(range(len(call.variants)) for call in problem.calls)))
     with pytest.MonkeyPatch.context() as patched:
@@ -94,7 +104,9 @@ def test_too_many_sets_of_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("rlimit", [1, 1000, 30_000])
 def test_a_search_that_does_not_end(rlimit: int) -> None:
-    """A plan comes whatever the budget is; it costs no more than a greedy one, and what is said to be the least any costs is no more."""
+    """A plan comes whatever the budget is; it costs no more than a greedy one, and what is said to be the least any
+    costs is no more.
+    """
     problem = random_problem(7, calls=60)
     best = cheapest(problem)
     found = asked(problem, rlimit=rlimit)
@@ -138,6 +150,10 @@ cheapest_assignment(groups, clauses, costs, rlimit=2_000_000_000)
 
 @pytest.mark.parametrize("seconds", ["0.45", "1.0"])
 def test_ctrl_c_ends_a_search(seconds: str) -> None:
-    """An interrupt in the middle of z3's search, or as it begins, ends the program as it would anywhere else; nothing is returned."""
-    ended = subprocess.run([sys.executable, "-c", INTERRUPTED, seconds], capture_output=True, text=True, timeout=120, check=False)
+    """An interrupt in the middle of z3's search, or as it begins, ends the program as it would anywhere else; nothing
+    is returned.
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, seconds], capture_output=True, text=True, timeout=120, check=False
+    )
     assert "KeyboardInterrupt" in ended.stderr and ended.returncode in (-signal.SIGINT, 1, 130)

@@ -51,12 +51,16 @@ def test_what_cannot_be_followed() -> None:
     """An operator that layouts do not flow through takes and makes everything plain."""
     g = GraphBuilder("norm")
     start = g.conv2d(g.input("x", (1, 8, 4, 4)), g.constant(filled(8, 8, 1, 1), "w"))
-    found = plan(g.build(g.response_norm(start, size=3, alpha=0.1, beta=0.75, bias=1.0)), {"conv2d": {"X": NCHW4C, "Y": NCHW4C}})
+    found = plan(
+        g.build(g.response_norm(start, size=3, alpha=0.1, beta=0.75, bias=1.0)), {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
+    )
     assert greedy_layout(found, "response_norm") == "plain"
 
 
 def test_it_does_not_look_ahead() -> None:
-    """In front of a large value that is needed plain it keeps the blocks that it was given; the plan rewrites the small one."""
+    """In front of a large value that is needed plain it keeps the blocks that it was given; the plan rewrites the small
+    one.
+    """
     g = GraphBuilder("ahead")
     small = g.conv2d(g.input("x", (1, 8, 1, 1)), g.constant(filled(8, 8, 1, 1), "w"))
     large = g.add(small, g.constant(filled(1, 8, 16, 16), "b"))

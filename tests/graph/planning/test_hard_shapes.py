@@ -1,4 +1,6 @@
-"""Graphs of shapes that planners get wrong: planned, proved, run by the interpreter and by C kernels, equal bit for bit."""
+"""Graphs of shapes that planners get wrong: planned, proved, run by the interpreter and by C kernels, equal bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 @dataclass(frozen=True)
 class Padded:
-    """A graph on six channels, which fill no blocks of four, with what is asked of it, and what is said of padding in its plan."""
+    """A graph on six channels, which fill no blocks of four, with what is asked of it, and what is said of padding in
+    its plan.
+    """
 
     graph: Graph
     asked: Frozen
@@ -73,12 +77,22 @@ class Padded:
 
 
 def met(kind: str, wanted: float) -> Padded:
-    """Two producers whose padding in blocks holds zeros and ones, and one consumer of both, of whose padding something is asked."""
+    """Two producers whose padding in blocks holds zeros and ones, and one consumer of both, of whose padding something
+    is asked.
+    """
     g = GraphBuilder("met")
     x, z = g.input("x", (1, 6, 3, 3)), g.input("z", (1, 6, 3, 3))
     graph = g.build(g.binary(kind, g.relu(x), g.unary("exp", z)))
-    asked: Frozen = {"relu": {"Y": (NCHW4C, 0.0)}, "exp": {"Y": (NCHW4C, 1.0)}, kind: {"A": NCHW4C, "Y": (NCHW4C, wanted)}}
-    return Padded(graph, asked, (f"{kind} fills its padding: {wanted}", "relu fills its padding: 0.0", "exp fills its padding: 1.0"))
+    asked: Frozen = {
+        "relu": {"Y": (NCHW4C, 0.0)},
+        "exp": {"Y": (NCHW4C, 1.0)},
+        kind: {"A": NCHW4C, "Y": (NCHW4C, wanted)},
+    }
+    return Padded(
+        graph,
+        asked,
+        (f"{kind} fills its padding: {wanted}", "relu fills its padding: 0.0", "exp fills its padding: 1.0"),
+    )
 
 
 def flowed(kind: str, wanted: float) -> Padded:
@@ -86,7 +100,11 @@ def flowed(kind: str, wanted: float) -> Padded:
     g = GraphBuilder("flowed")
     x, z = g.input("x", (1, 6, 3, 3)), g.input("z", (1, 6, 3, 3))
     graph = g.build(g.unary("tanh", g.binary(kind, g.relu(x), g.unary("exp", z))))
-    asked: Frozen = {"relu": {"Y": (NCHW4C, 0.0)}, "exp": {"Y": (NCHW4C, 1.0)}, "tanh": {"X": (NCHW4C, wanted), "Y": NCHW4C}}
+    asked: Frozen = {
+        "relu": {"Y": (NCHW4C, 0.0)},
+        "exp": {"Y": (NCHW4C, 1.0)},
+        "tanh": {"X": (NCHW4C, wanted), "Y": NCHW4C},
+    }
     return Padded(graph, asked, (f"{kind} computes its padding: {wanted}",))
 
 
@@ -95,7 +113,11 @@ def padded_parts() -> Padded:
     g = GraphBuilder("parts")
     first, second = g.split(g.relu(g.input("x", (1, 6, 4, 3))), (2, 2), axis=2)
     graph = g.build(g.unary("tanh", first), g.unary("exp", second), first)
-    asked: Frozen = {"tanh": {"X": (NCHW4C, 0.0), "Y": NCHW4C}, "exp": {"X": (NCHW4C, 1.0), "Y": NCHW4C}, "relu": {"Y": NCHW4C}}
+    asked: Frozen = {
+        "tanh": {"X": (NCHW4C, 0.0), "Y": NCHW4C},
+        "exp": {"X": (NCHW4C, 1.0), "Y": NCHW4C},
+        "relu": {"Y": NCHW4C},
+    }
     return Padded(graph, asked, ())
 
 
@@ -104,7 +126,11 @@ def padded_diamond() -> Padded:
     g = GraphBuilder("diamond")
     start = g.relu(g.input("x", (1, 6, 3, 3)))
     graph = g.build(g.unary("tanh", g.add(g.unary("abs", start), start)), start)
-    return Padded(graph, {"relu": {"Y": (NCHW4C, 0.0)}, "tanh": {"X": (NCHW4C, 0.0), "Y": NCHW4C}}, ("abs computes its padding: 0.0",))
+    return Padded(
+        graph,
+        {"relu": {"Y": (NCHW4C, 0.0)}, "tanh": {"X": (NCHW4C, 0.0), "Y": NCHW4C}},
+        ("abs computes its padding: 0.0",),
+    )
 
 
 PADDED: dict[str, Callable[[], Padded]] = {
@@ -119,8 +145,8 @@ PADDED: dict[str, Callable[[], Padded]] = {
 @one_in(2)
 @pytest.mark.parametrize("name", list(PADDED))
 def test_padding_that_holds_something(name: str) -> None:
-    """Padding of planned values holds what the plan says, in runs of the interpreter and of kernels whose loops follow what is stored;
-    every value is proved, and outputs are the old ones, bit for bit.
+    """Padding of planned values holds what the plan says, in runs of the interpreter and of kernels whose loops follow
+    what is stored; every value is proved, and outputs are the old ones, bit for bit.
     """
     case = PADDED[name]()
     found = plan(case.graph, case.asked)
@@ -144,7 +170,9 @@ def test_padding_that_holds_something(name: str) -> None:
 @one_in(3)
 @pytest.mark.parametrize("name", list(GRAPHS))
 def test_a_hard_shape(name: str) -> None:
-    """Nothing cheaper exists, every value is proved, and by interpreter and by kernels the bits are those of the graph as it was."""
+    """Nothing cheaper exists, every value is proved, and by interpreter and by kernels the bits are those of the graph
+    as it was.
+    """
     graph = GRAPHS[name]()
     found = plan(graph, CONV)
     assert found.optimal and found.cost <= cost_of(found.problem, found.unplanned)

@@ -54,11 +54,18 @@ def test_freed_ends_leave_no_rewrite(graph: Graph) -> None:
     check_equal(found)
 
 
-@pytest.mark.parametrize(("asked", "told"), [(CONV, "anything"), ({"conv2d": {"X": NCHW4C, "Y": (NCHW4C, 0.0)}}, "0.0")])
+@pytest.mark.parametrize(
+    ("asked", "told"), [(CONV, "anything"), ({"conv2d": {"X": NCHW4C, "Y": (NCHW4C, 0.0)}}, "0.0")]
+)
 def test_what_the_padding_of_freed_ends_holds(asked: Frozen, told: str) -> None:
-    """Of an input's padding nothing is needed; of an output's what is told is so in a run, whatever the input's padding holds."""
+    """Of an input's padding nothing is needed; of an output's what is told is so in a run, whatever the input's padding
+    holds.
+    """
     found = plan(padded_ends(), asked, inputs={"x": FREE}, outputs=[("conv2d", FREE)])
-    assert padding_of_ends(found.rewrite, found.interface) == ("the padding of x may hold anything", f"the padding of conv2d holds {told}")
+    assert padding_of_ends(found.rewrite, found.interface) == (
+        "the padding of x may hold anything",
+        f"the padding of conv2d holds {told}",
+    )
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
     inputs, made = arrays_for(found.graph), list[Any]()
     for number in (3.0, float("nan")):
@@ -89,7 +96,9 @@ def test_ends_in_given_layouts() -> None:
 
 @pytest.mark.parametrize("graph", [running_example(), padded_ends()], ids=lambda graph: graph.name)
 def test_an_output_in_two_layouts(graph: Graph) -> None:
-    """A value goes out as it is and in blocks; the rewrite of one of them is left, since the convolution makes the other."""
+    """A value goes out as it is and in blocks; the rewrite of one of them is left, since the convolution makes the
+    other.
+    """
     (name,) = graph.outputs
     found = plan(graph, CONV, outputs=[(name, None), (name, NCHW4C)])
     assert sorted(each.value for each in found.remaining) == sorted(["x", name])
@@ -129,7 +138,10 @@ def test_a_wrong_interface_is_not_proved(interface: Interface) -> None:
 def test_an_input_of_another_shape() -> None:
     """An input that the interface calls as it was may not have another shape or type."""
     found = plan(running_example(), CONV, inputs={"x": NCHW4C})
-    places = {**found.rewrite.places, "x": replace(found.rewrite.places["x"], index_map=parse_index_map("lambda a, b, c, d: [a, b, c, d]"))}
+    places = {
+        **found.rewrite.places,
+        "x": replace(found.rewrite.places["x"], index_map=parse_index_map("lambda a, b, c, d: [a, b, c, d]")),
+    }
     wrong = replace(found.rewrite, places=places)
     for interface in (found.interface, Interface()):
         assert any(verdict.status is not Status.PROVED for verdict in prove_graph_rewrite(wrong, interface))
@@ -170,7 +182,11 @@ def test_costs_decide_where_a_rewrite_stands() -> None:
     graph = g.build(g.conv2d(g.relu(start), g.constant(filled(8, 8, 1, 1), "w")))
 
     def left(*dear: str) -> set[str]:
-        found = plan(graph, CONV, cost=lambda value, source, target: bytes_moved(value, source, target) * (9 if value.name in dear else 1))
+        found = plan(
+            graph,
+            CONV,
+            cost=lambda value, source, target: bytes_moved(value, source, target) * (9 if value.name in dear else 1),
+        )
         return {each.value for each in found.remaining} - set(graph.outputs)
 
     assert left("x", "softmax") == {"relu"}
@@ -207,10 +223,16 @@ def test_variants_that_are_left_out_are_told(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     "layout",
-    ["lambda n, c, h, w: [n, c, h, h + w]", "lambda n, c, h, w: [n, (c + 1)//4, h, w, (c + 1)%4]", "lambda n, c, h, w: [2*n, 3*c, h, w]"],
+    [
+        "lambda n, c, h, w: [n, c, h, h + w]",
+        "lambda n, c, h, w: [n, (c + 1)//4, h, w, (c + 1)%4]",
+        "lambda n, c, h, w: [2*n, 3*c, h, w]",
+    ],
 )
 def test_a_layout_that_nothing_can_be_rewritten_to(layout: str) -> None:
-    """A layout whose padding no pad makes is refused for the call that was to have it; the rest of the graph is planned."""
+    """A layout whose padding no pad makes is refused for the call that was to have it; the rest of the graph is
+    planned.
+    """
     g = GraphBuilder("moved")
     found = plan(g.build(g.relu(g.sigmoid(g.input("x", (2, 3, 4, 4))))), {"sigmoid": {"X": layout}})
     assert list(found.refused) == ["sigmoid"] and "no rewrite of x to" in found.refused["sigmoid"]

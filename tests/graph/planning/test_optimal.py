@@ -74,12 +74,17 @@ def test_a_small_graph_computes_the_same(seed: int) -> None:
 
 
 def hard_plans(seed: int) -> Iterator[Plan]:
-    """Plans with padding that holds something, with layout transforms in the graph, and with ends that are freed or given twice."""
+    """Plans with padding that holds something, with layout transforms in the graph, and with ends that are freed or
+    given twice.
+    """
     chance = Random(seed)
     zeros: Frozen = {"conv2d": {"X": (NCHW4C, 0.0), "Y": (NCHW4C, 0.0)}}
     operands: Frozen = {"conv2d": {"X": (NCHW4C, 0.0), "Y": NCHW4C}}
     plain: Frozen = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
-    for graph, asked_for in (random_graph(seed, channels=6), chance.choice([zeros, operands])), (random_graph(seed), plain):
+    for graph, asked_for in (
+        (random_graph(seed, channels=6), chance.choice([zeros, operands])),
+        (random_graph(seed), plain),
+    ):
         if any(operator_name(step) == "conv2d" for step in graph.steps if isinstance(step, Call)):
             yield plan(graph, asked_for)
     small, held = small_graph(seed)
@@ -156,11 +161,19 @@ def test_a_rewrite_starts_from_another_one() -> None:
     """Of one channel in blocks of eight, which is mostly padding, everything else is made by way of the plain layout."""
     graph = three_ways()
     names = [step.results[0].name for step in graph.steps]
-    held = {names[0]: {"Y": blocks(8)}, **{name: {"X": blocks(size)} for name, size in zip(names[1:], (3, 4, 5), strict=True)}}
+    held = {
+        names[0]: {"Y": blocks(8)},
+        **{name: {"X": blocks(size)} for name, size in zip(names[1:], (3, 4, 5), strict=True)},
+    }
     found = plan(graph, {}, calls=held)
     plain = next(each.target for each in found.remaining if "//8" in each.source)
     assert "//" not in plain
-    assert sorted((each.source == plain, each.bytes // 64) for each in found.remaining) == [(False, 9), (True, 4), (True, 5), (True, 6)]
+    assert sorted((each.source == plain, each.bytes // 64) for each in found.remaining) == [
+        (False, 9),
+        (True, 4),
+        (True, 5),
+        (True, 6),
+    ]
     assert found.cost == sum(each.bytes for each in found.remaining) == 64 * 24
     check_equal(found)
 
@@ -180,17 +193,28 @@ def test_padding_that_holds_something_serves_whoever_does_not_ask() -> None:
 def test_rewrites_that_cost_nothing_are_not_made_without_need() -> None:
     """Where all rewrites are free, the fewest are made, and the same ones again."""
     graph = between_frozen()
-    plans = [plan(graph, {"depthwise_conv2d": {"X": NCHW4C, "Y": NCHW4C}}, cost=lambda value, source, target: 0) for _ in range(2)]
+    plans = [
+        plan(graph, {"depthwise_conv2d": {"X": NCHW4C, "Y": NCHW4C}}, cost=lambda value, source, target: 0)
+        for _ in range(2)
+    ]
     assert [(each.cost, each.count(each.choice)) for each in plans] == [(0, 2), (0, 2)]
     assert plans[0].choice == plans[1].choice
 
 
 @pytest.mark.parametrize(
     ("way", "moved"),
-    [("reduce", {"mean"}), ("pool", {"max_pool2d"}), ("repeat", {"softmax"}), ("concat", {"concat"}), ("split", {"softmax"})],
+    [
+        ("reduce", {"mean"}),
+        ("pool", {"max_pool2d"}),
+        ("repeat", {"softmax"}),
+        ("concat", {"concat"}),
+        ("split", {"softmax"}),
+    ],
 )
 def test_a_rewrite_stands_where_the_value_is_smallest(way: str, moved: set[str]) -> None:
-    """In front of what makes a value larger, behind what makes it smaller; of sides with as many bytes, that with fewer values."""
+    """In front of what makes a value larger, behind what makes it smaller; of sides with as many bytes, that with fewer
+    values.
+    """
     g = GraphBuilder(way)
     x = g.softmax(g.input("x", (1, 8, 1, 1) if way == "repeat" else (1, 8, 4, 4)), axis=1)
     made = {

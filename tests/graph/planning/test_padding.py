@@ -1,4 +1,6 @@
-"""What padding holds, in plans: contracts that are asked for, computed, filled or refused; pads and crops among the calls."""
+"""What padding holds, in plans: contracts that are asked for, computed, filled or refused; pads and crops among the
+calls.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def diamond() -> Graph:
     """Two ways from one padded value to another, both of which keep zeros."""
     g = GraphBuilder("diamond")
     start = g.conv2d(g.input("x", (1, 6, 3, 3)), g.constant(filled(6, 6, 1, 1), "w"))
-    return g.build(g.conv2d(g.multiply(g.relu(start), g.unary("tanh", start)), g.constant(filled(6, 6, 1, 1, seed=1), "w2")))
+    return g.build(
+        g.conv2d(g.multiply(g.relu(start), g.unary("tanh", start)), g.constant(filled(6, 6, 1, 1, seed=1), "w2"))
+    )
 
 
 def two_results() -> Graph:
@@ -62,7 +66,9 @@ def two_results() -> Graph:
 
 
 def check_equal(found: Plan) -> None:
-    """Every value is proved; outputs are the old ones bit for bit, whatever undefined padding holds; contracts hold in the run."""
+    """Every value is proved; outputs are the old ones bit for bit, whatever undefined padding holds; contracts hold in
+    the run.
+    """
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
     inputs = arrays_for(found.graph)
     before = run_graph(found.graph, inputs)
@@ -106,7 +112,9 @@ def test_an_exponential_over_zeros_is_refused() -> None:
     """The padding of zeros does not go through an exponential, and the plan says so: it fills its padding itself."""
     found = plan(between("exp"), BOTH)
     (line,) = [line for line in found.contracts if line.startswith("exp")]
-    assert line.startswith("exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0")
+    assert line.startswith(
+        "exp fills its padding: 0.0, since where the padding of X holds 0.0, that of Y does not come out as 0.0"
+    )
 
 
 def test_an_exponential_that_may_not_fill_is_left_a_rewrite() -> None:
@@ -123,11 +131,16 @@ def test_different_padding_meets_in_a_sum() -> None:
 
 
 def test_zeros_of_either_sign_are_two_numbers() -> None:
-    """Padding of negative zeros is not taken for padding of zeros: what needs the one and gets the other is filled anew."""
+    """Padding of negative zeros is not taken for padding of zeros: what needs the one and gets the other is filled
+    anew.
+    """
     check_equal(plan(between("relu"), {"conv2d": {"X": (NCHW4C, -0.0), "Y": (NCHW4C, 0.0)}}))
     g = GraphBuilder("signs")
     start = g.conv2d(g.input("x", (1, 6, 3, 3)), g.constant(filled(6, 6, 1, 1), "w"))
-    found = plan(g.build(g.conv2d(start, g.constant(filled(6, 6, 1, 1), "w2"))), {"conv2d": {"X": (NCHW4C, -0.0), "Y": (NCHW4C, 0)}})
+    found = plan(
+        g.build(g.conv2d(start, g.constant(filled(6, 6, 1, 1), "w2"))),
+        {"conv2d": {"X": (NCHW4C, -0.0), "Y": (NCHW4C, 0)}},
+    )
     assert "conv2d" in {each.value for each in found.remaining}
     check_equal(found)
 
@@ -178,7 +191,9 @@ def test_layouts_flow_through_pads_and_crops() -> None:
 
 
 def test_a_pad_of_channels_is_in_the_way() -> None:
-    """A pad of the axis that is taken apart is no clean image, unless it pads whole blocks; the plan is proved all the same."""
+    """A pad of the axis that is taken apart is no clean image, unless it pads whole blocks; the plan is proved all the
+    same.
+    """
     g = GraphBuilder("channels")
     start = g.conv2d(g.input("x", (1, 6, 3, 3)), g.constant(filled(6, 6, 1, 1), "w"))
     wide = g.pad(start, [(0, 0), (0, 2), (0, 0), (0, 0)], 0.0)
@@ -194,7 +209,9 @@ def test_a_crop_that_claims_something_is_planned_as_a_crop() -> None:
 
 def swapped(rewrite: GraphRewrite, old: Step, new: Step) -> GraphRewrite:
     """A planned graph with one step in another's place."""
-    return replace(rewrite, new=replace(rewrite.new, steps=tuple(new if step is old else step for step in rewrite.new.steps)))
+    return replace(
+        rewrite, new=replace(rewrite.new, steps=tuple(new if step is old else step for step in rewrite.new.steps))
+    )
 
 
 def tampered(kind: str) -> GraphRewrite:
@@ -211,16 +228,22 @@ def tampered(kind: str) -> GraphRewrite:
         return replace(found, places={**found.places, first.operands[0]: replace(place, pad=None)})
     if kind == "another number said":
         names = [name for name, place in found.places.items() if place.pad is not None]
-        return replace(found, places={**found.places, **{n: replace(found.places[n], pad=const(1.0, dtype)) for n in names}})
+        return replace(
+            found, places={**found.places, **{n: replace(found.places[n], pad=const(1.0, dtype)) for n in names}}
+        )
     if kind == "padding of a result made up":
         place = found.places[first.results[0].name]
         return replace(found, places={**found.places, first.results[0].name: replace(place, pad=const(0.0, dtype))})
     if kind == "the sign of zero":
         names = [name for name, place in found.places.items() if place.pad is not None]
-        return replace(found, places={**found.places, **{n: replace(found.places[n], pad=const(-0.0, dtype)) for n in names}})
+        return replace(
+            found, places={**found.places, **{n: replace(found.places[n], pad=const(-0.0, dtype)) for n in names}}
+        )
     if kind == "elements said to be padding":
         crop = next(step for step in found.new.steps if isinstance(step, Crop))
-        return replace(found, places={**found.places, crop.result.name: Place("x", found.places[moved.result.name].index_map)})
+        return replace(
+            found, places={**found.places, crop.result.name: Place("x", found.places[moved.result.name].index_map)}
+        )
     name = first.function.name
     other = plan(between("exp"), BOTH).rewrite
     call = next(step for step in other.new.steps if isinstance(step, Call) and step.function.name.startswith("exp"))
@@ -280,7 +303,9 @@ def test_random_graphs_with_padding(seed: int) -> None:
 
 
 def test_two_results_that_both_hold_something() -> None:
-    """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind it."""
+    """Both parts of a split are asked for zeros in their padding, and both compute them: nothing is rewritten behind
+    it.
+    """
     g = GraphBuilder("halves")
     start = g.relu(g.conv2d(g.input("x", (1, 6, 4, 3)), g.constant(filled(6, 6, 1, 1), "w")))
     parts = g.split(start, (2, 2), axis=2)

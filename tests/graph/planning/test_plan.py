@@ -118,12 +118,16 @@ def tampered(rewrite: GraphRewrite, kind: str) -> GraphRewrite:
             last = new.steps[-2]
             assert isinstance(last, Call)
             other = next(s for s in rewrite.old.steps if isinstance(s, Call) and s.function.name == "add")
-            return replace(rewrite, schedules={**rewrite.schedules, last.function.name: rewrite.schedules[other.function.name]})
+            return replace(
+                rewrite, schedules={**rewrite.schedules, last.function.name: rewrite.schedules[other.function.name]}
+            )
         case _:
             return replace(rewrite, new=replace(new, outputs=("x",)))
 
 
-@pytest.mark.parametrize("kind", ["another map", "another place", "another constant", "no schedule", "another function", "another output"])
+@pytest.mark.parametrize(
+    "kind", ["another map", "another place", "another constant", "no schedule", "another function", "another output"]
+)
 def test_a_wrong_plan_is_not_proved(kind: str) -> None:
     """A planned graph with one thing wrong is not proved."""
     rewrite = tampered(plan(running_example(), CONV).rewrite, kind)
@@ -132,7 +136,10 @@ def test_a_wrong_plan_is_not_proved(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("frozen", "message"),
-    [({"conv3d": {"X": NCHW4C}}, "no call is of an operator 'conv3d'"), ({"conv2d": {"Z": NCHW4C}}, "has no array 'Z'")],
+    [
+        ({"conv3d": {"X": NCHW4C}}, "no call is of an operator 'conv3d'"),
+        ({"conv2d": {"Z": NCHW4C}}, "has no array 'Z'"),
+    ],
 )
 def test_names_that_mean_nothing_are_refused(frozen: Frozen, message: str) -> None:
     """Layouts for operators and arrays that are not there are wrong input."""
@@ -183,7 +190,9 @@ def with_squared() -> Graph:
 
 
 def test_a_callback_is_asked_and_proved() -> None:
-    """What a user knows of an operator that layouts do not flow through lets them pass; the plan is proved and computes the same."""
+    """What a user knows of an operator that layouts do not flow through lets them pass; the plan is proved and computes
+    the same.
+    """
     layout = parse_index_map(NCHW4C)
     asked = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: {"X": layout, "Y": layout}})
     assert plan(with_squared(), CONV).count(plan(with_squared(), CONV).choice) == 4
@@ -227,7 +236,9 @@ GIVEN = "P[vn, vo, vh, vw, vi] * P[vn, 1 - vo, vh, vw, 3 - vi]"
 
 
 def test_a_callback_may_give_a_function() -> None:
-    """A function that is proved to be the operator in its layouts takes its place; the planned graph is proved and computes the same."""
+    """A function that is proved to be the operator in its layouts takes its place; the planned graph is proved and
+    computes the same.
+    """
     layout = parse_index_map(NCHW4C)
     answer = Replacement(in_blocks(GIVEN), {"X": layout, "Y": layout})
     found = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: answer})
@@ -249,11 +260,15 @@ def test_a_callback_may_give_a_function() -> None:
     ],
 )
 def test_a_function_that_a_callback_gives_is_never_believed(value: str, layout: str) -> None:
-    """A function that computes something else, or does not fit, is refused with the reason, and the operator stays as it is."""
+    """A function that computes something else, or does not fit, is refused with the reason, and the operator stays as
+    it is.
+    """
     index_map = parse_index_map(NCHW4C)
     answer = Replacement(in_blocks(value, layout), {"X": index_map, "Y": index_map})
     found = plan(with_squared(), CONV, callbacks={"squared": lambda func, given: answer})
-    assert found.count(found.choice) == 4 and not any(isinstance(each, Chain) for each in found.rewrite.schedules.values())
+    assert found.count(found.choice) == 4 and not any(
+        isinstance(each, Chain) for each in found.rewrite.schedules.values()
+    )
     assert any("in_blocks, which is given for it" in each.why for each in found.remaining)
 
 
@@ -265,11 +280,16 @@ def test_another_function_in_place_of_a_given_one() -> None:
     ((name, chain),) = ((name, each) for name, each in rewrite.schedules.items() if isinstance(each, Chain))
     wrong = replace(in_blocks("P[vn, vo, vh, vw, vi]"), name=name)
     steps = tuple(
-        replace(step, function=wrong) if isinstance(step, Call) and step.function.name == name else step for step in rewrite.new.steps
+        replace(step, function=wrong) if isinstance(step, Call) and step.function.name == name else step
+        for step in rewrite.new.steps
     )
-    record = replace(chain.records[0], rewrite=replace(chain.records[0].rewrite, new=replace(wrong, name=chain.original.name)))
+    record = replace(
+        chain.records[0], rewrite=replace(chain.records[0].rewrite, new=replace(wrong, name=chain.original.name))
+    )
     for told in (chain, replace(chain, records=(record,)), replace(chain, records=())):
-        tampered_one = replace(rewrite, new=replace(rewrite.new, steps=steps), schedules={**rewrite.schedules, name: told})
+        tampered_one = replace(
+            rewrite, new=replace(rewrite.new, steps=steps), schedules={**rewrite.schedules, name: told}
+        )
         assert any(verdict.status is not Status.PROVED for verdict in prove_graph_rewrite(tampered_one))
 
 
@@ -280,19 +300,25 @@ def test_a_callback_that_means_nothing_is_wrong_input() -> None:
 
 
 def test_layouts_that_no_proof_follows() -> None:
-    """A layout that flows through an operator which is not proved in it is no choice: the plan does without, says why, and is proved."""
+    """A layout that flows through an operator which is not proved in it is no choice: the plan does without, says why,
+    and is proved.
+    """
     g = GraphBuilder("casts")
     start = g.conv2d(g.input("x", (1, 8, 4, 4)), g.constant(filled(8, 8, 1, 1), "w"))
     (whole,) = g.call(cast(start.shape, "float32", "int32"), start)
     (back,) = g.call(cast(start.shape, "int32", "float32"), whole)
     found = plan(g.build(g.conv2d(back, g.constant(filled(8, 8, 1, 1), "w2"))), CONV)
     assert found.optimal and found.count(found.choice) == 4
-    assert any("cast cannot take conv2d so: it is not proved to do the same then" in each.why for each in found.remaining)
+    assert any(
+        "cast cannot take conv2d so: it is not proved to do the same then" in each.why for each in found.remaining
+    )
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
 
 
 def with_rewrites() -> Graph:
-    """The running example as the seed draws it: convolutions that take and make blocks of channels, and the rewrites around them."""
+    """The running example as the seed draws it: convolutions that take and make blocks of channels, and the rewrites
+    around them.
+    """
     weight = "lambda k, c, r, s: [k//4, c//4, r, s, c%4, k%4]"
     back = "lambda n, o, h, w, i: [n, o*4 + i, h, w]"
     maps = {"X": parse_index_map(NCHW4C), "Y": parse_index_map(NCHW4C), "W": parse_index_map(weight)}
@@ -314,7 +340,11 @@ def test_the_seeds_picture() -> None:
     new = found.rewrite.new
     assert (len(graph.rewrites), len(new.rewrites)) == (5, 2)
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
-    assert sorted(constant.value.shape for constant in new.constants) == [(1, 2, 1, 1, 4, 4), (2, 1, 1, 4), (2, 2, 3, 3, 4, 4)]
+    assert sorted(constant.value.shape for constant in new.constants) == [
+        (1, 2, 1, 1, 4, 4),
+        (2, 1, 1, 4),
+        (2, 2, 3, 3, 4, 4),
+    ]
     inputs = arrays_for(graph)
     np.testing.assert_array_equal(run_graph(graph, inputs)[0], run_graph(new, inputs)[0])
 
@@ -333,16 +363,22 @@ def test_an_output_in_two_layouts() -> None:
 
 
 def test_what_padding_holds_is_not_taken_for_granted() -> None:
-    """A function that assumes what its operand's padding holds is not proved to be the old one: nothing says that it holds that."""
+    """A function that assumes what its operand's padding holds is not proved to be the old one: nothing says that it
+    holds that.
+    """
     found = plan(channels_padded(), CONV)
     rewrite = found.rewrite
     call = next(step for step in rewrite.old.steps if isinstance(step, Call))
     name = next(step.function.name for step in rewrite.new.steps if isinstance(step, Call))
-    layouts = {buffer: map_of_layout(text) for buffer, text in zip("XW", found.problem.calls[0].own[0].operands, strict=True)}
+    layouts = {
+        buffer: map_of_layout(text) for buffer, text in zip("XW", found.problem.calls[0].own[0].operands, strict=True)
+    }
     layouts["Y"] = map_of_layout(found.problem.calls[0].own[0].results[0])
     assuming = relaid(call.function, layouts, {"X": 0.0})
     steps = tuple(
-        replace(step, function=replace(assuming.func, name=name)) if isinstance(step, Call) and step.function.name == name else step
+        replace(step, function=replace(assuming.func, name=name))
+        if isinstance(step, Call) and step.function.name == name
+        else step
         for step in rewrite.new.steps
     )
     wrong = replace(rewrite, new=replace(rewrite.new, steps=steps), schedules={**rewrite.schedules, name: assuming})

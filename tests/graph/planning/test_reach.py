@@ -82,15 +82,30 @@ def each_its_own(number: int) -> Mapping[str, str]:
         (mixed, lambda _: {"Y": blocks(4)}, 3, False),
         (mixed, lambda _: {"W": IN_TILES}, 2, False),
     ],
-    ids=["pad 3 to 4", "pad 3 to 8", "sum", "max", "4c and 8c", "4c and 8c, free", "NHWC", "operands", "results", "filters"],
+    ids=[
+        "pad 3 to 4",
+        "pad 3 to 8",
+        "sum",
+        "max",
+        "4c and 8c",
+        "4c and 8c, free",
+        "NHWC",
+        "operands",
+        "results",
+        "filters",
+    ],
 )
-def test_few_rewrites_are_left(make: Callable[[], Graph], layouts: Callable[[int], Mapping[str, str]], left: int, free: bool) -> None:
+def test_few_rewrites_are_left(
+    make: Callable[[], Graph], layouts: Callable[[int], Mapping[str, str]], left: int, free: bool
+) -> None:
     """As many as stand here; the plan is the cheapest, proved, and computes the same bits."""
     graph = make()
     convolutions = [step for step in graph.steps if isinstance(step, Call) and operator_name(step) == "conv2d"]
     calls = {call.results[0].name: layouts(number) for number, call in enumerate(convolutions)}
     ends = {name: FREE for name in ("x",) if free}
-    found = plan(graph, {}, calls=calls, inputs=ends, outputs=[(name, FREE if free else None) for name in graph.outputs])
+    found = plan(
+        graph, {}, calls=calls, inputs=ends, outputs=[(name, FREE if free else None) for name in graph.outputs]
+    )
     assert found.optimal and not found.refused and not found.cut
     assert found.count(found.choice) == left
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}

@@ -1,4 +1,6 @@
-"""The certificate of a planned graph: written, read back from its file alone, and refused where anything in it was changed."""
+"""The certificate of a planned graph: written, read back from its file alone, and refused where anything in it was
+changed.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def other_question(document: dict[str, Any]) -> None:
     (name, query), *others = document["queries"].items()
     query["text"] = ["(set-logic QF_LIA)", "(assert false)", "(check-sat)", ""]
     document["queries"] = {digest(query): query, **dict(others)}
-    claims = [{**each, "queries": [digest(query) if q == name else q for q in each["queries"]]} for each in document["maps"]]
+    claims = [
+        {**each, "queries": [digest(query) if q == name else q for q in each["queries"]]} for each in document["maps"]
+    ]
     document["maps"] = chained(claims)
 
 
@@ -148,8 +152,14 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a step's licence": (of("functions/relu/steps/*/licences", lambda _: ["nnan"]), "changed"),
     "functions that are a list": (of("functions", lambda parts: list(parts)), "of another kind"),
     "another way to call it": (of("interface/inputs", lambda _: {"x": NCHW4C}), "an input is given by"),
-    "another way to take what it gives": (of("interface/outputs", lambda _: [["multiply", NCHW4C]]), "the outputs are the old ones"),
-    "an output that is not there": (of("interface/outputs", lambda _: [["nobody", NCHW4C]]), "the outputs are the old ones"),
+    "another way to take what it gives": (
+        of("interface/outputs", lambda _: [["multiply", NCHW4C]]),
+        "the outputs are the old ones",
+    ),
+    "an output that is not there": (
+        of("interface/outputs", lambda _: [["nobody", NCHW4C]]),
+        "the outputs are the old ones",
+    ),
     "an interface to something else": (of("interface/inputs", lambda _: {"nobody": NCHW4C}), "nobody"),
     "the new graph": (text_of("new", "multiply(relu, ", "multiply(x_2, "), "multiply"),
     "the old graph": (text_of("old", "multiply(relu, b)", "multiply(b, relu)"), "multiply"),
@@ -163,7 +173,10 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "elements that are none": (of("arrays/*/data", lambda _: "%"), "of another kind"),
     "elements of another shape": (of("arrays/*/shape", lambda _: [2]), "of another kind"),
     "elements of another type": (of("arrays/*/dtype", lambda _: "float1"), "of another kind"),
-    "a digest": (of("constants/new", lambda keys: {name: "0" * 64 + key[64:] for name, key in keys.items()}), "not those that are listed"),
+    "a digest": (
+        of("constants/new", lambda keys: {name: "0" * 64 + key[64:] for name, key in keys.items()}),
+        "not those that are listed",
+    ),
     "a digest in a text": (text_of("new", 'sha256="', 'sha256="0'), "not those that are listed"),
     "no list of constants": (of("constants/old", lambda _: {}), "not those that are listed"),
     "a claim about maps left out": (of("maps", lambda claims: chained(claims[1:])), "of no use"),
@@ -171,12 +184,18 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         of("maps", lambda claims: chained([{**claims[0], "claim": "all is well"}, *claims[1:]])),
         "the checker has no such claim: all is well",
     ),
-    "a claim about maps not sealed": (of("maps", lambda claims: [{**claims[0], "claim": "all is well"}, *claims[1:]]), "changed"),
+    "a claim about maps not sealed": (
+        of("maps", lambda claims: [{**claims[0], "claim": "all is well"}, *claims[1:]]),
+        "changed",
+    ),
     "a question": (of("queries/*/text", lambda lines: [*lines, "(assert false)"]), "was changed"),
     "questions that are none": (of("queries", lambda _: {}), "is missing"),
     "another question": (other_question, "its questions are not those that the checker asks"),
     "an excuse for a question": (
-        of("maps", lambda claims: chained([{**claims[0], "exceptions": [{"what": "time", "reason": "none"}]}, *claims[1:]])),
+        of(
+            "maps",
+            lambda claims: chained([{**claims[0], "exceptions": [{"what": "time", "reason": "none"}]}, *claims[1:]]),
+        ),
         "its questions are not those that the checker asks",
     ),
     "nothing that is not stated": (of("not_stated", lambda _: []), "what it does not state"),
@@ -188,7 +207,9 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 @one_in(6)
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_a_changed_certificate_is_not_proved(name: str, tmp_path: Path) -> None:
-    """A certificate that claims something else, sealed anew by whoever changed it, is refused or not proved, and what is wrong is named."""
+    """A certificate that claims something else, sealed anew by whoever changed it, is refused or not proved, and what
+    is wrong is named.
+    """
     change, told = CHANGES[name]
     document = json.loads(text())
     change(document)
@@ -210,7 +231,9 @@ def test_a_certificate_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 
 
 def test_large_constants_stand_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Constants that are too large for a certificate are found beside it, or in a file that is given, the old ones or the new ones."""
+    """Constants that are too large for a certificate are found beside it, or in a file that is given, the old ones or
+    the new ones.
+    """
     path = tmp_path / "large.lpcert.json"
     beside = large(monkeypatch, path)
     assert read_any(path).status is Status.PROVED
@@ -223,7 +246,9 @@ def test_large_constants_stand_beside(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_constants_that_are_not_at_hand_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without its arrays a certificate is not confirmed, and says what was not looked at; arrays of other elements do not help."""
+    """Without its arrays a certificate is not confirmed, and says what was not looked at; arrays of other elements do
+    not help.
+    """
     path = tmp_path / "alone.lpcert.json"
     beside = large(monkeypatch, path)
     beside.unlink()
@@ -253,7 +278,9 @@ def twice(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
     save_graph_certificate(path, found.rewrite, found.interface)
     reading = read_any(path)
     assert reading.status is Status.PROVED
-    assert any("twice reads no result before it is written: facts: it is asked again" in line for line in reading.exceptions)
+    assert any(
+        "twice reads no result before it is written: facts: it is asked again" in line for line in reading.exceptions
+    )
 
 
 def test_maps_are_asked_of_solvers(tmp_path: Path) -> None:
@@ -263,4 +290,6 @@ def test_maps_are_asked_of_solvers(tmp_path: Path) -> None:
     written = [entry["claim"] for entry in json.loads(path.read_text())["maps"]]
     reading = read_any(path)
     assert any("to one place" in claim for claim in written)
-    assert set(written) <= {claim for claim, _ in reading.questions} and not any("maps" in line for line in reading.exceptions)
+    assert set(written) <= {claim for claim, _ in reading.questions} and not any(
+        "maps" in line for line in reading.exceptions
+    )

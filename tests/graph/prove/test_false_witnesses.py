@@ -1,4 +1,6 @@
-"""Witnesses that lie in step with the graph that they belong to: nothing is proved of what a run, or another reader, can tell apart."""
+"""Witnesses that lie in step with the graph that they belong to: nothing is proved of what a run, or another reader,
+can tell apart.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ def steps(body: str, results: str = "B", name: str = "f") -> PrimFunc:
 
 def statuses(rewrite: GraphRewrite, interface: Interface = AS_IT_WAS) -> Mapping[str, Status]:
     """What is said of each value, and of the outputs."""
-    return {v.claim.text.removesuffix(" holds what the witness says"): v.status for v in prove_graph_rewrite(rewrite, interface)}
+    return {
+        v.claim.text.removesuffix(" holds what the witness says"): v.status
+        for v in prove_graph_rewrite(rewrite, interface)
+    }
 
 
 def called_twice(graph: Graph) -> GraphRewrite:
@@ -82,10 +87,13 @@ def with_something_open(kind: str) -> Graph:
 
 
 @pytest.mark.parametrize(
-    "kind", ["undefined padding", "elements that nobody writes", "a call out of the graph", "one result of each of two calls"]
+    "kind",
+    ["undefined padding", "elements that nobody writes", "a call out of the graph", "one result of each of two calls"],
 )
 def test_what_one_call_leaves_open_another_may_settle_otherwise(kind: str) -> None:
-    """A value that is not wholly determined is one value for all who use it: made twice, nothing is proved of what both are used in."""
+    """A value that is not wholly determined is one value for all who use it: made twice, nothing is proved of what both
+    are used in.
+    """
     graph = with_something_open(kind)
     assert set(statuses(plan(graph, {}).rewrite).values()) == {Status.PROVED}
     found = statuses(called_twice(graph))
@@ -94,11 +102,19 @@ def test_what_one_call_leaves_open_another_may_settle_otherwise(kind: str) -> No
 
 @pytest.mark.parametrize("kind", ["left out", "in another order"])
 def test_calls_out_of_a_graph_stay_as_they_are(kind: str) -> None:
-    """A call that does something outside of the graph is neither left out, though nobody uses its result, nor put behind another one."""
+    """A call that does something outside of the graph is neither left out, though nobody uses its result, nor put
+    behind another one.
+    """
     g = GraphBuilder("outside")
     x = g.input("x", (8,))
     for name in ("first", "second"):
-        g.call(steps(f'    for i in range(8):\n        B[i] = A[i]\n    T.evaluate(T.call_extern("int32", "{name}"))', name=name), x)
+        g.call(
+            steps(
+                f'    for i in range(8):\n        B[i] = A[i]\n    T.evaluate(T.call_extern("int32", "{name}"))',
+                name=name,
+            ),
+            x,
+        )
     rewrite = plan(g.build(g.relu(x)), {}).rewrite
     assert set(statuses(rewrite).values()) == {Status.PROVED}
     one, two, last = rewrite.new.steps
@@ -107,7 +123,9 @@ def test_calls_out_of_a_graph_stay_as_they_are(kind: str) -> None:
 
 
 def back_and_back(second: IndexMap) -> GraphRewrite:
-    """A relu behind three transforms, the first and the third of which turn the array around; the witness says that the second does too."""
+    """A relu behind three transforms, the first and the third of which turn the array around; the witness says that the
+    second does too.
+    """
     g = GraphBuilder("maps")
     graph = g.build(g.relu(g.input("x", (8,))))
     (call,) = graph.steps
@@ -131,7 +149,9 @@ def test_a_map_over_other_variables_than_its_indices() -> None:
     """A variable that only has the name of an index is none: the text of such a map says what the map does not do."""
     assert set(statuses(back_and_back(AS_IT_IS)).values()) == {Status.PROVED}
     looks = IndexMap((Var("i0"),), (const(7, INT64) - Var("i0", INT64),))
-    with pytest.raises(LayoutproofError, match=f"{codes.TRANSFORM_MAP}.*over other variables than the indices that it takes"):
+    with pytest.raises(
+        LayoutproofError, match=f"{codes.TRANSFORM_MAP}.*over other variables than the indices that it takes"
+    ):
         prove_graph_rewrite(back_and_back(looks))
     rewrite = back_and_back(AS_IT_IS)
     wrong = replace(rewrite, places={**rewrite.places, "two": Place("x", looks)})
@@ -139,7 +159,9 @@ def test_a_map_over_other_variables_than_its_indices() -> None:
 
 
 def turned(declared: bool) -> GraphRewrite:
-    """A relu whose result is stored as it was, while its layout record says that it is stored back to front, and then turned around."""
+    """A relu whose result is stored as it was, while its layout record says that it is stored back to front, and then
+    turned around.
+    """
     g = GraphBuilder("records")
     graph = g.build(g.relu(g.input("x", (8,))))
     (call,) = graph.steps
@@ -151,7 +173,9 @@ def turned(declared: bool) -> GraphRewrite:
     witness = Witness((InstanceMap(0, 0, AS_IT_IS),), changes_interface=("Y",) if declared else ())
     chain = Chain(old, (StepRecord("split", {}, Rewrite(old, new, witness), None, frozenset()),))
     made = Value("made", (8,), FLOAT32)
-    after = replace(graph, steps=(Call((made,), replace(new, name="relu"), ("x",)), LayoutTransform(call.results[0], "made", BACK)))
+    after = replace(
+        graph, steps=(Call((made,), replace(new, name="relu"), ("x",)), LayoutTransform(call.results[0], "made", BACK))
+    )
     places = {"x": Place("x", AS_IT_IS), "made": Place("relu", BACK), "relu": Place("relu", AS_IT_IS)}
     return GraphRewrite(graph, after, places, {"relu": chain})
 
@@ -176,7 +200,9 @@ def test_steps_that_nobody_looked_at() -> None:
 
 
 def test_programs_on_the_way_are_well_formed() -> None:
-    """A step to a program that no rule holds for, a loop in a loop of its own name here, proves nothing, whatever is said of it."""
+    """A step to a program that no rule holds for, a loop in a loop of its own name here, proves nothing, whatever is
+    said of it.
+    """
     func = steps("    for i in range(8):\n        B[i] = A[i]")
     loop = next(node for node in walk(func.body) if isinstance(node, For))
     between = func.with_body(replace(loop, body=replace(loop, extent=const(1))))
@@ -203,10 +229,15 @@ def test_a_nan_of_other_bits_is_another_constant() -> None:
 
 
 def test_a_digest_stands_for_elements_that_are_not_there() -> None:
-    """A constant with a digest and elements besides is malformed, and a graph is not run without the elements of its constants."""
+    """A constant with a digest and elements besides is malformed, and a graph is not run without the elements of its
+    constants.
+    """
     rewrite = plan(running_example(), {}).rewrite
     first, *others = rewrite.new.constants
-    for data, message in ((first.data + 1, "only the SHA-256 is to be known"), (first.data * 0, "are not known, only their SHA-256")):
+    for data, message in (
+        (first.data + 1, "only the SHA-256 is to be known"),
+        (first.data * 0, "are not known, only their SHA-256"),
+    ):
         new = replace(rewrite.new, constants=(Constant(first.value, data, sha256=first.digest), *others))
         with pytest.raises(LayoutproofError, match=f"{codes.CONSTANT_DATA}.*{message}"):
             prove_graph_rewrite(replace(rewrite, new=new))
@@ -236,13 +267,16 @@ def test_only_a_claim_that_fails_somewhere_is_refuted() -> None:
     same = GraphRewrite(
         graph,
         graph,
-        {value.name: Place(value.name, AS_IT_IS) for value in graph.values()} | {first.result.name: Place(first.operand, AS_IT_IS)},
+        {value.name: Place(value.name, AS_IT_IS) for value in graph.values()}
+        | {first.result.name: Place(first.operand, AS_IT_IS)},
         {step.function.name: Chain(step.function, ()) for step in graph.steps if isinstance(step, Call)},
     )
     assert statuses(same)[first.result.name] is Status.UNKNOWN
 
 
-@pytest.mark.parametrize("pad", [const(0.0, FLOAT16), Undef(FLOAT32), Var("p0", FLOAT32)], ids=["of another type", "undefined", "by place"])
+@pytest.mark.parametrize(
+    "pad", [const(0.0, FLOAT16), Undef(FLOAT32), Var("p0", FLOAT32)], ids=["of another type", "undefined", "by place"]
+)
 def test_padding_is_said_to_hold_one_number_of_its_type(pad: Expr) -> None:
     """What depends on the place would be said of other cells once it is moved; nothing but a number is taken."""
     rewrite = plan(running_example(), {}).rewrite
@@ -261,13 +295,17 @@ def test_a_wish_that_a_function_has_already_is_no_obstacle() -> None:
     """A function that lists what is to be re-laid in it is planned and proved like any other."""
     wish = 'T.func_attr({"buffer_layout_transformations": {"A_data": ["lambda i: [i//4, i%4]"]}})'
     g = GraphBuilder("wish")
-    graph = g.build(*g.call(steps(f"    {wish}\n    for i in range(8):\n        B[i] = A[i] + T.float32(1)"), g.input("x", (8,))))
+    graph = g.build(
+        *g.call(steps(f"    {wish}\n    for i in range(8):\n        B[i] = A[i] + T.float32(1)"), g.input("x", (8,)))
+    )
     for frozen in ({}, {"f": {"A": "lambda i: [i//2, i%2]"}}, {"f": {"B": ("lambda i: [i//3, i%3]", 0)}}):
         assert set(statuses(plan(graph, frozen).rewrite).values()) == {Status.PROVED}
 
 
 def test_rewrites_between_layouts_that_take_an_axis_of_one_element_apart() -> None:
-    """From blocks of an axis with one element to other such blocks the padding moves along: the map is a bijection of what is stored."""
+    """From blocks of an axis with one element to other such blocks the padding moves along: the map is a bijection of
+    what is stored.
+    """
     g = GraphBuilder("one")
     graph = g.build(g.relu(g.unary("abs", g.input("x", (1, 3, 2, 2)))))
     apart = "lambda n, c, h, w: [n//4, c, h, w, n%4]"

@@ -68,7 +68,9 @@ def test_a_graph_with_folded_rewrites() -> None:
 
 
 def test_ends_in_other_layouts() -> None:
-    """How the planned graph is called belongs to what is claimed: with the plan's interface it is proved, without it is not."""
+    """How the planned graph is called belongs to what is claimed: with the plan's interface it is proved, without it is
+    not.
+    """
     found = plan(running_example(), CONV, inputs={"x": FREE}, outputs=[("conv2d_1", FREE)])
     assert found.interface.inputs
     new = again(found.rewrite.new)
@@ -82,7 +84,9 @@ def test_random_graphs(seed: int) -> None:
     """Plans of random graphs are found again."""
     graph = random_graph(seed)
     operators = {operator_name(call) for call in calls_of(graph)}
-    found = plan(graph, {name: {"X": NCHW4C} for name in operators & {"conv2d", "relu", "max_pool2d", "depthwise_conv2d"}})
+    found = plan(
+        graph, {name: {"X": NCHW4C} for name in operators & {"conv2d", "relu", "max_pool2d", "depthwise_conv2d"}}
+    )
     assert statuses(prove_planned(graph, again(found.rewrite.new))) == {Status.PROVED}
 
 
@@ -97,7 +101,11 @@ def changed(graph: Graph, kind: str) -> Graph:
             data.reshape(-1)[0] += np.float32(1)
             return replace(graph, constants=(Constant(first.value, data), *rest))
         case "a transform":
-            number = next(n for n, step in enumerate(steps) if isinstance(step, LayoutTransform) and len(step.index_map.inputs) == 4)
+            number = next(
+                n
+                for n, step in enumerate(steps)
+                if isinstance(step, LayoutTransform) and len(step.index_map.inputs) == 4
+            )
             step = steps[number]
             assert isinstance(step, LayoutTransform)
             steps[number] = replace(step, index_map=parse_index_map("lambda n, c, h, w: [n, c//4, w, h, c%4]"))
@@ -111,9 +119,16 @@ def changed(graph: Graph, kind: str) -> Graph:
         case _:
             call = steps[calls[1]]
             assert isinstance(call, Call)
-            twice = replace(call, results=(replace(call.results[0], name="again"),), operands=(call.results[0].name, call.operands[1]))
+            twice = replace(
+                call,
+                results=(replace(call.results[0], name="again"),),
+                operands=(call.results[0].name, call.operands[1]),
+            )
             steps.insert(calls[1] + 1, twice)
-            steps = [*steps[: calls[1] + 2], *(_taking(step, call.results[0].name, "again") for step in steps[calls[1] + 2 :])]
+            steps = [
+                *steps[: calls[1] + 2],
+                *(_taking(step, call.results[0].name, "again") for step in steps[calls[1] + 2 :]),
+            ]
     return replace(graph, steps=tuple(steps))
 
 
@@ -138,15 +153,24 @@ def test_a_function_that_computes_something_else() -> None:
     text = print_graph(plan(running_example(), CONV).rewrite.new)
     assert " + B[" in text
     new = parse_graph(
-        text.replace(" + B[", " - B["), arrays={c.value.name: c.data for c in plan(running_example(), CONV).rewrite.new.constants}
+        text.replace(" + B[", " - B["),
+        arrays={c.value.name: c.data for c in plan(running_example(), CONV).rewrite.new.constants},
     )
     found = matched(running_example(), new)
     assert isinstance(found, Verdict) and found.status is Status.UNKNOWN
-    assert found.claim.text.startswith("add is paired") and found.reason is not None and "is not proved to do what add does" in found.reason
+    assert (
+        found.claim.text.startswith("add is paired")
+        and found.reason is not None
+        and "is not proved to do what add does" in found.reason
+    )
 
 
 def test_other_inputs() -> None:
     """A graph with an input that is not there before is not paired."""
     new = replace(running_example(), inputs=(*running_example().inputs, replace(running_example().inputs[0], name="y")))
     found = matched(running_example(), new)
-    assert isinstance(found, Verdict) and found.claim.text.startswith("y is paired") and "no input of this name" in str(found.reason)
+    assert (
+        isinstance(found, Verdict)
+        and found.claim.text.startswith("y is paired")
+        and "no input of this name" in str(found.reason)
+    )

@@ -23,7 +23,9 @@ LAYOUTS = {"conv2d": {"X": NCHW4C, "Y": NCHW4C}}
 @one_in(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_graph_is_planned(seed: int) -> None:
-    """A plan is proved for every value and computes the same bits; it costs no more than no plan, and than the greedy one."""
+    """A plan is proved for every value and computes the same bits; it costs no more than no plan, and than the greedy
+    one.
+    """
     graph = random_graph(seed)
     if not any(step.function.name.startswith("conv2d") for step in graph.steps if isinstance(step, Call)):
         with pytest.raises(LayoutproofError, match="no call is of an operator"):

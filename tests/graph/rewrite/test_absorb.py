@@ -1,4 +1,6 @@
-"""Layout transforms folded into calls, where that is asked for: before and after the call, proved, and refused where it cannot be."""
+"""Layout transforms folded into calls, where that is asked for: before and after the call, proved, and refused where it
+cannot be.
+"""
 
 from __future__ import annotations
 

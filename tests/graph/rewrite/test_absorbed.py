@@ -1,4 +1,6 @@
-"""Layout transforms that a plan leaves, folded into the calls beside them: proved of the graph before planning, and run equal."""
+"""Layout transforms that a plan leaves, folded into the calls beside them: proved of the graph before planning, and run
+equal.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,13 @@ def check(found: Plan, rewrite: GraphRewrite) -> None:
 
 
 @one_in(2)
-@pytest.mark.parametrize(("call", "arrays"), [("conv2d", None), ("conv2d", ["X"]), ("conv2d_1", None), ("conv2d_1", ["Y", "W"])])
+@pytest.mark.parametrize(
+    ("call", "arrays"), [("conv2d", None), ("conv2d", ["X"]), ("conv2d_1", None), ("conv2d_1", ["Y", "W"])]
+)
 def test_the_ends_of_the_running_example(call: str, arrays: Sequence[str] | None) -> None:
-    """The first convolution reads the input as it comes, the second one stores the output as it goes: one transform less each time."""
+    """The first convolution reads the input as it comes, the second one stores the output as it goes: one transform
+    less each time.
+    """
     found = plan(running_example(), CONV)
     made = absorbed(found.rewrite, call, arrays)
     assert transforms(made) == transforms(found.rewrite) - 1 == 1
@@ -57,7 +63,9 @@ def test_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("call", ["relu", "sigmoid"])
 def test_a_transform_that_others_need_stays(call: str) -> None:
-    """A call that reads one of two copies of a value from before the transform leaves it to the other; proved all the same."""
+    """A call that reads one of two copies of a value from before the transform leaves it to the other; proved all the
+    same.
+    """
     g = GraphBuilder("shared")
     x = g.input("x", (1, 8, 2, 2))
     made = g.conv2d(x, g.constant(filled(8, 8, 1, 1), "w"))
@@ -78,7 +86,9 @@ def test_a_value_that_is_given_twice() -> None:
     graph = g.build(g.add(made, made))
     found = plan(graph, {"relu": {"X": "lambda i, j: [j, i]"}})
     kept = replace(found, choice=found.unplanned)
-    (call,) = [step for step in kept.rewrite.new.steps if isinstance(step, Call) and step.results[0].name.startswith("add")]
+    (call,) = [
+        step for step in kept.rewrite.new.steps if isinstance(step, Call) and step.results[0].name.startswith("add")
+    ]
     assert len(set(call.operands)) == 1
     both = absorbed(kept.rewrite, "add")
     one = absorbed(kept.rewrite, "add", [call.function.buffers[0].name])
@@ -88,10 +98,14 @@ def test_a_value_that_is_given_twice() -> None:
 
 
 def test_a_wrong_result_is_not_proved() -> None:
-    """The witness carries what it needs: with the transform gone and the function as it was, the claim of the call is not proved."""
+    """The witness carries what it needs: with the transform gone and the function as it was, the claim of the call is
+    not proved.
+    """
     found = plan(running_example(), CONV)
     made = absorbed(found.rewrite, "conv2d")
-    wrong = replace(made, schedules={**made.schedules, **dict.fromkeys(made.schedules, found.rewrite.schedules["conv2d"])})
+    wrong = replace(
+        made, schedules={**made.schedules, **dict.fromkeys(made.schedules, found.rewrite.schedules["conv2d"])}
+    )
     assert {verdict.status for verdict in prove_graph_rewrite(wrong, found.interface)} != {Status.PROVED}
 
 
@@ -105,7 +119,9 @@ def test_a_wrong_result_is_not_proved() -> None:
         (diamond, "nothing", None, "no call makes nothing"),
     ],
 )
-def test_what_cannot_be_absorbed(graph: Callable[[], Graph], call: str, arrays: Sequence[str] | None, told: str) -> None:
+def test_what_cannot_be_absorbed(
+    graph: Callable[[], Graph], call: str, arrays: Sequence[str] | None, told: str
+) -> None:
     """Where no transform stands beside a call, or there is no such call, that is said."""
     with pytest.raises(LayoutproofError, match=told):
         absorbed(plan(graph(), CONV).rewrite, call, arrays)

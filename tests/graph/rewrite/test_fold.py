@@ -33,7 +33,12 @@ def left(graph: Graph) -> list[str]:
 
 # What is left, and whether any fold was refused.
 CASES: dict[str, tuple[Make, tuple[int, ...], list[str], bool]] = {
-    "a transform and its inverse": (lambda g, x: g.layout_transform(g.layout_transform(x, NCHW4C), BACK), (1, 8, 3, 3), [], False),
+    "a transform and its inverse": (
+        lambda g, x: g.layout_transform(g.layout_transform(x, NCHW4C), BACK),
+        (1, 8, 3, 3),
+        [],
+        False,
+    ),
     "two transforms": (
         lambda g, x: g.layout_transform(g.layout_transform(x, "lambda i, j: [j, i]"), "lambda i, j: [i//2, j, i%2]"),
         (3, 8),
@@ -64,7 +69,12 @@ CASES: dict[str, tuple[Make, tuple[int, ...], list[str], bool]] = {
         [],
         False,
     ),
-    "a crop of what was padded": (lambda g, x: g.crop(g.pad(x, [(1, 0), (0, 2)], 0.0), (1, 0), (4, 6)), (4, 6), [], False),
+    "a crop of what was padded": (
+        lambda g, x: g.crop(g.pad(x, [(1, 0), (0, 2)], 0.0), (1, 0), (4, 6)),
+        (4, 6),
+        [],
+        False,
+    ),
     "a crop of some of what was padded": (
         lambda g, x: g.crop(g.pad(x, [(0, 0), (1, 2)], 0.0), (0, 0), (4, 8)),
         (4, 6),
@@ -79,14 +89,24 @@ CASES: dict[str, tuple[Make, tuple[int, ...], list[str], bool]] = {
     ),
     "two crops": (lambda g, x: g.crop(g.crop(x, (1, 1), (3, 4)), (1, 2), (2, 2)), (4, 6), ["Crop"], False),
     "two pads of one value": (lambda g, x: g.pad(g.pad(x, [(0, 1)], 2.0), [(1, 1)], 2.0), (3,), ["Pad"], False),
-    "two pads of different values": (lambda g, x: g.pad(g.pad(x, [(0, 1)], 2.0), [(1, 1)], 0.0), (3,), ["Pad", "Pad"], True),
+    "two pads of different values": (
+        lambda g, x: g.pad(g.pad(x, [(0, 1)], 2.0), [(1, 1)], 0.0),
+        (3,),
+        ["Pad", "Pad"],
+        True,
+    ),
     "a pad of what was cropped, unknown": (
         lambda g, x: g.pad(g.crop(x, (0, 0), (4, 6)), [(0, 0), (0, 2)], 0.0),
         (4, 8),
         ["Crop", "Pad"],
         True,
     ),
-    "a pad by undef of what was cropped": (lambda g, x: g.pad(g.crop(x, (0, 0), (4, 6)), [(0, 0), (0, 2)], None), (4, 8), [], False),
+    "a pad by undef of what was cropped": (
+        lambda g, x: g.pad(g.crop(x, (0, 0), (4, 6)), [(0, 0), (0, 2)], None),
+        (4, 8),
+        [],
+        False,
+    ),
     "a pad of what was padded so and cropped": (
         lambda g, x: g.pad(g.crop(g.pad(x, [(0, 2)], 0.0), (0,), (6,)), [(0, 2)], 0.0),
         (6,),
@@ -145,7 +165,9 @@ def test_what_was_assumed_is_said() -> None:
 def test_rewrites_of_constants_are_computed() -> None:
     """Layout operators on constants leave other constants, whatever undefined padding holds."""
     g = GraphBuilder()
-    moved = g.layout_transform(g.pad(g.constant(np.arange(6, dtype=np.float32)), [(0, 2)], None), "lambda i: [i//4, i%4]")
+    moved = g.layout_transform(
+        g.pad(g.constant(np.arange(6, dtype=np.float32)), [(0, 2)], None), "lambda i: [i//4, i%4]"
+    )
     x = g.input("x", (2, 3))
     found = fold(g.build(g.add(x, g.crop(moved, (0, 0), (2, 3)))))
     assert left(found.new) == [] and len(found.new.constants) == 1

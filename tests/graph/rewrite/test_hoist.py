@@ -54,7 +54,10 @@ def test_the_seeds_example() -> None:
     """The rewrites of an operand and of the result become functions, recognised and proved; what is left is frozen."""
     parts = hoist_layout_rewrites(MATMUL)
     assert parts.status is Status.PROVED
-    assert [(part.side, part.outer, part.inner) for part in parts.lifted] == [(Side.BEFORE, "B", "B_"), (Side.AFTER, "C", "C_")]
+    assert [(part.side, part.outer, part.inner) for part in parts.lifted] == [
+        (Side.BEFORE, "B", "B_"),
+        (Side.AFTER, "C", "C_"),
+    ]
     assert is_frozen(parts.rest) and [buffer.name for buffer in parts.rest.buffers] == ["A", "B_", "C_"]
     (before,) = operators_of(parts.lifted[0].function).operators
     assert isinstance(before, LayoutTransform)
@@ -66,7 +69,9 @@ def test_a_graph_of_parts_computes_the_same() -> None:
     g = GraphBuilder()
     graph = g.build(*g.call(MATMUL, g.input("a", (16, 16)), g.input("b", (16, 16))))
     parts = require_graph(hoisted_graph(graph))
-    assert len(parts.steps) == 3 and sum(is_frozen(step.function) for step in parts.steps if isinstance(step, Call)) == 1
+    assert (
+        len(parts.steps) == 3 and sum(is_frozen(step.function) for step in parts.steps if isinstance(step, Call)) == 1
+    )
     inputs = arrays_for(graph)
     np.testing.assert_array_equal(run_graph(graph, inputs)[0], run_graph(parts, inputs)[0])
 
@@ -80,7 +85,11 @@ def test_a_function_without_rewrites_stays() -> None:
 def test_one_temporary_becomes_the_array_of_one_parameter() -> None:
     """Of two results that are copied from one temporary one copy is lifted, and the parts do what the function did."""
     nest = 'for i in range(4):\n        with T.block("{0}"):\n            v = T.axis.spatial(4, i)\n            {1}'
-    nests = [nest.format("a", "t[v] = A[v] + T.float32(1)"), nest.format("b", "B[v] = t[v]"), nest.format("c", "C[v] = t[v]")]
+    nests = [
+        nest.format("a", "t[v] = A[v] + T.float32(1)"),
+        nest.format("b", "B[v] = t[v]"),
+        nest.format("c", "C[v] = t[v]"),
+    ]
     arrays = ", ".join(f'{name}: T.Buffer((4,), "float32")' for name in "ABC")
     start = f'@T.prim_func\ndef f({arrays}):\n    T.func_attr({{"tir.noalias": True}})\n'
     text = f'{start}    t = T.alloc_buffer((4,), "float32")\n    ' + "\n    ".join(nests) + "\n"
@@ -119,12 +128,19 @@ def test_a_copy_that_cannot_be_lifted_stays() -> None:
 
 def test_a_temporary_with_strides_becomes_no_array() -> None:
     """What is copied into memory that is no whole array is not lifted: nothing in a graph has strides."""
-    func = through("t[v] = A[v]", "B[v] = t[v] + T.float32(1)", "C[v] = t[v]", alloc='T.alloc_buffer((4,), "float32", strides=(2,))')
+    func = through(
+        "t[v] = A[v]",
+        "B[v] = t[v] + T.float32(1)",
+        "C[v] = t[v]",
+        alloc='T.alloc_buffer((4,), "float32", strides=(2,))',
+    )
     assert hoist_layout_rewrites(func).rest is func
 
 
 def test_parts_keep_the_records_of_their_own_arrays() -> None:
-    """A function whose operand was stored anew before is taken apart too, and its parts say so of their own arrays alone."""
+    """A function whose operand was stored anew before is taken apart too, and its parts say so of their own arrays
+    alone.
+    """
     func = through("t[3 - v] = A[v]", "B[v] = t[v] + T.float32(1)", "C[v] = t[v] * T.float32(2)")
     moved = relaid(func, {"A": parse_index_map("lambda i: [i//2, i%2]")}).func
     parts = hoist_layout_rewrites(moved)

@@ -1,4 +1,6 @@
-"""Random chains of layout operators: what folding makes of them does nothing that they could not do, and what it refutes is wrong."""
+"""Random chains of layout operators: what folding makes of them does nothing that they could not do, and what it
+refutes is wrong.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ def random_map(chance: Random, shape: tuple[int, ...]) -> str:
             block = chance.choice(divisors)
             made[axis : axis + 1] = chance.sample([f"{name}//{block}", f"{name}%{block}"], 2)
         case "merge" if len(shape) > 1:
-            made = [f"{name}*{shape[after]} + {names[after]}", *(each for each in names if each not in (name, names[after]))]
+            made = [
+                f"{name}*{shape[after]} + {names[after]}",
+                *(each for each in names if each not in (name, names[after])),
+            ]
         case "reverse":
             made[axis] = f"{extent - 1} - {name}"
         case "multiply":
@@ -88,7 +93,13 @@ def step(g: GraphBuilder, chance: Random, value: Value, dtype: DType) -> list[Va
             index_map = parse_index_map(random_map(chance, value.shape))
             return [g.layout_transform(value, index_map)] if is_bijective(index_map, value.shape) else []
         case "pad":
-            return [g.pad(value, [(chance.choice((0, 0, 1, 2)), chance.choice((0, 0, 1, 3))) for _ in value.shape], number(0.3))]
+            return [
+                g.pad(
+                    value,
+                    [(chance.choice((0, 0, 1, 2)), chance.choice((0, 0, 1, 3))) for _ in value.shape],
+                    number(0.3),
+                )
+            ]
         case "crop":
             return [g.crop(value, starts, [chance.randint(1, n - s) for s, n in zip(starts, value.shape, strict=True)])]
         case _:

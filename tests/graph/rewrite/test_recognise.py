@@ -44,13 +44,24 @@ def moving(A: T.Buffer(({source},), "float32"), B: T.Buffer(({target},), "float3
 
 
 CASES: dict[str, tuple[PrimFunc, list[str]]] = {
-    "the seed's": (moving("2, 8, 3, 3", "2, 2, 3, 3, 4", "2, 2, 3, 3, 4", "B[a, b, c, d, e] = A[a, b * 4 + e, c, d]"), ["LayoutTransform"]),
-    "scattered": (moving("2, 8, 3", "2, 2, 3, 4", "2, 8, 3", "B[a, b // 4, c, b % 4] = A[a, b, c]"), ["LayoutTransform"]),
+    "the seed's": (
+        moving("2, 8, 3, 3", "2, 2, 3, 3, 4", "2, 2, 3, 3, 4", "B[a, b, c, d, e] = A[a, b * 4 + e, c, d]"),
+        ["LayoutTransform"],
+    ),
+    "scattered": (
+        moving("2, 8, 3", "2, 2, 3, 4", "2, 8, 3", "B[a, b // 4, c, b % 4] = A[a, b, c]"),
+        ["LayoutTransform"],
+    ),
     "with implicit padding": (
-        moving("6, 3", "2, 3, 4", "2, 3, 4", "B[a, b, c] = T.if_then_else(a * 4 + c < 6, A[a * 4 + c, b], T.float32(7))"),
+        moving(
+            "6, 3", "2, 3, 4", "2, 3, 4", "B[a, b, c] = T.if_then_else(a * 4 + c < 6, A[a * 4 + c, b], T.float32(7))"
+        ),
         ["Pad", "LayoutTransform"],
     ),
-    "with implicit cropping": (moving("2, 3, 4", "6, 3", "6, 3", "B[a, b] = A[a // 4, b, a % 4]"), ["LayoutTransform", "Crop"]),
+    "with implicit cropping": (
+        moving("2, 3, 4", "6, 3", "6, 3", "B[a, b] = A[a // 4, b, a % 4]"),
+        ["LayoutTransform", "Crop"],
+    ),
     "a pad on both sides": (
         moving("6", "9", "9", "B[a] = T.if_then_else(2 <= a and a < 8, A[a - 2], T.float32(0))"),
         ["Pad"],
@@ -101,9 +112,7 @@ def test_a_guard_that_is_wrong_is_refuted() -> None:
 
 def filled_first(value: str, extents: str, store: str, after: str = "") -> PrimFunc:
     """A function that fills `B`, and then copies into it."""
-    nest = (
-        "    for {0}, {1} in T.grid({2}):\n        with T.block({3}):\n            v, w = T.axis.remap('SS', [{0}, {1}])\n            {4}\n"
-    )
+    nest = "    for {0}, {1} in T.grid({2}):\n        with T.block({3}):\n            v, w = T.axis.remap('SS', [{0}, {1}])\n            {4}\n"
     return loads(
         '@T.prim_func\ndef filled(A: T.Buffer((4, 3), "float32"), B: T.Buffer((6, 5), "float32")):\n'
         + nest.format("i", "j", "6, 5", "'fill'", f"B[v, w] = T.float32({value})")
@@ -147,7 +156,9 @@ def test_what_is_filled_otherwise_is_not_believed(func: PrimFunc) -> None:
 
 @pytest.mark.parametrize("seed", [5000, 5001, 5008, 5009, 5014, 5033])
 def test_functions_of_chains_are_recognised(seed: int) -> None:
-    """The function of several operators, which copies through temporaries, is those operators again, or as many that are simpler."""
+    """The function of several operators, which copies through temporaries, is those operators again, or as many that
+    are simpler.
+    """
     graph = random_chains(seed)
     last = graph.producers()[graph.outputs[0]]
     assert not isinstance(last, Call)

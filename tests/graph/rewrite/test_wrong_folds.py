@@ -1,4 +1,6 @@
-"""Folds that shapes allow and maps or values do not: claimed outright, each is refuted by an input, or proved where it is right."""
+"""Folds that shapes allow and maps or values do not: claimed outright, each is refuted by an input, or proved where it
+is right.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,21 @@ SWIZZLE = "lambda i, j: [i, i ^ j]"
 
 # Chains that begin and end with one shape, and whether they leave every element where it was.
 CHAINS: dict[str, tuple[Make, tuple[int, ...], Status]] = {
-    "two turns of a cube": (lambda g, x: g.layout_transform(g.layout_transform(x, TURN), TURN), (4, 4, 4), Status.REFUTED),
+    "two turns of a cube": (
+        lambda g, x: g.layout_transform(g.layout_transform(x, TURN), TURN),
+        (4, 4, 4),
+        Status.REFUTED,
+    ),
     "three turns of a cube": (
         lambda g, x: g.layout_transform(g.layout_transform(g.layout_transform(x, TURN), TURN), TURN),
         (4, 4, 4),
         Status.PROVED,
     ),
-    "two shifts by 3 of 8": (lambda g, x: g.layout_transform(g.layout_transform(x, SHIFT), SHIFT), (8,), Status.REFUTED),
+    "two shifts by 3 of 8": (
+        lambda g, x: g.layout_transform(g.layout_transform(x, SHIFT), SHIFT),
+        (8,),
+        Status.REFUTED,
+    ),
     "shifts by 3 and 5 of 8": (
         lambda g, x: g.layout_transform(g.layout_transform(x, SHIFT), "lambda i: [(i + 5) % 8]"),
         (8,),
@@ -46,8 +56,16 @@ CHAINS: dict[str, tuple[Make, tuple[int, ...], Status]] = {
         Status.PROVED,
     ),
     "a square transposed once": (lambda g, x: g.layout_transform(x, SWAP), (5, 5), Status.REFUTED),
-    "a square transposed twice": (lambda g, x: g.layout_transform(g.layout_transform(x, SWAP), SWAP), (5, 5), Status.PROVED),
-    "a swizzle twice": (lambda g, x: g.layout_transform(g.layout_transform(x, SWIZZLE), SWIZZLE), (8, 8), Status.PROVED),
+    "a square transposed twice": (
+        lambda g, x: g.layout_transform(g.layout_transform(x, SWAP), SWAP),
+        (5, 5),
+        Status.PROVED,
+    ),
+    "a swizzle twice": (
+        lambda g, x: g.layout_transform(g.layout_transform(x, SWIZZLE), SWIZZLE),
+        (8, 8),
+        Status.PROVED,
+    ),
     "a swizzle, then a turn of the same shape": (
         lambda g, x: g.layout_transform(g.layout_transform(x, SWIZZLE), SWAP),
         (8, 8),
@@ -80,7 +98,11 @@ CHAINS: dict[str, tuple[Make, tuple[int, ...], Status]] = {
         Status.REFUTED,
     ),
     "a pad, then a crop of the same": (lambda g, x: g.crop(g.pad(x, [(1, 2)], 7.0), (1,), (8,)), (8,), Status.PROVED),
-    "a pad, then a crop of its other end": (lambda g, x: g.crop(g.pad(x, [(1, 2)], 7.0), (0,), (8,)), (8,), Status.REFUTED),
+    "a pad, then a crop of its other end": (
+        lambda g, x: g.crop(g.pad(x, [(1, 2)], 7.0), (0,), (8,)),
+        (8,),
+        Status.REFUTED,
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""Loops of relaid functions: they follow what is stored, convolutions keep results in registers, and nothing changes by it."""
+"""Loops of relaid functions: they follow what is stored, convolutions keep results in registers, and nothing changes by
+it.
+"""
 
 from __future__ import annotations
 
@@ -91,14 +93,18 @@ def test_convolutions_keep_their_results_in_registers(
     same(before, after)
 
 
-@pytest.mark.parametrize("func", [conv2d((1, 8, 4, 4), (8, 8, 1, 1)), unary("relu", (1, 8, 3, 3))], ids=lambda func: func.name)
+@pytest.mark.parametrize(
+    "func", [conv2d((1, 8, 4, 4), (8, 8, 1, 1)), unary("relu", (1, 8, 3, 3))], ids=lambda func: func.name
+)
 def test_other_functions_have_no_tiling(func: PrimFunc) -> None:
     """A convolution of plain images, and an operator that is none, are no case for that schedule."""
     assert tiling_of(func) is None
 
 
 def test_reductions_over_blocks_are_taken_apart() -> None:
-    """The parts into which an update takes what it sums over become loops of their own: its init, which reads nothing, has none."""
+    """The parts into which an update takes what it sums over become loops of their own: its init, which reads nothing,
+    has none.
+    """
     schedule = blocked(reduce("max", (1, 8, 3, 3), (1,)), "X")
     (block,) = blocks_of(schedule.func)
     index_map = order_of(schedule.func, block)

@@ -11,7 +11,9 @@ def test_a_trace_of_passes_proved_together_replays() -> None:
     """The trace has the passes, not the step that they were, and leads to the same program."""
     func = unary("relu", (4, 6))
     made = Schedule(func)
-    apply_together(made, [drafted(func, lambda draft: [draft.split("relu", 1, [None, 3]), draft.reorder("relu", [1, 0, 2])])])
+    apply_together(
+        made, [drafted(func, lambda draft: [draft.split("relu", 1, [None, 3]), draft.reorder("relu", [1, 0, 2])])]
+    )
     assert [type(step.transform) for step in made.steps] == [Together]
     assert [primitive for primitive, _ in made.trace] == ["split", "reorder"]
     assert Schedule.replay(func, made.trace).func == made.func

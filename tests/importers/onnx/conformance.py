@@ -57,7 +57,11 @@ def node_cases() -> tuple[Case, ...]:
     from onnx.backend.test.case.node import collect_testcases
 
     # Some of them warn of numbers that they overflow on purpose.
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         warnings.simplefilter("ignore")
         made = collect_testcases(None)
     return tuple(
@@ -118,11 +122,15 @@ def check_equal(name: str, found: Array, wanted: Array) -> None:
         return
     step = {"bfloat16": 2.0**-8, "float16": 2.0**-11}.get(wanted.dtype.name, 2.0**-24)
     rough = np.float64
-    np.testing.assert_allclose(found.astype(rough), wanted.astype(rough), rtol=max(1e-3, 8 * step), atol=max(1e-6, 4 * step), err_msg=name)
+    np.testing.assert_allclose(
+        found.astype(rough), wanted.astype(rough), rtol=max(1e-3, 8 * step), atol=max(1e-6, 4 * step), err_msg=name
+    )
 
 
 def read(case: Case) -> str:
-    """The outcome: as the model is or, where it is refused so, with operands that stand in the model, as exporters write them."""
+    """The outcome: as the model is or, where it is refused so, with operands that stand in the model, as exporters
+    write them.
+    """
     first = outcome(case)
     if not first:
         return first
@@ -138,6 +146,7 @@ def read(case: Case) -> str:
 def holdable(values: Sequence[Any]) -> bool:
     """Whether all of these are arrays of numbers that a model can hold."""
     return all(
-        isinstance(value, onnx.TensorProto) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf")
+        isinstance(value, onnx.TensorProto)
+        or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biuf")
         for value in values
     )

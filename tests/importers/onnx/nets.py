@@ -1,4 +1,6 @@
-"""Small networks as exporters write them: the blocks of mobile, segmenting, detecting and one-dimensional networks, with random weights."""
+"""Small networks as exporters write them: the blocks of mobile, segmenting, detecting and one-dimensional networks,
+with random weights.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Net:
     def add(self, operator: str, *operands: str, **attributes: Any) -> str:
         """A node with one result."""
         name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(operands), [name], name=f"{operator}_{len(self.nodes)}", **attributes))
+        self.nodes.append(
+            helper.make_node(operator, list(operands), [name], name=f"{operator}_{len(self.nodes)}", **attributes)
+        )
         return name
 
     def array(self, value: Any, dtype: type[np.generic] | None = None) -> str:
@@ -39,7 +43,17 @@ class Net:
         fan = max(1, int(np.prod(shape[1:])))
         return self.array((self._random.normal(size=shape) / np.sqrt(fan)).astype(np.float32))
 
-    def conv(self, data: str, filters: int, channels: int, size: int = 1, *, bias: bool = True, rank: int = 2, **attributes: Any) -> str:
+    def conv(
+        self,
+        data: str,
+        filters: int,
+        channels: int,
+        size: int = 1,
+        *,
+        bias: bool = True,
+        rank: int = 2,
+        **attributes: Any,
+    ) -> str:
         """A convolution that keeps the places, strides aside."""
         operands = [data, self.weight(filters, channels // attributes.get("group", 1), *(size,) * rank)]
         operands += [self.weight(filters)] if bias else []
@@ -82,13 +96,17 @@ def squeeze_excite() -> onnx.ModelProto:
 
 
 def unet(up: str) -> onnx.ModelProto:
-    """Down and up again, with what was on the way down put beside; `up` is a transposed convolution, or a nearest or linear resize."""
+    """Down and up again, with what was on the way down put beside; `up` is a transposed convolution, or a nearest or
+    linear resize.
+    """
     net = Net((1, 4, 8, 8))
     first = net.add("Relu", net.conv("x", 8, 4, 3))
     small = net.add("MaxPool", first, kernel_shape=[2, 2], strides=[2, 2])
     deep = net.add("LeakyRelu", net.conv(small, 16, 8, 3), alpha=0.1)
     if up == "ConvTranspose":
-        large = net.add("ConvTranspose", deep, net.weight(16, 8, 2, 2), net.weight(8), kernel_shape=[2, 2], strides=[2, 2])
+        large = net.add(
+            "ConvTranspose", deep, net.weight(16, 8, 2, 2), net.weight(8), kernel_shape=[2, 2], strides=[2, 2]
+        )
     else:
         half = "asymmetric" if up == "nearest" else "half_pixel"
         scales = net.array([1, 1, 2, 2], np.float32)
@@ -105,7 +123,11 @@ def one_dimensional() -> onnx.ModelProto:
     net = Net((2, 4, 24), opset=21)
     start = net.add("Gelu", net.conv("x", 8, 4, 3, rank=1))
     wide = net.add(
-        "GroupNormalization", net.conv(start, 8, 8, 3, rank=1, dilations=[2], pads=[2, 2]), net.weight(8), net.weight(8), num_groups=2
+        "GroupNormalization",
+        net.conv(start, 8, 8, 3, rank=1, dilations=[2], pads=[2, 2]),
+        net.weight(8),
+        net.weight(8),
+        num_groups=2,
     )
     pooled = net.add("MaxPool", net.add("Mish", wide), kernel_shape=[3], strides=[2], ceil_mode=1)
     mean = net.add("AveragePool", pooled, kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER")
@@ -113,12 +135,16 @@ def one_dimensional() -> onnx.ModelProto:
 
 
 def detecting() -> onnx.ModelProto:
-    """Parts of a detecting network: sigmoid times what goes in, poolings of several sizes put beside each other, channels split."""
+    """Parts of a detecting network: sigmoid times what goes in, poolings of several sizes put beside each other,
+    channels split.
+    """
     net = Net((1, 8, 8, 8))
     first = net.conv("x", 16, 8, 3, strides=[2, 2])
     first = net.add("Mul", first, net.add("Sigmoid", first))
     left, right = net.conv(first, 8, 16), net.conv(first, 8, 16)
-    pools = [net.add("MaxPool", left, kernel_shape=[size, size], pads=[size // 2] * 4, strides=[1, 1]) for size in (3, 5)]
+    pools = [
+        net.add("MaxPool", left, kernel_shape=[size, size], pads=[size // 2] * 4, strides=[1, 1]) for size in (3, 5)
+    ]
     both = net.add("Concat", left, *pools, right, axis=1)
     up = net.add("Upsample", net.conv(both, 8, 32), net.array([1, 1, 2, 2], np.float32), mode="nearest")
     net.opset = 9

@@ -46,8 +46,14 @@ def one(
     """A model of one node; arrays are given when it runs, None is left out."""
     names = [f"x{k}" if operand is not None else "" for k, operand in enumerate(operands)]
     made = [f"y{k}" for k in range(results)]
-    given = [info(name, operand) for name, operand in zip(names, operands, strict=True) if isinstance(operand, np.ndarray)]
-    held = [numpy_helper.from_array(item.array, name) for name, item in zip(names, operands, strict=True) if isinstance(item, Held)]
+    given = [
+        info(name, operand) for name, operand in zip(names, operands, strict=True) if isinstance(operand, np.ndarray)
+    ]
+    held = [
+        numpy_helper.from_array(item.array, name)
+        for name, item in zip(names, operands, strict=True)
+        if isinstance(item, Held)
+    ]
     node = helper.make_node(operator, names, made, **attributes)
     return model([node], given, [info(name) for name in made], held, opset=opset)
 
@@ -73,8 +79,16 @@ def graph_from(proto: onnx.ModelProto, sizes: Mapping[str, int] | None = None) -
     return graph_of(model_of(proto, sizes))
 
 
-def agree(proto: onnx.ModelProto, *inputs: Array, rtol: float = 1e-5, atol: float = 1e-6, sizes: Mapping[str, int] | None = None) -> Graph:
-    """The graph of a model, once it is found to make what ONNX's reference makes: the shapes, the types, and nearly the numbers."""
+def agree(
+    proto: onnx.ModelProto,
+    *inputs: Array,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+    sizes: Mapping[str, int] | None = None,
+) -> Graph:
+    """The graph of a model, once it is found to make what ONNX's reference makes: the shapes, the types, and nearly the
+    numbers.
+    """
     graph = graph_from(proto, sizes)
     names = [item.name for item in proto.graph.input]
     wanted = ReferenceEvaluator(proto).run(None, dict(zip(names, inputs, strict=True)))

@@ -1,4 +1,6 @@
-"""Convolutions and poolings once more, element by element and in double precision: what the sentences of ONNX's documents say."""
+"""Convolutions and poolings once more, element by element and in double precision: what the sentences of ONNX's
+documents say.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def wanted(operator: str, operands: Sequence[Array | None], attributes: Mapping[
     return _pool(operator, data, attributes)
 
 
-def _around(sizes: Sequence[int], window: Sequence[int], strides: Sequence[int], gaps: Sequence[int], given: Mapping[str, Any]) -> Places:
+def _around(
+    sizes: Sequence[int], window: Sequence[int], strides: Sequence[int], gaps: Sequence[int], given: Mapping[str, Any]
+) -> Places:
     """Cells before on each axis, then after."""
     kind = given.get("auto_pad", "NOTSET")
     if not kind.startswith("SAME"):
@@ -62,7 +66,10 @@ def _conv(data: Array, rest: Sequence[Array], given: Mapping[str, Any]) -> Array
     weight, sizes, rank = rest[0], data.shape[2:], data.ndim - 2
     window, strides, gaps = weight.shape[2:], _numbers(given, "strides", rank), _numbers(given, "dilations", rank)
     around, groups = _around(sizes, window, strides, gaps, given), given.get("group", 1)
-    steps = [(size + around[k] + around[k + rank] - (window[k] - 1) * gaps[k] - 1) // strides[k] + 1 for k, size in enumerate(sizes)]
+    steps = [
+        (size + around[k] + around[k + rank] - (window[k] - 1) * gaps[k] - 1) // strides[k] + 1
+        for k, size in enumerate(sizes)
+    ]
     made = np.zeros((data.shape[0], weight.shape[0], *steps))
     each, inner = weight.shape[0] // groups, weight.shape[1]
     for place in product(*map(range, steps)):
@@ -122,7 +129,9 @@ def _pool(operator: str, data: Array, given: Mapping[str, Any]) -> Array:
         if operator == "MaxPool":
             made[at(ALL, ALL, place)] = found.max(axis=0)
             continue
-        counted = sum(_lies([k + around[axis] for axis, k in enumerate(cell)], _padded(sizes, around)) for cell in cells)
+        counted = sum(
+            _lies([k + around[axis] for axis, k in enumerate(cell)], _padded(sizes, around)) for cell in cells
+        )
         made[at(ALL, ALL, place)] = found.sum(axis=0) / (counted if given.get("count_include_pad") else len(found))
     return made
 

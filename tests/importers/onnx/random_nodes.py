@@ -55,7 +55,11 @@ class Node:
             for k, array in enumerate(self.operands)
             if array is not None and k not in self.held
         ]
-        held = [numpy_helper.from_array(array, f"x{k}") for k, array in enumerate(self.operands) if array is not None and k in self.held]
+        held = [
+            numpy_helper.from_array(array, f"x{k}")
+            for k, array in enumerate(self.operands)
+            if array is not None and k in self.held
+        ]
         graph = helper.make_graph(
             [helper.make_node(self.operator, names, ["y"], **self.attributes)],
             "one",
@@ -87,10 +91,14 @@ def _windows(random: Random, rank: int, sizes: Sequence[int], *, dilated: bool =
 
 
 def _agreed(given: dict[str, Any]) -> dict[str, Any]:
-    """Windows without what runtimes do not do alike: as many as strides ask for, with gaps or so small that elements are left out."""
+    """Windows without what runtimes do not do alike: as many as strides ask for, with gaps or so small that elements
+    are left out.
+    """
     if str(given.get("auto_pad")).startswith("SAME"):
         given.pop("dilations", None)
-        given["strides"] = [min(pair) for pair in zip(given["kernel_shape"], given.get("strides", given["kernel_shape"]), strict=True)]
+        given["strides"] = [
+            min(pair) for pair in zip(given["kernel_shape"], given.get("strides", given["kernel_shape"]), strict=True)
+        ]
     return given
 
 
@@ -104,7 +112,11 @@ def conv(random: Random) -> Node:
     bias = random.among(None, random.array(groups * each))
     if random.among(True, False):
         del given["kernel_shape"]
-    operands = [random.array(random.number(1, 2), groups * inner, *sizes), weight, *([bias] if bias is not None else [])]
+    operands = [
+        random.array(random.number(1, 2), groups * inner, *sizes),
+        weight,
+        *([bias] if bias is not None else []),
+    ]
     return Node("Conv", operands, {**given, "group": groups}, random.among(1, 11, 18))
 
 
@@ -147,7 +159,11 @@ def average_pool(random: Random) -> Node:
     """A mean over windows, what lies around them counted or not."""
     rank = random.number(1, 3)
     sizes = random.numbers(rank, 5, 7)
-    given = {**_agreed(_windows(random, rank, sizes)), "ceil_mode": random.number(0, 1), "count_include_pad": random.number(0, 1)}
+    given = {
+        **_agreed(_windows(random, rank, sizes)),
+        "ceil_mode": random.number(0, 1),
+        "count_include_pad": random.number(0, 1),
+    }
     return Node("AveragePool", [random.array(1, 2, *sizes)], given, 22)
 
 
@@ -192,10 +208,20 @@ def norm(random: Random) -> Node:
     groups, each = random.number(1, 3), random.number(1, 3)
     data = random.array(2, groups * each, *random.numbers(rank, 2, 4))
     if random.among(True, False):
-        return Node("InstanceNormalization", [data, random.array(groups * each), random.array(groups * each)], {"epsilon": 1e-3}, 6)
+        return Node(
+            "InstanceNormalization",
+            [data, random.array(groups * each), random.array(groups * each)],
+            {"epsilon": 1e-3},
+            6,
+        )
     opset = random.among(18, 21)
     size = groups * each if opset == 21 else groups
-    return Node("GroupNormalization", [data, random.array(size), random.array(size)], {"num_groups": groups, "epsilon": 1e-3}, opset)
+    return Node(
+        "GroupNormalization",
+        [data, random.array(size), random.array(size)],
+        {"num_groups": groups, "epsilon": 1e-3},
+        opset,
+    )
 
 
 NODES: Mapping[str, Callable[[Random], Node]] = {

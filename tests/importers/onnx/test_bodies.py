@@ -1,4 +1,6 @@
-"""Operators that are nodes again: a model's own functions, branches that are known, and what ONNX defines by other operators."""
+"""Operators that are nodes again: a model's own functions, branches that are known, and what ONNX defines by other
+operators.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,20 @@ OWN = "own.operators"
 
 
 def function(
-    name: str, operands: Sequence[str], results: Sequence[str], nodes: Sequence[onnx.NodeProto], attributes: Sequence[str] = ()
+    name: str,
+    operands: Sequence[str],
+    results: Sequence[str],
+    nodes: Sequence[onnx.NodeProto],
+    attributes: Sequence[str] = (),
 ) -> onnx.FunctionProto:
     """A function of a model."""
     versions = [helper.make_opsetid("", 21), helper.make_opsetid(OWN, 1)]
     return helper.make_function(OWN, name, list(operands), list(results), list(nodes), versions, list(attributes))
 
 
-def called(functions: Sequence[onnx.FunctionProto], operator: str, operands: Sequence[str] = ("x",), **attributes: Any) -> onnx.ModelProto:
+def called(
+    functions: Sequence[onnx.FunctionProto], operator: str, operands: Sequence[str] = ("x",), **attributes: Any
+) -> onnx.ModelProto:
     """A model that calls one of its functions."""
     node = helper.make_node(operator, list(operands), ["y"], domain=OWN, name="call", **attributes)
     return model([node], [info("x", X)], [info("y")], functions=functions)
@@ -43,7 +51,9 @@ def test_a_function_of_a_model() -> None:
 
 
 def test_attributes_of_a_function() -> None:
-    """An attribute inside is that of the call; one that the call lacks is that of the function, or of the operator inside."""
+    """An attribute inside is that of the call; one that the call lacks is that of the function, or of the operator
+    inside.
+    """
     node = helper.make_node("Softmax", ["x"], ["y"])
     node.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="along", type=onnx.AttributeProto.INT))
     own = function("Shares", ["x"], ["y"], [node], ["along"])
@@ -80,7 +90,12 @@ def test_functions_that_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions each of which calls the next one twice are an error before there are too many nodes."""
     monkeypatch.setattr(convert, "MOST_NODES", 1000)
     functions = [
-        function(f"F{k}", ["x"], ["y"], [helper.make_node(f"F{k + 1}", [a], [b], domain=OWN) for a, b in (("x", "h"), ("h", "y"))])
+        function(
+            f"F{k}",
+            ["x"],
+            ["y"],
+            [helper.make_node(f"F{k + 1}", [a], [b], domain=OWN) for a, b in (("x", "h"), ("h", "y"))],
+        )
         for k in range(24)
     ]
     last = function("F24", ["x"], ["y"], [helper.make_node("Identity", ["x"], ["y"])])
@@ -187,7 +202,9 @@ def test_what_onnx_defines_by_other_operators(operator: str, operands: list[Any]
 
 
 def test_values_have_the_names_of_the_model() -> None:
-    """What a node makes is called as in the model, of a node that becomes several calls the last one's; what is alike gets a number."""
+    """What a node makes is called as in the model, of a node that becomes several calls the last one's; what is alike
+    gets a number.
+    """
     x = filled(2, 3)
     nodes = [
         helper.make_node("Gemm", ["x", "w"], ["/layer/0"], alpha=0.5),
@@ -197,5 +214,10 @@ def test_values_have_the_names_of_the_model() -> None:
         helper.make_node("Identity", ["x.1"], ["last"]),
     ]
     graph = agree(model(nodes, [info("x", x)], [info("last")], [numpy_helper.from_array(filled(3, 3), "w")]), x)
-    assert [value.name for step in graph.steps for value in step.results] == ["matmul", "_layer_0", "_layer_0_1", "last"]
+    assert [value.name for step in graph.steps for value in step.results] == [
+        "matmul",
+        "_layer_0",
+        "_layer_0_1",
+        "last",
+    ]
     assert graph.outputs == ("last",)

@@ -1,7 +1,8 @@
-"""ONNX's own tests, all of them: what is read makes what it should, and what is not read stands in a list, with the reason.
+"""ONNX's own tests, all of them: what is read makes what it should, and what is not read stands in a list, with the
+reason.
 
-The list is `tests/golden/onnx/refused.txt`: each reason, and below it the tests that are refused for it. An operator that is no longer
-read, or not in all of its uses, makes a line more, and so cannot go unseen.
+The list is `tests/golden/onnx/refused.txt`: each reason, and below it the tests that are refused for it. An operator
+that is no longer read, or not in all of its uses, makes a line more, and so cannot go unseen.
 """
 
 from __future__ import annotations
@@ -34,9 +35,15 @@ LARGE = ("test_MaxPool1d_stride_padding_dilation", "test_MaxPool2d_stride_paddin
 
 
 def refusals(cases: Iterable[Case]) -> dict[str, str]:
-    """By the names of tests why they are refused, the names of nodes left out. Raises AssertionError where one makes anything else."""
+    """By the names of tests why they are refused, the names of nodes left out. Raises AssertionError where one makes
+    anything else.
+    """
     told = {case.name: read(case) for case in cases}
-    return {name: re.sub(r"^error\[(LP\d+)\]: (?:.*? that makes [^:]*: )*", r"\1 ", message) for name, message in told.items() if message}
+    return {
+        name: re.sub(r"^error\[(LP\d+)\]: (?:.*? that makes [^:]*: )*", r"\1 ", message)
+        for name, message in told.items()
+        if message
+    }
 
 
 def listed() -> tuple[str, dict[str, str]]:
@@ -74,7 +81,9 @@ def check_listed(found: Mapping[str, str], whole: bool) -> None:
 
 
 def test_what_is_read_is_right_and_the_rest_is_listed() -> None:
-    """Each test of one operator makes what it should, or is refused for the reason in the list; every run looks at a third of them."""
+    """Each test of one operator makes what it should, or is refused for the reason in the list; every run looks at a
+    third of them.
+    """
     cases = (case for case in node_cases() if not MANY.match(case.name))
     check_listed(refusals(islice(cases, 0, None, 3)), whole=False)
 
@@ -90,7 +99,9 @@ def test_all_that_is_read_is_right_and_the_rest_is_listed(request: pytest.Fixtur
 
 
 def test_models_that_others_exported() -> None:
-    """Of the models in files, as other tools exported them long ago, those that are read make what they should; few are not."""
+    """Of the models in files, as other tools exported them long ago, those that are read make what they should; few are
+    not.
+    """
     refused = [case.name for case in file_cases() if case.name not in LARGE and outcome(case)]
     assert all(re.match(r"test_(expand_shape|gradient|sequence|strnorm)_", name) for name in refused)
 
@@ -105,6 +116,18 @@ def test_models_that_others_exported_in_kernels() -> None:
 
 def test_each_operator_stands_in_one_table() -> None:
     """No table hides what another one says."""
-    tables = (CONVOLUTIONS, ELEMENTWISE, LINEAR, MOVING, NORMALISE, POOLING, QUANTIZED, REDUCING, RESIZING, SHAPES, TAKING)
+    tables = (
+        CONVOLUTIONS,
+        ELEMENTWISE,
+        LINEAR,
+        MOVING,
+        NORMALISE,
+        POOLING,
+        QUANTIZED,
+        REDUCING,
+        RESIZING,
+        SHAPES,
+        TAKING,
+    )
     assert {*OPERATORS} == {name for table in tables for name in table}
     assert [set(first) & set(second) for first, second in combinations(tables, 2) if set(first) & set(second)] == []

@@ -1,4 +1,6 @@
-"""Models with something changed in them: each is refused with an error that says where, or means what ONNX's reference says it means."""
+"""Models with something changed in them: each is refused with an error that says where, or means what ONNX's reference
+says it means.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,30 @@ def changed(proto: onnx.ModelProto, random: np.random.Generator) -> None:
         case 0:
             for attribute in node.attribute[:1]:
                 attribute.i = int(random.choice(NASTY))
-                attribute.ints[:] = [int(random.choice(NASTY)) if random.integers(3) == 0 else number for number in attribute.ints]
+                attribute.ints[:] = [
+                    int(random.choice(NASTY)) if random.integers(3) == 0 else number for number in attribute.ints
+                ]
         case 1:
             node.op_type = str(random.choice(OTHERS))
         case 2:
-            names = ["", *(name for other in graph.node for name in other.output), *(held.name for held in graph.initializer)]
+            names = [
+                "",
+                *(name for other in graph.node for name in other.output),
+                *(held.name for held in graph.initializer),
+            ]
             node.input[int(random.integers(len(node.input)))] = str(random.choice(names))
         case 3:
             array = numpy_helper.to_array(item)
-            forms = (array.reshape(-1), array[None], array.astype(np.float64), array.astype(np.int32), array.reshape(-1)[:0])
-            item.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(forms[int(random.integers(len(forms)))]), item.name))
+            forms = (
+                array.reshape(-1),
+                array[None],
+                array.astype(np.float64),
+                array.astype(np.int32),
+                array.reshape(-1)[:0],
+            )
+            item.CopyFrom(
+                numpy_helper.from_array(np.ascontiguousarray(forms[int(random.integers(len(forms)))]), item.name)
+            )
         case 4:
             array = numpy_helper.to_array(item).copy()
             if array.dtype == np.int64:
@@ -56,7 +72,9 @@ def changed(proto: onnx.ModelProto, random: np.random.Generator) -> None:
 
 
 def outcome(seed: int) -> str:
-    """What becomes of the block with one to three changes; only an error of ours, or what the reference makes, is let through."""
+    """What becomes of the block with one to three changes; only an error of ours, or what the reference makes, is let
+    through.
+    """
     random = np.random.default_rng(seed)
     proto = transformer_block(width=8, heads=2, hidden=8, length=3, opset=int(random.choice([13, 17])))
     for _ in range(int(random.integers(1, 4))):

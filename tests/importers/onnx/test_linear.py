@@ -1,4 +1,6 @@
-"""Products of matrices, shares and normalisations of models, against ONNX's reference, over shapes and attributes drawn at random."""
+"""Products of matrices, shares and normalisations of models, against ONNX's reference, over shapes and attributes drawn
+at random.
+"""
 
 from __future__ import annotations
 
@@ -149,10 +151,17 @@ def test_rms_normalization() -> None:
         ("MatMul", [np.array(1, np.float32), filled(3)], {}, "no product"),
         ("Softmax", [filled(2, 3)], {"axis": 2}, "no axis 2"),
         ("LayerNormalization", [filled(2, 3), filled(2)], {}, "not repeated|do not go together"),
-        ("Gemm", [filled(2, 3).astype(np.int32), filled(3, 4).astype(np.int32)], {"alpha": 0.5}, "not multiplied by 0.5"),
+        (
+            "Gemm",
+            [filled(2, 3).astype(np.int32), filled(3, 4).astype(np.int32)],
+            {"alpha": 0.5},
+            "not multiplied by 0.5",
+        ),
     ],
 )
-def test_what_does_not_fit_is_named(operator: str, operands: list[Array], attributes: dict[str, Any], message: str) -> None:
+def test_what_does_not_fit_is_named(
+    operator: str, operands: list[Array], attributes: dict[str, Any], message: str
+) -> None:
     """Shapes and attributes that do not go together are an error that names the node."""
     with pytest.raises(LayoutproofError, match=f"{operator} that makes y0: .*({message})"):
         graph_from(one(operator, operands, **attributes))

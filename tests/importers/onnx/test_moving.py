@@ -1,4 +1,6 @@
-"""Operators that move elements, and that take them by places, against ONNX's reference: both forms of each, drawn at random."""
+"""Operators that move elements, and that take them by places, against ONNX's reference: both forms of each, drawn at
+random.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def drawn(seed: int, least: int = 1) -> tuple[np.random.Generator, Array]:
 @one_in(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_slice(seed: int) -> None:
-    """Starts, ends and steps of either sign, beyond the array too; of some axes or of all, as attributes or as operands."""
+    """Starts, ends and steps of either sign, beyond the array too; of some axes or of all, as attributes or as
+    operands.
+    """
     random, x = drawn(seed)
     axes = random.permutation(x.ndim)[: random.integers(1, x.ndim + 1)]
     old = seed % 4 == 0
@@ -260,7 +264,9 @@ def test_elements_of_other_types(dtype: str) -> None:
         ("OneHot", [np.array([0]), Held(np.array(0)), filled(2)], {}, "a depth of 0"),
     ],
 )
-def test_what_does_not_fit_is_named(operator: str, operands: list[Any], attributes: dict[str, Any], message: str) -> None:
+def test_what_does_not_fit_is_named(
+    operator: str, operands: list[Any], attributes: dict[str, Any], message: str
+) -> None:
     """Places, widths and shapes that do not fit are an error that names the node."""
     with pytest.raises(LayoutproofError, match=f"{operator} that makes y0.*: .*({message})"):
         graph_from(one(operator, operands, **attributes))

@@ -1,4 +1,6 @@
-"""Networks as exporters write them are read, planned to blocks of channels, proved, and run: layouts go through all their operators."""
+"""Networks as exporters write them are read, planned to blocks of channels, proved, and run: layouts go through all
+their operators.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from layoutproof.verify.verdict.verdict import Status
 
 Array = NDArray[Any]
 LEFT = {"one-dimensional": 512}
-"""How many bytes are moved beside those at the ends: the means of groups are made of several channels, and are small."""
+"""How many bytes are moved beside those at the ends: the means of groups are made of several channels, and are small.
+"""
 
 
 def planned(graph: Graph, block: int) -> Plan:
@@ -43,7 +46,9 @@ def image(graph: Graph) -> Array:
 def run(graph: Graph, data: Array, kernels: Kernels | None = None) -> Array:
     """The one output of a graph, by the interpreter or by kernels."""
     inputs = {graph.inputs[0].name: data}
-    (made,) = run_graph(graph, inputs) if kernels is None else run_graph(graph, inputs, runner=kernels, mover=kernels.move)
+    (made,) = (
+        run_graph(graph, inputs) if kernels is None else run_graph(graph, inputs, runner=kernels, mover=kernels.move)
+    )
     return made
 
 
@@ -61,7 +66,9 @@ def test_a_network_makes_what_the_reference_makes(name: str) -> None:
 @one_in(4)
 @pytest.mark.parametrize("name", list(NETS))
 def test_layouts_go_through_a_network(name: str) -> None:
-    """What is moved is what goes in and what comes out, some few bytes aside; every value is proved, and the bits are the same."""
+    """What is moved is what goes in and what comes out, some few bytes aside; every value is proved, and the bits are
+    the same.
+    """
     graph = graph_of(model_of(NETS[name]()))
     found = planned(graph, 4)
     assert found.optimal and not found.refused
@@ -84,19 +91,25 @@ def test_kernels_of_a_planned_network_make_the_same_bits(name: str, block: int) 
     assert {verdict.status for verdict in found.verdicts} == {Status.PROVED}
     data = image(graph)
     plain = run(graph, data, Kernels())
-    np.testing.assert_array_equal(plain.view(np.int32), run(found.rewrite.new, data, Kernels(dict(found.rewrite.schedules))).view(np.int32))
+    np.testing.assert_array_equal(
+        plain.view(np.int32), run(found.rewrite.new, data, Kernels(dict(found.rewrite.schedules))).view(np.int32)
+    )
     np.testing.assert_allclose(plain, run(graph, data), rtol=1e-4, atol=1e-5)
 
 
 def test_kernels_of_one_planned_network_make_the_same_bits() -> None:
-    """So they do for the network that segments, with transposed convolutions: the bits that the interpreter makes of it as it was read."""
+    """So they do for the network that segments, with transposed convolutions: the bits that the interpreter makes of it
+    as it was read.
+    """
     graph = graph_of(model_of(NETS["unet by transposed convolutions"]()))
     rewrite, data = planned(graph, 4).rewrite, image(graph)
     made = run(rewrite.new, data, Kernels(dict(rewrite.schedules)))
     np.testing.assert_array_equal(made.view(np.int32), run(graph, data).view(np.int32))
 
 
-@pytest.mark.parametrize(("name", "layout", "number"), [("one-dimensional", "NCW4c", 3), ("unet by transposed convolutions", "NCHW4c", 5)])
+@pytest.mark.parametrize(
+    ("name", "layout", "number"), [("one-dimensional", "NCW4c", 3), ("unet by transposed convolutions", "NCHW4c", 5)]
+)
 def test_convolutions_of_all_kinds_are_one_family(name: str, layout: str, number: int) -> None:
     """On the command line `conv` stands for convolutions over one axis, in groups, and transposed, too."""
     graph = graph_of(model_of(NETS[name]()))

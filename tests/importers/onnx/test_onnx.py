@@ -1,4 +1,6 @@
-"""Models become graphs: one node for each operator against numpy, what is not translated by name, and networks of the ONNX project."""
+"""Models become graphs: one node for each operator against numpy, what is not translated by name, and networks of the
+ONNX project.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ Array = NDArray[Any]
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
-def model(operator: str, inputs: Sequence[Array], arrays: Sequence[Array] = (), opset: int = 13, **attributes: Any) -> onnx.ModelProto:
+def model(
+    operator: str, inputs: Sequence[Array], arrays: Sequence[Array] = (), opset: int = 13, **attributes: Any
+) -> onnx.ModelProto:
     """A model of one node: `inputs` are given when it runs, `arrays` stand in it."""
     names = [f"x{k}" for k in range(len(inputs))] + [f"w{k}" for k in range(len(arrays))]
     node = helper.make_node(operator, names, ["y"], **attributes)
     given = [helper.make_tensor_value_info(f"x{k}", TensorProto.FLOAT, a.shape) for k, a in enumerate(inputs)]
     made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     held = [numpy_helper.from_array(a, f"w{k}") for k, a in enumerate(arrays)]
-    return helper.make_model(helper.make_graph([node], "one", given, [made], held), opset_imports=[helper.make_opsetid("", opset)])
+    return helper.make_model(
+        helper.make_graph([node], "one", given, [made], held), opset_imports=[helper.make_opsetid("", opset)]
+    )
 
 
 def made(proto: onnx.ModelProto, inputs: Sequence[Array]) -> Array:
@@ -65,7 +71,13 @@ ROUND: dict[str, tuple[str, list[Array], list[Array], dict[str, Any], Callable[[
     "Gemm": ("Gemm", [M], [filled(3, 6), filled(3)], {"transB": 1}, lambda: M @ filled(3, 6).T + filled(3)),
     "MatMul": ("MatMul", [M], [filled(6, 3)], {}, lambda: M @ filled(6, 3)),
     "Concat": ("Concat", [M, filled(2, 3)], [], {"axis": 1}, lambda: np.concatenate([M, filled(2, 3)], axis=1)),
-    "Sum of three": ("Sum", [M, filled(2, 6, seed=1), filled(1, 6)], [], {}, lambda: M + filled(2, 6, seed=1) + filled(1, 6)),
+    "Sum of three": (
+        "Sum",
+        [M, filled(2, 6, seed=1), filled(1, 6)],
+        [],
+        {},
+        lambda: M + filled(2, 6, seed=1) + filled(1, 6),
+    ),
     "Reshape": ("Reshape", [M], [np.array([0, -1, 2])], {}, lambda: M.reshape(2, 3, 2)),
     "Flatten": ("Flatten", [X], [], {"axis": 2}, lambda: X.reshape(4, 25)),
     "Transpose": ("Transpose", [M], [], {}, lambda: M.T),
@@ -80,7 +92,9 @@ ROUND: dict[str, tuple[str, list[Array], list[Array], dict[str, Any], Callable[[
 def test_an_operator(name: str) -> None:
     """A node computes what ONNX says of its operator."""
     operator, inputs, arrays, attributes, wanted = ROUND[name]
-    np.testing.assert_allclose(made(model(operator, inputs, arrays, **attributes), inputs), wanted(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        made(model(operator, inputs, arrays, **attributes), inputs), wanted(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_softmax_before_version_13() -> None:
@@ -129,7 +143,12 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 
 def test_names_become_identifiers() -> None:
     """Names of models may hold anything; those of a graph's text are Python's."""
-    assert [identifier(name) for name in ("gpu_0/data_0", "1", "lambda", "x")] == ["gpu_0_data_0", "v_1", "v_lambda", "x"]
+    assert [identifier(name) for name in ("gpu_0/data_0", "1", "lambda", "x")] == [
+        "gpu_0_data_0",
+        "v_1",
+        "v_lambda",
+        "x",
+    ]
 
 
 @one_in(3)
@@ -157,7 +176,9 @@ def test_an_operand_that_is_left_out_is_none() -> None:
     """An empty name stands for an operand that is not given."""
     weight = filled(3, 4, 1, 1)
     node = helper.make_node("Conv", ["x", "w", ""], ["y"])
-    given, got = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", X.shape), ("y", None)))
+    given, got = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", X.shape), ("y", None))
+    )
     graph = helper.make_graph([node], "one", [given], [got], [numpy_helper.from_array(weight, "w")])
     wanted = np.einsum("ncyx,kc->nkyx", X, weight[:, :, 0, 0])
     np.testing.assert_allclose(made(helper.make_model(graph), [X]), wanted, rtol=1e-5, atol=1e-6)
@@ -171,7 +192,9 @@ def test_names_that_become_one_identifier_stay_apart() -> None:
     np.testing.assert_array_equal(made(proto, [M, filled(2, 6, seed=1)]), M - filled(2, 6, seed=1))
 
 
-@pytest.mark.parametrize("kind", [TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.UNDEFINED, TensorProto.FLOAT8E4M3FN])
+@pytest.mark.parametrize(
+    "kind", [TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.UNDEFINED, TensorProto.FLOAT8E4M3FN]
+)
 def test_inputs_of_other_types_are_refused(kind: int) -> None:
     """An input that is no array of numbers is an error that names it."""
     given, got = (helper.make_tensor_value_info(name, kind, (2,)) for name in ("x", "y"))
@@ -184,7 +207,10 @@ def test_inputs_of_other_types_are_refused(kind: int) -> None:
 def test_bytes_of_a_model_that_changed_are_a_graph_or_an_error(seed: int, tmp_path: Path) -> None:
     """No bytes make anything else: half files, and files with some other bytes."""
     arrays = [filled(2, 4, 3, 3), filled(2)]
-    data, random = model("Conv", [X], arrays, pads=[1, 1, 1, 1], group=1).SerializeToString(), np.random.default_rng(seed)
+    data, random = (
+        model("Conv", [X], arrays, pads=[1, 1, 1, 1], group=1).SerializeToString(),
+        np.random.default_rng(seed),
+    )
     path = tmp_path / "spoilt.onnx"
     for _ in range(60):
         spoilt = bytearray(data)

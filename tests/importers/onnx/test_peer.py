@@ -1,4 +1,6 @@
-"""onnxruntime beside a graph: what is given to it, and what becomes of its failures. A stand-in takes its place, so it is not needed."""
+"""onnxruntime beside a graph: what is given to it, and what becomes of its failures. A stand-in takes its place, so it
+is not needed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Session:
     def __init__(self, path: str, options: Any, providers: list[str]) -> None:
         if path == "bad.onnx":
             raise Fail("no such model")
-        assert options.intra_op_num_threads == options.inter_op_num_threads == 1 and providers == ["CPUExecutionProvider"]
+        assert options.intra_op_num_threads == options.inter_op_num_threads == 1 and providers == [
+            "CPUExecutionProvider"
+        ]
 
     def get_inputs(self) -> list[Named]:
         """Two of them."""
@@ -53,7 +57,9 @@ class Session:
 @pytest.fixture
 def onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for the package."""
-    package, capi, state = (ModuleType(name) for name in ("onnxruntime", "onnxruntime.capi", "onnxruntime.capi.onnxruntime_pybind11_state"))
+    package, capi, state = (
+        ModuleType(name) for name in ("onnxruntime", "onnxruntime.capi", "onnxruntime.capi.onnxruntime_pybind11_state")
+    )
     found: dict[ModuleType, dict[str, object]] = {
         package: {"SessionOptions": Options, "InferenceSession": Session, "__version__": "1.2", "capi": capi},
         capi: {"onnxruntime_pybind11_state": state},

@@ -38,7 +38,9 @@ def test_halves_are_rounded_to_even() -> None:
     """As ONNX says; the zero is left out."""
     x = np.array([0.5, 1.5, 2.5, 3.5, -1.0, 300.0], np.float32)
     agree(one("QuantizeLinear", [x, Held(np.array(1, np.float32))]), x)
-    assert calls(agree(one("DequantizeLinear", [small("int32", 4), Held(np.array(0.5, np.float32))]), small("int32", 4))) == [
+    assert calls(
+        agree(one("DequantizeLinear", [small("int32", 4), Held(np.array(0.5, np.float32))]), small("int32", 4))
+    ) == [
         "cast",
         "multiply",
     ]
@@ -55,7 +57,10 @@ def test_blocks() -> None:
 
 def test_weights_that_are_kept_small() -> None:
     """Weights that stand in the model are the numbers that they stand for: the graph casts nothing."""
-    assert calls(agree(one("DequantizeLinear", [Held(small("int8", 3, 4)), Held(S), Held(small("int8", 3))], axis=0))) == []
+    assert (
+        calls(agree(one("DequantizeLinear", [Held(small("int8", 3, 4)), Held(S), Held(small("int8", 3))], axis=0)))
+        == []
+    )
 
 
 def test_scales_that_only_the_run_knows() -> None:
@@ -91,10 +96,17 @@ def test_products_with_a_zero_for_each_row() -> None:
         ("QuantizeLinear", [X, Held(S)], {"axis": 1}, "no number for each place of axis 1"),
         ("QuantizeLinear", [X, Held(S)], {"axis": 2}, "no axis 2"),
         ("QuantizeLinear", [X, Held(S[0]), Held(np.array(0, np.int32))], {}, "not as int32"),
-        ("DequantizeLinear", [small("int8", 4, 3), Held(filled(3, 3))], {"axis": 0, "block_size": 2}, "no number for each 2 of axis 0"),
+        (
+            "DequantizeLinear",
+            [small("int8", 4, 3), Held(filled(3, 3))],
+            {"axis": 0, "block_size": 2},
+            "no number for each 2 of axis 0",
+        ),
     ],
 )
-def test_what_does_not_fit_is_named(operator: str, operands: list[Any], attributes: dict[str, Any], message: str) -> None:
+def test_what_does_not_fit_is_named(
+    operator: str, operands: list[Any], attributes: dict[str, Any], message: str
+) -> None:
     """Scales that do not go with the numbers are an error that names the node."""
     with pytest.raises(LayoutproofError, match=f"{operator} that makes y0: .*{message}"):
         graph_from(one(operator, operands, **attributes))

@@ -1,4 +1,6 @@
-"""Nodes with random attributes and shapes compute what ONNX says: beside sums written out here, and beside ONNX's own reference."""
+"""Nodes with random attributes and shapes compute what ONNX says: beside sums written out here, and beside ONNX's own
+reference.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,11 @@ X = filled(2, 3)
 def opened(*extents: int | str | None) -> onnx.ModelProto:
     """A model whose input has some open extents."""
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, list(extents))
-    return model([helper.make_node("Relu", ["x"], ["y"])], [given], [helper.make_tensor_value_info("y", TensorProto.FLOAT, list(extents))])
+    return model(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [given],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, list(extents))],
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,8 +57,18 @@ def test_open_extents_get_sizes(extents: tuple[int | str | None, ...], sizes: di
     [
         (("batch", 3), {}, "the input x has an extent that is open: axis 0 is the dimension 'batch'", "--size batch=1"),
         ((None, 3), {}, "the input x has an extent that is open: axis 0 is a dimension without a name", "--size x.0=1"),
-        (("batch", 3), {"bath": 2, "batch": 2}, "no extent of an input is open under the name 'bath'", "open are x.0, batch"),
-        ((2, 3), {"batch": 2}, "no extent of an input is open under the name 'batch'", "all extents of the model are numbers"),
+        (
+            ("batch", 3),
+            {"bath": 2, "batch": 2},
+            "no extent of an input is open under the name 'bath'",
+            "open are x.0, batch",
+        ),
+        (
+            (2, 3),
+            {"batch": 2},
+            "no extent of an input is open under the name 'batch'",
+            "all extents of the model are numbers",
+        ),
         (("batch", 3), {"batch": 0}, "the size of batch is 0", ""),
     ],
 )
@@ -82,19 +96,29 @@ def test_inputs_without_a_shape() -> None:
 def test_an_input_that_has_an_array() -> None:
     """What stands in the model for an input is what the input is."""
     proto = model(
-        [helper.make_node("Add", ["x", "w"], ["y"])], [info("x", X), info("w", X)], [info("y")], [numpy_helper.from_array(X, "w")]
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [info("x", X), info("w", X)],
+        [info("y")],
+        [numpy_helper.from_array(X, "w")],
     )
     graph = graph_from(proto)
-    assert [value.name for value in graph.inputs] == ["x"] and [constant.value.name for constant in graph.constants] == ["w"]
+    assert [value.name for value in graph.inputs] == ["x"] and [
+        constant.value.name for constant in graph.constants
+    ] == ["w"]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint64", "bool"]
+)
 def test_types_of_elements(dtype: str) -> None:
     """Inputs and arrays of each type that a graph has come through as they are."""
     kind = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else np.dtype(dtype)
     x = (filled(2, 3) * 3).astype(kind)
     proto = model(
-        [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)], [info("x", x)], [info("y")], [numpy_helper.from_array(x + x, "w")]
+        [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)],
+        [info("x", x)],
+        [info("y")],
+        [numpy_helper.from_array(x + x, "w")],
     )
     made = run_graph(graph_from(proto), {"x": x})[0]
     assert made.dtype == kind and made.tobytes() == np.concatenate([x, x + x]).tobytes()
@@ -103,7 +127,12 @@ def test_types_of_elements(dtype: str) -> None:
 def outside(tmp_path: Path, weight: Any) -> onnx.ModelProto:
     """A model in a folder whose array stands in a file of its own, after some other bytes."""
     (tmp_path / "model").mkdir()
-    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], [info("x", X)], [info("y", X)], [numpy_helper.from_array(weight, "w")])
+    proto = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [info("x", X)],
+        [info("y", X)],
+        [numpy_helper.from_array(weight, "w")],
+    )
     (item,) = proto.graph.initializer
     (tmp_path / "model" / "data.bin").write_bytes(bytes(64) + item.raw_data)
     item.ClearField("raw_data")
@@ -178,7 +207,12 @@ def test_sparse_arrays(places: Any) -> None:
 
 @pytest.mark.parametrize(
     ("places", "shape"),
-    [(np.array([1, 6]), (2, 3)), (np.array([[0, 1], [1, 3]]), (2, 3)), (np.array([1]), (2, 3)), (np.array([1, 5]), (2**20, 2**20))],
+    [
+        (np.array([1, 6]), (2, 3)),
+        (np.array([[0, 1], [1, 3]]), (2, 3)),
+        (np.array([1]), (2, 3)),
+        (np.array([1, 5]), (2**20, 2**20)),
+    ],
 )
 def test_sparse_arrays_that_are_none(places: Any, shape: tuple[int, ...]) -> None:
     """Places outside, too few of them, and shapes too large to be written out."""
@@ -188,7 +222,10 @@ def test_sparse_arrays_that_are_none(places: Any, shape: tuple[int, ...]) -> Non
 
 def spoilt(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
     """A model of two nodes with something changed."""
-    nodes = [helper.make_node("Softmax", ["x"], ["h"], name="first", axis=1), helper.make_node("Add", ["h", "w"], ["y"], name="second")]
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["h"], name="first", axis=1),
+        helper.make_node("Add", ["h", "w"], ["y"], name="second"),
+    ]
     proto = model(nodes, [info("x", X)], [info("y", X)], [numpy_helper.from_array(X, "w")])
     change(proto)
     return proto
@@ -206,18 +243,42 @@ SPOILT: dict[str, tuple[Callable[[onnx.ModelProto], object], str, str]] = {
         NO_VALUE,
         "Add second: nothing in the model makes z",
     ),
-    "a circle": (lambda p: renamed(p.graph.node[0].input, 0, "y"), NO_VALUE, "Softmax first: nothing in the model makes y"),
-    "an order that cannot run": (lambda p: p.graph.node.reverse(), NO_VALUE, "Add second: nothing in the model makes h"),
-    "two results of one name": (lambda p: renamed(p.graph.node[1].output, 0, "h"), TWO_VALUES, "Add second: .*called h"),
+    "a circle": (
+        lambda p: renamed(p.graph.node[0].input, 0, "y"),
+        NO_VALUE,
+        "Softmax first: nothing in the model makes y",
+    ),
+    "an order that cannot run": (
+        lambda p: p.graph.node.reverse(),
+        NO_VALUE,
+        "Add second: nothing in the model makes h",
+    ),
+    "two results of one name": (
+        lambda p: renamed(p.graph.node[1].output, 0, "h"),
+        TWO_VALUES,
+        "Add second: .*called h",
+    ),
     "a result with the name of an array": (
         lambda p: renamed(p.graph.node[1].output, 0, "w"),
         TWO_VALUES,
         "Add second: .*called w",
     ),
     "two inputs of one name": (lambda p: p.graph.input.append(p.graph.input[0]), TWO_VALUES, "two inputs .* called x"),
-    "two arrays of one name": (lambda p: p.graph.initializer.append(p.graph.initializer[0]), TWO_VALUES, "two arrays .* called w"),
-    "an output that nothing makes": (lambda p: p.graph.output.append(info("q")), NO_VALUE, "nothing in the model makes q"),
-    "an operand left out": (lambda p: renamed(p.graph.node[1].input, 1, ""), NO_VALUE, "Add second: an operand is left out"),
+    "two arrays of one name": (
+        lambda p: p.graph.initializer.append(p.graph.initializer[0]),
+        TWO_VALUES,
+        "two arrays .* called w",
+    ),
+    "an output that nothing makes": (
+        lambda p: p.graph.output.append(info("q")),
+        NO_VALUE,
+        "nothing in the model makes q",
+    ),
+    "an operand left out": (
+        lambda p: renamed(p.graph.node[1].input, 1, ""),
+        NO_VALUE,
+        "Add second: an operand is left out",
+    ),
     "too few operands": (lambda p: p.graph.node[1].input.pop(), NODE, "Add second: it has 1 operands, expected are 2"),
     "too many results": (
         lambda p: p.graph.node[1].output.append("q"),

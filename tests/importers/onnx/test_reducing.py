@@ -45,7 +45,9 @@ def test_reductions_of_other_types(kind: str, dtype: str) -> None:
     agree(one(f"Reduce{kind}", [x, ints(1)], opset=18), x)
 
 
-@pytest.mark.parametrize(("kind", "values"), [("Max", [-np.inf, -np.inf]), ("Min", [np.inf, np.inf]), ("Max", [-np.inf, 1])])
+@pytest.mark.parametrize(
+    ("kind", "values"), [("Max", [-np.inf, -np.inf]), ("Min", [np.inf, np.inf]), ("Max", [-np.inf, 1])]
+)
 def test_extremes_of_infinities(kind: str, values: list[float]) -> None:
     """The largest of nothing but minus infinity is minus infinity."""
     x = np.array([values], dtype=np.float32)
@@ -69,7 +71,9 @@ def test_sums_up_to_each_element(exclusive: int, backwards: int, axis: int) -> N
 
 
 def test_norms() -> None:
-    """Elements divided by the norm of those on their axis; nothing but zeros stays as it is. The reference forgets signs in the norm 1."""
+    """Elements divided by the norm of those on their axis; nothing but zeros stays as it is. The reference forgets
+    signs in the norm 1.
+    """
     x = filled(3, 4)
     x[1] = 0
     with np.errstate(invalid="ignore"):
@@ -82,7 +86,11 @@ def test_norms() -> None:
 def test_axes_that_are_none() -> None:
     """Axes that are not there, that come twice, or that only the run knows, are an error that names the node."""
     x = filled(2, 3)
-    for axes, message in ((ints(2), "no axis 2"), (ints(0, -2), "not different axes"), (np.array([0]), "not known before")):
+    for axes, message in (
+        (ints(2), "no axis 2"),
+        (ints(0, -2), "not different axes"),
+        (np.array([0]), "not known before"),
+    ):
         with pytest.raises(LayoutproofError, match=f"ReduceSum that makes y0: .*{message}"):
             graph_from(one("ReduceSum", [x, axes]))
     with pytest.raises(LayoutproofError, match="ReduceMean that makes y0: mean: it is not for elements of type int32"):

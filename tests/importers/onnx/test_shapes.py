@@ -1,4 +1,6 @@
-"""What is known when a model is read is computed then: shapes and all that exporters make of them, against ONNX's reference."""
+"""What is known when a model is read is computed then: shapes and all that exporters make of them, against ONNX's
+reference.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +205,9 @@ def test_constants(form: str) -> None:
         ("Gather", [ints(1, 2), ints(2)], {}, "places outside"),
     ],
 )
-def test_what_cannot_be_computed_is_named(operator: str, operands: list[Any], attributes: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_computed_is_named(
+    operator: str, operands: list[Any], attributes: dict[str, Any], message: str
+) -> None:
     """Too large arrays, and operands that do not go together, are an error that names the node, before memory is taken."""
     with pytest.raises(LayoutproofError, match=f"{operator} that makes y0: .*{message}"):
         graph_from(one(operator, operands, **attributes))

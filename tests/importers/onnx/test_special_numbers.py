@@ -25,7 +25,20 @@ ONE: dict[str, list[float]] = {
     "Ceil": [NAN, -0.0, 0, -1, 1, INF, -INF, 1, 2, 3, -0.0, -2],
     "HardSigmoid": [NAN, 0.5, 0.5, 0.3, 0.7, 1, 0, 0.6, 0.8, 1, 0.4, 0],
     "HardSwish": [NAN, -0.0, 0, -1 / 3, 2 / 3, INF, NAN, 7 / 24, 1.125, 55 / 24, -5 / 24, -5 / 24],
-    "Softplus": [NAN, 0.6931472, 0.6931472, 0.3132617, 1.3132617, INF, 0, 0.974077, 1.7014133, 2.5788898, 0.474077, 0.0788898],
+    "Softplus": [
+        NAN,
+        0.6931472,
+        0.6931472,
+        0.3132617,
+        1.3132617,
+        INF,
+        0,
+        0.974077,
+        1.7014133,
+        2.5788898,
+        0.474077,
+        0.0788898,
+    ],
     "LeakyRelu": [NAN, -0.0, 0, -0.01, 1, INF, -INF, 0.5, 1.5, 2.5, -0.005, -0.025],
     "ThresholdedRelu": [0, 0, 0, 0, 0, INF, 0, 0, 1.5, 2.5, 0, 0],
     "Sqrt": [NAN, -0.0, 0, NAN, 1, INF, NAN, 0.70710677, 1.2247449, 1.5811388, NAN, NAN],
@@ -69,7 +82,9 @@ def test_the_largest_and_smallest_of_several(operator: str, turned: bool) -> Non
 
 
 def test_windows_without_numbers() -> None:
-    """The largest of windows of negative infinities is that; a NaN that other elements follow is forgotten, as onnxruntime does it."""
+    """The largest of windows of negative infinities is that; a NaN that other elements follow is forgotten, as
+    onnxruntime does it.
+    """
     data = np.array([1, NAN, 2, 3, -INF, -INF, NAN, NAN, NAN, 5, 4, NAN], np.float32).reshape(1, 1, 1, 12)
     found = made(Node("MaxPool", [data], {"kernel_shape": [1, 2], "strides": [1, 2]}, 12))
     np.testing.assert_array_equal(found.reshape(-1), np.array([NAN, 3, -INF, NAN, 5, NAN], np.float32))

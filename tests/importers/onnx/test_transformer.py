@@ -48,7 +48,9 @@ def made(graph: Graph, kernels: Kernels) -> Array:
 
 @pytest.mark.parametrize("opset", [13, 17])
 def test_a_transformer_block_is_planned(opset: int, tmp_path: Path) -> None:
-    """Layouts go through heads both ways: of ten rewrites those at the input and the output are left, and all is proved."""
+    """Layouts go through heads both ways: of ten rewrites those at the input and the output are left, and all is
+    proved.
+    """
     graph = read(tmp_path, opset)
     assert calls(graph).count("matmul") == 8 and not {"shape", "gather", "concat", "unsqueeze"} & set(calls(graph))
     found = in_blocks(graph)

@@ -1,4 +1,5 @@
-"""A block of a transformer as exporters write it: attention of several heads, two normalisations, and a gelu between two layers.
+"""A block of a transformer as exporters write it: attention of several heads, two normalisations, and a gelu between
+two layers.
 
 The batch is open; heads are taken apart and put together by shapes that are computed in the model.
 """
@@ -73,7 +74,8 @@ class Written:
         apart = self.node("Concat", [*sizes, self.integers(heads), self.integers(-1)], axis=0)
         together = self.node("Concat", [*sizes, self.integers(width)], axis=0)
         query, key, value = (
-            self.node("Transpose", [self.node("Reshape", [self.linear(x, width, width), apart])], perm=[0, 2, 1, 3]) for _ in range(3)
+            self.node("Transpose", [self.node("Reshape", [self.linear(x, width, width), apart])], perm=[0, 2, 1, 3])
+            for _ in range(3)
         )
         scores = self.node("MatMul", [query, self.node("Transpose", [key], perm=[0, 1, 3, 2])])
         shares = self.node("Softmax", [self.node("Div", [scores, self.number((width // heads) ** 0.5)])], axis=-1)
@@ -81,12 +83,17 @@ class Written:
         return self.linear(self.node("Reshape", [seen, together]), width, width)
 
 
-def transformer_block(*, width: int = 16, heads: int = 2, hidden: int = 32, length: int = 4, opset: int = 17) -> onnx.ModelProto:
+def transformer_block(
+    *, width: int = 16, heads: int = 2, hidden: int = 32, length: int = 4, opset: int = 17
+) -> onnx.ModelProto:
     """The block; its input `x` is `[batch, length, width]`."""
     made = Written()
     attended = made.node("Add", ["x", made.attention(made.norm("x", width, opset), width, heads)])
     layer = made.gelu(made.linear(made.norm(attended, width, opset), width, hidden))
     made.node("Add", [attended, made.linear(layer, hidden, width)])
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", length, width]) for name in ("x", made.nodes[-1].output[0])]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", length, width])
+        for name in ("x", made.nodes[-1].output[0])
+    ]
     graph = helper.make_graph(made.nodes, "block", ends[:1], ends[1:], made.arrays)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)

@@ -1,6 +1,8 @@
-"""Every float32 argument of a math function, as emitted C computes it, beside a reference: the C library, and MPFR near a middle.
+"""Every float32 argument of a math function, as emitted C computes it, beside a reference: the C library, and MPFR near
+a middle.
 
-`python -m tests.ir.functions.exhaustive exp log` goes through all 2**32 arguments and prints a line for each function; needs MPFR.
+`python -m tests.ir.functions.exhaustive exp log` goes through all 2**32 arguments and prints a line for each function;
+needs MPFR.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ int main(int count, char **arguments) {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How many arguments were gone through, how many were left to MPFR, how many results were wrong, and some of those: x, ours, right."""
+    """How many arguments were gone through, how many were left to MPFR, how many results were wrong, and some of those:
+    x, ours, right.
+    """
 
     name: str
     inputs: int
@@ -87,7 +91,9 @@ class Outcome:
 
 def source(name: str) -> str:
     """The C program for one function."""
-    library = {"sigmoid": "1.0 / (1.0 + exp(-(double)x[i]))", "rsqrt": "1.0 / sqrt(x[i])"}.get(name, f"{name}((double)x[i])")
+    library = {"sigmoid": "1.0 / (1.0 + exp(-(double)x[i]))", "rsqrt": "1.0 / sqrt(x[i])"}.get(
+        name, f"{name}((double)x[i])"
+    )
     multiple = {
         "sigmoid": "mpfr_neg(a, a, MPFR_RNDN), mpfr_exp(a, a, MPFR_RNDN), mpfr_add_ui(a, a, 1, MPFR_RNDN), mpfr_ui_div(b, 1, a, MPFR_RNDN)",
         "rsqrt": "mpfr_rec_sqrt(b, a, MPFR_RNDN)",
@@ -111,7 +117,15 @@ def run(name: str, first: int = 0, last: int = 1 << 32) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         text, program = Path(folder, "check.c"), Path(folder, "check")
         text.write_text(source(name), encoding="utf-8")
-        flags = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-builtin-exp", "-march=native"]
+        flags = [
+            "-std=c11",
+            "-O3",
+            "-ffp-contract=off",
+            "-fno-math-errno",
+            "-fno-trapping-math",
+            "-fno-builtin-exp",
+            "-march=native",
+        ]
         subprocess.run(["cc", *flags, "-o", str(program), str(text), "-lmpfr", "-lgmp", "-lm"], check=True)
         done = subprocess.run([str(program), str(first), str(last)], check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in done.splitlines()]

@@ -1,4 +1,6 @@
-"""Math functions are correctly rounded: all numbers of the half-precision types, a slice of float32, and every hard argument."""
+"""Math functions are correctly rounded: all numbers of the half-precision types, a slice of float32, and every hard
+argument.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +48,19 @@ def right(name: str, x: float, dtype: DType) -> float:
 def defined(name: str, x: float) -> bool:
     """Whether a function has a finite value or a limit of its own at a finite argument."""
     limit = DEFINITIONS[name].limit
-    return math.isfinite(x) and (x > 0 or not (name.startswith("log") or name == "rsqrt")) and (limit is None or abs(x) <= limit)
+    return (
+        math.isfinite(x)
+        and (x > 0 or not (name.startswith("log") or name == "rsqrt"))
+        and (limit is None or abs(x) <= limit)
+    )
 
 
 def random_numbers(seed: int, count: int) -> np.ndarray[Any, Any]:
     """float32 numbers of random bits, as float64."""
     with np.errstate(invalid="ignore"):
-        return np.random.default_rng(seed).integers(0, 1 << 32, count, dtype=np.uint32).view(np.float32).astype(np.float64)
+        return (
+            np.random.default_rng(seed).integers(0, 1 << 32, count, dtype=np.uint32).view(np.float32).astype(np.float64)
+        )
 
 
 def every(dtype: DType) -> np.ndarray[Any, Any]:
@@ -65,7 +73,9 @@ def every(dtype: DType) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("dtype", [FLOAT16, BFLOAT16], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_half(name: str, dtype: DType) -> None:
-    """Near a middle 160 bits decide; elsewhere the library's float64 result, give or take a little, rounds to one number."""
+    """Near a middle 160 bits decide; elsewhere the library's float64 result, give or take a little, rounds to one
+    number.
+    """
     numbers = every(dtype)
     limit = DEFINITIONS[name].limit
     x = numbers if limit is None else numbers[~(np.abs(numbers) > limit)]
@@ -101,7 +111,9 @@ def test_one_meaning(name: str) -> None:
     assert ((one.view(np.uint64) == many.view(np.uint64)) | (np.isnan(one) & np.isnan(many))).all()
 
 
-@pytest.mark.parametrize(("name", "x", "value"), [(name, x, value) for name, pairs in HARD.items() for x, value in pairs])
+@pytest.mark.parametrize(
+    ("name", "x", "value"), [(name, x, value) for name, pairs in HARD.items() for x, value in pairs]
+)
 def test_hard_arguments(name: str, x: float, value: float) -> None:
     """What stands in the table is right, and the sequence without it is not."""
     assert call_math(name, (x,), FLOAT32) == value == right(name, x, FLOAT32)
@@ -127,13 +139,17 @@ def test_points_that_proofs_use(dtype: DType) -> None:
 def test_large_arguments_are_the_library_s(name: str) -> None:
     """Beyond its limit a function is the C library's on float64, rounded."""
     for x in (2.0**20 + 1.0, -3e7, 1e30):
-        assert call_math(name, (round_float(x, FLOAT32),), FLOAT32) == round_float(LIBRARY[name](round_float(x, FLOAT32)), FLOAT32)
+        assert call_math(name, (round_float(x, FLOAT32),), FLOAT32) == round_float(
+            LIBRARY[name](round_float(x, FLOAT32)), FLOAT32
+        )
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["sqrt", *NAMES])
 def test_slices_of_all_float32(name: str) -> None:
-    """Emitted C on a sixteenth of all arguments, beside the C library and MPFR; `python -m tests.ir.functions.exhaustive` has all."""
+    """Emitted C on a sixteenth of all arguments, beside the C library and MPFR; `python -m
+    tests.ir.functions.exhaustive` has all.
+    """
     for start in range(0, 1 << 32, 1 << 28):
         outcome = exhaustive.run(name, start + (1 << 27), start + (1 << 27) + (1 << 24))
         assert outcome.wrong == 0, outcome

@@ -81,7 +81,11 @@ def test_connectives_evaluate_their_right_side_only_when_it_matters() -> None:
     """
     good = program(text.replace("{condition}", "i < 3 and A[i + 1] > T.float32(2)"))
     assert result(good, [floats(1, 2, 3, 4), None])["B"].tolist() == [0, 1, 1, 0]
-    fault(program(text.replace("{condition}", "A[i + 1] > T.float32(2) and i < 3")), [floats(1, 2, 3, 4), None], FaultKind.OUT_OF_BOUNDS)
+    fault(
+        program(text.replace("{condition}", "A[i + 1] > T.float32(2) and i < 3")),
+        [floats(1, 2, 3, 4), None],
+        FaultKind.OUT_OF_BOUNDS,
+    )
 
 
 def test_read_of_a_fresh_temporary() -> None:
@@ -122,7 +126,9 @@ def test_forbidden_padding(access: str) -> None:
             {access}
     """)
     mask = np.array([True, True, True, False])
-    assert fault(func, [floats(1, 2, 3, 4), floats(0, 0, 0, 0)], FaultKind.FORBIDDEN, readable={"A": mask}).indices == (3,)
+    assert fault(func, [floats(1, 2, 3, 4), floats(0, 0, 0, 0)], FaultKind.FORBIDDEN, readable={"A": mask}).indices == (
+        3,
+    )
     result(func, [floats(1, 2, 3, 4), floats(0, 0, 0, 0)], readable={"A": ~mask | np.array([0, 0, 0, 1], bool)})
 
 
@@ -313,8 +319,16 @@ def test_symbols_by_name() -> None:
 
 def test_programs_that_nest_too_deep_for_python_still_run() -> None:
     """Thirty nested loops, and thirty nested branches, run: the plain evaluator takes over."""
-    loops = "".join(f"{'    ' * k}for i{k} in range(1):\n" for k in range(1, 31)) + "    " * 31 + "A[0] = A[0] + T.float32(1)\n"
-    branches = "".join(f"{'    ' * k}if A[0] > T.float32({k - 40}):\n" for k in range(1, 31)) + "    " * 31 + "A[0] = A[0] + T.float32(1)\n"
+    loops = (
+        "".join(f"{'    ' * k}for i{k} in range(1):\n" for k in range(1, 31))
+        + "    " * 31
+        + "A[0] = A[0] + T.float32(1)\n"
+    )
+    branches = (
+        "".join(f"{'    ' * k}if A[0] > T.float32({k - 40}):\n" for k in range(1, 31))
+        + "    " * 31
+        + "A[0] = A[0] + T.float32(1)\n"
+    )
     for body in (loops, branches):
         func = program('def main(A: T.Buffer((1,), "float32")):\n' + body)
         assert result(func, [floats(1)])["A"].tolist() == [2]

@@ -1,4 +1,6 @@
-"""When a block's init runs: where the guard holds and all reduce variables are at their start. Upstream runs each program too."""
+"""When a block's init runs: where the guard holds and all reduce variables are at their start. Upstream runs each
+program too.
+"""
 
 from __future__ import annotations
 
@@ -102,14 +104,20 @@ BRANCHES = """
 """
 SYMBOLIC = summed("for i, k in T.grid(n, m):", shapes=('("n", "m")', '("n",)'), sizes="n, m = T.int32(), T.int32()")
 
-# Each run: its name, the text, the shape of the terms (all ones), and what the result holds afterwards where it held sevens before.
+# Each run: its name, the text, the shape of the terms (all ones), and what the result holds afterwards where it held
+# sevens before.
 RUNS: list[tuple[str, str, tuple[int, ...], list[float]]] = [
     ("an empty reduction is not initialised", SYMBOLIC, (4, 0), [7, 7, 7, 7]),
     ("a reduction of symbolic extent", SYMBOLIC, (2, 5), [15, 15]),
     ("no results", SYMBOLIC, (0, 5), []),
     ("an empty reduction of fixed extent", summed("for i, k in T.grid(4, 0):"), (4, 5), [7, 7, 7, 7]),
     ("a guard on results", summed("for i, k in T.grid(4, 5):", where="i < 3"), (4, 5), [15, 15, 15, 7]),
-    ("a guard that skips the start", summed("for i, k in T.grid(4, 5):", where="3 <= k and k < i + 2"), (4, 5), [7, 7, 8, 9]),
+    (
+        "a guard that skips the start",
+        summed("for i, k in T.grid(4, 5):", where="3 <= k and k < i + 2"),
+        (4, 5),
+        [7, 7, 8, 9],
+    ),
     ("a guard that stops early", summed("for k, i in T.grid(5, 4):", where="k < i"), (4, 5), [7, 11, 12, 13]),
     (
         "a rotated reduction starts late",
@@ -237,7 +245,9 @@ RUNS: list[tuple[str, str, tuple[int, ...], list[float]]] = [
     ),
     (
         "an init of a cell that moves with the reduction",
-        summed("for i, k in T.grid(4, 4):", init="B[(vi + vk) % 4] = T.float32(10)", update="B[vi] = B[vi] + A[vi, vk]"),
+        summed(
+            "for i, k in T.grid(4, 4):", init="B[(vi + vk) % 4] = T.float32(10)", update="B[vi] = B[vi] + A[vi, vk]"
+        ),
         (4, 5),
         [14, 14, 14, 14],
     ),
@@ -253,7 +263,10 @@ NAMES = [name for name, *_ in RUNS]
 def arguments(name: str) -> tuple[str, list[Values]]:
     """The text of a run and its arguments: ones, and sevens where the result is to be."""
     _, text, shape, expected = RUNS[NAMES.index(name)]
-    return HEAD + textwrap.dedent(text).strip() + "\n", [np.ones(shape, np.float32), np.full(len(expected), 7, np.float32)]
+    return HEAD + textwrap.dedent(text).strip() + "\n", [
+        np.ones(shape, np.float32),
+        np.full(len(expected), 7, np.float32),
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -32,7 +32,9 @@ def loop(var: Var, extent: int, body: Stmt) -> Stmt:
     return For(var, IntImm(0), IntImm(extent), ForKind.SERIAL, body)
 
 
-def view(name: str, dtype: DType, shape: tuple[int, ...], data: Var, offset: int = 0, strides: tuple[int, ...] = ()) -> Buffer:
+def view(
+    name: str, dtype: DType, shape: tuple[int, ...], data: Var, offset: int = 0, strides: tuple[int, ...] = ()
+) -> Buffer:
     """Another view of a data variable."""
     return Buffer(name, dtype, tuple(map(IntImm, shape)), data, tuple(map(IntImm, strides)), IntImm(offset))
 
@@ -117,7 +119,10 @@ def test_pointer_cast_names_the_same_memory() -> None:
     a = make_buffer("A", (2,), "float32")
     pointer = Var("p", HANDLE)
     bits = view("bits", INT32, (2,), pointer)
-    func = function(Let(pointer, PointerCast(INT32, a.data), DeclBuffer(bits, BufferStore(bits, (IntImm(1),), IntImm(0x3F800000)))), a)
+    func = function(
+        Let(pointer, PointerCast(INT32, a.data), DeclBuffer(bits, BufferStore(bits, (IntImm(1),), IntImm(0x3F800000)))),
+        a,
+    )
     assert result(func, [np.array([5, 6], np.float32)])["A"].tolist() == [5, 1]
 
 
@@ -142,7 +147,10 @@ def test_vector_view_of_scalars() -> None:
     a, b = make_buffer("A", (8,), "float32"), make_buffer("B", (8,), "float32")
     quads = [view(f"{x.name}4", FLOAT32.with_lanes(4), (2,), x.data) for x in (a, b)]
     func = function(
-        DeclBuffer(quads[0], DeclBuffer(quads[1], loop(ROW, 2, BufferStore(quads[1], (IntImm(1) - ROW,), BufferLoad(quads[0], (ROW,)))))),
+        DeclBuffer(
+            quads[0],
+            DeclBuffer(quads[1], loop(ROW, 2, BufferStore(quads[1], (IntImm(1) - ROW,), BufferLoad(quads[0], (ROW,))))),
+        ),
         a,
         b,
     )
@@ -154,7 +162,10 @@ def test_memory_made_in_a_loop_starts_anew() -> None:
     c, b = make_buffer("C", (1,), "float32"), make_buffer("B", (2,), "float32")
     first = BufferStore(c, (IntImm(0),), BufferLoad(b, (ROW,)))
     read = BufferStore(b, (ROW,), BufferLoad(c, (IntImm(0),)))
-    assert result(function(loop(ROW, 2, Allocate(c, seq(first, read))), b), [np.ones(2, np.float32)])["B"].tolist() == [1, 1]
+    assert result(function(loop(ROW, 2, Allocate(c, seq(first, read))), b), [np.ones(2, np.float32)])["B"].tolist() == [
+        1,
+        1,
+    ]
     fault(function(loop(ROW, 2, Allocate(c, seq(read, first))), b), [np.ones(2, np.float32)], FaultKind.UNINITIALISED)
 
 

@@ -31,7 +31,11 @@ FLOATS = {"float16": FLOAT16, "bfloat16": BFLOAT16, "float32": FLOAT32, "float64
 
 def elementwise(op: Any, dtype: DType, out: DType | None = None) -> PrimFunc:
     """`C[i] = op(A[i], B[i])` over N elements."""
-    a, b, c = make_buffer("A", (N,), dtype), make_buffer("B", (N,), dtype), make_buffer("C", (N,), out if out is not None else dtype)
+    a, b, c = (
+        make_buffer("A", (N,), dtype),
+        make_buffer("B", (N,), dtype),
+        make_buffer("C", (N,), out if out is not None else dtype),
+    )
     handles = tuple(Var(f"h{k}", HANDLE) for k in range(3))
     i = Var("i")
     value: Expr = op(BufferLoad(a, (i,)), BufferLoad(b, (i,)))
@@ -52,11 +56,15 @@ def patterns(dtype: DType, seed: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("op", [BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.DIV], ids=lambda o: o.name)
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_arithmetic_equals_numpy(name: str, op: BinaryOp) -> None:
-    """Random bit patterns and all pairs of special values, both evaluators, bit for bit (bfloat16 against an exactly rounded float64)."""
+    """Random bit patterns and all pairs of special values, both evaluators, bit for bit (bfloat16 against an exactly
+    rounded float64).
+    """
     dtype = FLOATS[name]
     a, b = patterns(dtype, 1), patterns(dtype, 2)
     with np.errstate(all="ignore"):
-        operate = {BinaryOp.ADD: np.add, BinaryOp.SUB: np.subtract, BinaryOp.MUL: np.multiply, BinaryOp.DIV: np.divide}[op]
+        operate = {BinaryOp.ADD: np.add, BinaryOp.SUB: np.subtract, BinaryOp.MUL: np.multiply, BinaryOp.DIV: np.divide}[
+            op
+        ]
         if name == "bfloat16":
             wide = operate(a.astype(np.float64), b.astype(np.float64))
             expected = np.array([round_float(float(x), dtype) for x in wide]).astype(ml_dtypes.bfloat16)
@@ -131,7 +139,9 @@ def test_fma_rounds_once(name: str) -> None:
     emin = {"float16": -12, "bfloat16": -60, "float32": -70, "float64": -500}[name]
     for _ in range(3000):
         low = generator.choice([-2, emin])
-        a, b = (round_float(math.ldexp(generator.uniform(1, 2), generator.randint(low, low + 4)), dtype) for _ in range(2))
+        a, b = (
+            round_float(math.ldexp(generator.uniform(1, 2), generator.randint(low, low + 4)), dtype) for _ in range(2)
+        )
         c = round_float(-a * b * generator.choice([1.0, 1 + 2.0**-8, generator.uniform(-2, 2)]), dtype)
         if math.isfinite(c) and c != 0.0 and Fraction(a) * Fraction(b) + Fraction(c) != 0:
             assert fused_multiply_add(a, b, c, dtype) == exact(a, b, c, dtype), (a, b, c)
@@ -163,7 +173,9 @@ def test_min_and_max_by_name() -> None:
 
 
 def test_operator_max_takes_the_second_where_it_cannot_tell() -> None:
-    """`max(a, b)` is `a > b ? a : b`: a NaN on the left is replaced, one on the right is kept, of two zeros the right one is taken."""
+    """`max(a, b)` is `a > b ? a : b`: a NaN on the left is replaced, one on the right is kept, of two zeros the right
+    one is taken.
+    """
     for op, other in ((BinaryOp.MAX, np.greater), (BinaryOp.MIN, np.less)):
         a, b = patterns(FLOAT32, 1), patterns(FLOAT32, 2)
         with np.errstate(all="ignore"):
@@ -187,12 +199,22 @@ def test_math_functions_at_special_points() -> None:
             for second in points if arity > 1 else (0.0,):
                 call_math(function, (first, second, 1.0)[:arity], FLOAT32)
     one = {f: call_math(f, (0.0,), FLOAT64) for f in ("exp", "cos", "sqrt", "tanh", "erf", "sigmoid", "log", "rsqrt")}
-    assert one == {"exp": 1.0, "cos": 1.0, "sqrt": 0.0, "tanh": 0.0, "erf": 0.0, "sigmoid": 0.5, "log": -math.inf, "rsqrt": math.inf}
+    assert one == {
+        "exp": 1.0,
+        "cos": 1.0,
+        "sqrt": 0.0,
+        "tanh": 0.0,
+        "erf": 0.0,
+        "sigmoid": 0.5,
+        "log": -math.inf,
+        "rsqrt": math.inf,
+    }
     assert call_math("exp", (-math.inf,), FLOAT32) == 0.0 and call_math("exp", (1000.0,), FLOAT32) == math.inf
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(0.5, 0.0), (-0.5, -0.0), (1.5, 2.0), (2.5, 2.0), (-2.5, -2.0), (0.49999999999999994, 0.0), (1e30, 1e30)]
+    ("value", "expected"),
+    [(0.5, 0.0), (-0.5, -0.0), (1.5, 2.0), (2.5, 2.0), (-2.5, -2.0), (0.49999999999999994, 0.0), (1e30, 1e30)],
 )
 def test_round_is_half_to_even(value: float, expected: float) -> None:
     """`round` is IEEE's and TVM's: halves go to the even neighbour, and zeros keep their sign."""

@@ -102,7 +102,10 @@ def test_slice_equals_full_run(name: str) -> None:
     full = run(func, arrays)
     shape = full[output].shape
     random = np.random.default_rng(2)
-    cells = [tuple(int(random.integers(e)) for e in shape) for _ in range(12)] + [(0,) * len(shape), tuple(e - 1 for e in shape)]
+    cells = [tuple(int(random.integers(e)) for e in shape) for _ in range(12)] + [
+        (0,) * len(shape),
+        tuple(e - 1 for e in shape),
+    ]
     part = run_slice(func, arrays, {output: cells})
     assert [full[output][c].tobytes() for c in cells] == [v.tobytes() for v in part[output]]
     if name != "softmax":  # its cells need whole rows

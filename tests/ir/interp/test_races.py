@@ -61,7 +61,9 @@ def test_conditional_store_counts_where_it_runs() -> None:
 
 
 def test_nested_concurrent_loops() -> None:
-    """In a nest of concurrent loops any two different pairs of iterations may race, inner ones in different outer ones too."""
+    """In a nest of concurrent loops any two different pairs of iterations may race, inner ones in different outer ones
+    too.
+    """
     text = """
         def main(A: T.Buffer((3, 4), "float32"), B: T.Buffer((4,), "float32")):
             for i in T.parallel(3):
@@ -71,8 +73,12 @@ def test_nested_concurrent_loops() -> None:
     rows = np.ones((3, 4), np.float32)
     for kind in ("T.parallel", "T.vectorized", "range"):
         fault(program(text.replace("{kind}", kind).replace("{store}", "B[j] = A[i, j]")), [rows, None], FaultKind.RACE)
-        result(program(text.replace("{kind}", kind).replace("{store}", "A[i, j] = A[i, j] + T.float32(1)")), [rows, None])
-    fault(program(text.replace("{kind}", "T.parallel").replace("{store}", "B[i] = A[i, j]")), [rows, None], FaultKind.RACE)
+        result(
+            program(text.replace("{kind}", kind).replace("{store}", "A[i, j] = A[i, j] + T.float32(1)")), [rows, None]
+        )
+    fault(
+        program(text.replace("{kind}", "T.parallel").replace("{store}", "B[i] = A[i, j]")), [rows, None], FaultKind.RACE
+    )
     result(program(text.replace("{kind}", "range").replace("{store}", "B[i] = A[i, j]")), [rows, None])
 
 

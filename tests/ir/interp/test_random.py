@@ -20,7 +20,9 @@ BATCHES, BATCH, SLICES = 8, 50, 12
 
 
 def leaves(kind: type) -> set[type]:
-    """Every node type of programs below one (classes made over with slots leave a double behind, which its module does not know)."""
+    """Every node type of programs below one (classes made over with slots leave a double behind, which its module does
+    not know).
+    """
     every: list[type] = kind.__subclasses__()
     every = [k for k in every if k.__module__.startswith("layoutproof.ir")]
     below = [k for k in every if getattr(sys.modules[k.__module__], k.__name__) is k]
@@ -71,7 +73,11 @@ def compare_slice(seed: int) -> bool:
         shape = full[buffer.name].shape
         cells = [tuple(random.random.randrange(e) for e in shape) for _ in range(2)]
         part = run_slice(func, arguments, {buffer.name: cells})
-        assert [full[buffer.name][c].tobytes() for c in cells] == [v.tobytes() for v in part[buffer.name]], (seed, buffer.name, cells)
+        assert [full[buffer.name][c].tobytes() for c in cells] == [v.tobytes() for v in part[buffer.name]], (
+            seed,
+            buffer.name,
+            cells,
+        )
         assert part.iterations <= full.iterations
     return True
 

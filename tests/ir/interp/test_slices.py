@@ -181,7 +181,9 @@ def test_shapes_that_depend_on_loops_are_refused() -> None:
 
 
 def test_instances_are_counted() -> None:
-    """Stores times extents, every branch taken; an init at the start of its reduction only; symbols by name or by array."""
+    """Stores times extents, every branch taken; an init at the start of its reduction only; symbols by name or by
+    array.
+    """
     func = program("""
         def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer((n,), "float32")):
             n, m = T.int32(), T.int32()
@@ -200,10 +202,18 @@ def test_instances_are_counted() -> None:
 
 @pytest.mark.parametrize(
     ("binding", "inits"),
-    [("ko * 4 + ki", 3), ("(2 - ko) * 4 + ki", 3), ("ki * 3 + ko", 3), ("4 * ko + (3 - ki)", 3), ("(ko * 4 + ki + 4) % 12", 36)],
+    [
+        ("ko * 4 + ki", 3),
+        ("(2 - ko) * 4 + ki", 3),
+        ("ki * 3 + ko", 3),
+        ("4 * ko + (3 - ki)", 3),
+        ("(ko * 4 + ki + 4) % 12", 36),
+    ],
 )
 def test_inits_of_split_reductions_are_counted(binding: str, inits: int) -> None:
-    """Loops that the init's guard pins count once, those of a split together; what is not told counts in full, and no run has more."""
+    """Loops that the init's guard pins count once, those of a split together; what is not told counts in full, and no
+    run has more.
+    """
     func = program(f"""
         def main(A: T.Buffer((3, 12), "int32"), B: T.Buffer((3,), "int32"), C: T.Buffer((1,), "int32")):
             for i, ko, ki in T.grid(3, 3, 4):
@@ -221,7 +231,9 @@ def test_inits_of_split_reductions_are_counted(binding: str, inits: int) -> None
 
 
 def test_large_inputs_are_neither_copied_nor_changed() -> None:
-    """An input that nothing writes is read where it lies, in slices and in full runs; one that is written is the run's own."""
+    """An input that nothing writes is read where it lies, in slices and in full runs; one that is written is the run's
+    own.
+    """
     func = program("""
         def main(A: T.Buffer((4, 8), "float32"), C: T.Buffer((8,), "float32")):
             for i in range(8):
@@ -238,7 +250,9 @@ def test_large_inputs_are_neither_copied_nor_changed() -> None:
 
 
 def test_a_slice_of_a_large_program_needs_little_memory() -> None:
-    """32 million elements in, as many out: what a slice allocates is the output and one state each, no index of every element."""
+    """32 million elements in, as many out: what a slice allocates is the output and one state each, no index of every
+    element.
+    """
     size = 32 << 20
     func = program(f"""
         def main(A: T.Buffer(({size},), "int8"), B: T.Buffer(({size},), "int8")):

@@ -62,7 +62,9 @@ def test_a_later_write_makes_the_cell_ordinary() -> None:
     ],
 )
 def test_control_and_indices_may_not_depend_on_it(use: str) -> None:
-    """An undefined value that reaches a branch, an index, a lazy choice or an extent is a fault, through arithmetic too."""
+    """An undefined value that reaches a branch, an index, a lazy choice or an extent is a fault, through arithmetic
+    too.
+    """
     func = program(f"""
         def main(B: T.Buffer((2,), "int32")):
             C = T.sblock_alloc_buffer((1,), "int32")

@@ -1,6 +1,8 @@
-"""Runs programs as the upstream compiler makes them, in a process of its own: its compiler library and ours do not meet.
+"""Runs programs as the upstream compiler makes them, in a process of its own: its compiler library and ours do not
+meet.
 
-`python -m tests.ir.interp.upstream` reads a list of runs as JSON, {"text", "arguments"}, and writes what each argument holds afterwards.
+`python -m tests.ir.interp.upstream` reads a list of runs as JSON, {"text", "arguments"}, and writes what each argument
+holds afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def run_upstream(runs: Sequence[tuple[str, Sequence[Array]]]) -> list[list[Array
     """What the arguments of each run hold afterwards."""
     asked = [{"text": text, "arguments": [_written(a) for a in arguments]} for text, arguments in runs]
     command = [sys.executable, "-m", "tests.ir.interp.upstream"]
-    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
+    done = subprocess.run(
+        command, input=json.dumps(asked), capture_output=True, text=True, cwd=ROOT, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     return [[_read(a) for a in arguments] for arguments in json.loads(done.stdout)]
 
@@ -45,7 +49,9 @@ def _read(said: dict[str, Any]) -> Array:
 def _run(text: str, arguments: Sequence[Array]) -> list[Array]:
     tvm, script = import_module("tvm"), import_module("tvm.script")
 
-    func = script.from_source(f"# from tvm.script import tirx as T\n{text}", {"T": script.tirx}).with_attr("global_symbol", "main")
+    func = script.from_source(f"# from tvm.script import tirx as T\n{text}", {"T": script.tirx}).with_attr(
+        "global_symbol", "main"
+    )
     compiled = tvm.compile(tvm.IRModule({"main": func}), target="llvm")
     tensors = [tvm.runtime.tensor(a) for a in arguments]
     compiled["main"](*tensors)

@@ -49,7 +49,10 @@ def test_a_text_is_what_the_function_says() -> None:
         ("lambda i: [0, i]", "lambda i: [0, i]"),
         ("lambda i: [i & (2**3 - 1)]", "lambda i: [i & 7]"),
         ("lambda i: [i if i < 4 else 7 - i]", "lambda i: [if_then_else(i < 4, i, 7 - i)]"),
-        ("lambda i: [min(i, 3) + max(0, i - 3, 2) - truncmod(i, 2)]", "lambda i: [min(i, 3) + max(max(0, i - 3), 2) - truncmod(i, 2)]"),
+        (
+            "lambda i: [min(i, 3) + max(0, i - 3, 2) - truncmod(i, 2)]",
+            "lambda i: [min(i, 3) + max(max(0, i - 3), 2) - truncmod(i, 2)]",
+        ),
         ("lambda: []", "lambda: []"),
         ("lambda i: [i//(8*4 >> 1), i%(-7//2 + 20), 5%3%2]", "lambda i: [i//16, i%16, 5%3%2]"),
         ("lambda é: [é]", "lambda é: [é]"),

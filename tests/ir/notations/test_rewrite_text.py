@@ -50,11 +50,15 @@ def test_every_line_of_the_header_is_read() -> None:
     """The witness and the header hold what the lines say."""
     litmus = parse_litmus(TEXT)
     n, io, ii = Var("n"), Var("io"), Var("ii")
-    assert litmus.header == LitmusHeader("proved", ("nnan", "ninf"), "order", "a loop is split, and its guard kept", n >= 1)
+    assert litmus.header == LitmusHeader(
+        "proved", ("nnan", "ninf"), "order", "a loop is split, and its guard kept", n >= 1
+    )
     split = IndexMap((io, ii), (IntImm(4) * io + ii,))
     cells = IndexMap.from_func(lambda i: [i // 4, AXIS_SEPARATOR, i % 4])
     witness = litmus.rewrite.witness
-    assert witness == Witness((InstanceMap(0, 0, split, IntImm(4) * io + ii < n),), (CellMap("A_data", "A_data", cells),), ("A", "B"))
+    assert witness == Witness(
+        (InstanceMap(0, 0, split, IntImm(4) * io + ii < n),), (CellMap("A_data", "A_data", cells),), ("A", "B")
+    )
     assert (litmus.rewrite.old.name, litmus.rewrite.new.name) == ("before", "after")
     assert parse_litmus(rewrite_text(litmus.rewrite, litmus.header)) == litmus
     assert parse_rewrite(rewrite_text(litmus.rewrite)) == litmus.rewrite
@@ -89,7 +93,10 @@ def test_types_and_constants_of_a_witness_survive() -> None:
         IndexMap((Var("a"),), ()),
     ]
     for index_map in maps:
-        pairs = (InstanceMap(0, 0, index_map, logical_and(IntImm(1) + IntImm(2) < Var("n"), Var("n") < 7)), InstanceMap(0, None, None))
+        pairs = (
+            InstanceMap(0, 0, index_map, logical_and(IntImm(1) + IntImm(2) < Var("n"), Var("n") < 7)),
+            InstanceMap(0, None, None),
+        )
         cells = (CellMap("A_data", "B_data", index_map),)
         odd = replace(rewrite, witness=Witness((*pairs, InstanceMap(0, None, None, Var("io") < 2)), cells))
         assert parse_rewrite(rewrite_text(odd)) == odd
@@ -144,7 +151,13 @@ WRONG = [
     ("A_data -> A_data: lambda i: [i//4, AXIS_SEPARATOR, i%4]", "A_data", "LP188", ":7:10: ", "old_data -> new_data"),
     ("interface: A, B", "interface: A, C", "LP188", ":8:14: ", "no parameter"),
     ("def after", "def other", "LP187", "", "before and after"),
-    ("    n = T.int32()\n    for i in", "# theta: none\n    n = T.int32()\n    for i in", "LP186", ":11:1: ", "below the programs"),
+    (
+        "    n = T.int32()\n    for i in",
+        "# theta: none\n    n = T.int32()\n    for i in",
+        "LP186",
+        ":11:1: ",
+        "below the programs",
+    ),
     ("B[i] = A[i]", "B[i] = A[j]", "LP116", ":13:18: ", "`j`"),
 ]
 

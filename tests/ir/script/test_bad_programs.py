@@ -10,7 +10,8 @@ from layoutproof.ir.diagnostic import LayoutproofError
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.reader import load, loads
 
-# Their messages as a whole: nothing to show, characters of two widths, tabs, a place of several lines, a character that cannot be printed.
+# Their messages as a whole: nothing to show, characters of two widths, tabs, a place of several lines, a character that
+# cannot be printed.
 DRAWN = {
     "blank": "   \n\t\n",
     "comments_only": "# nothing here\n\n",

@@ -16,7 +16,9 @@ from layoutproof.ir.notations.map_text import parse_condition, parse_index_map, 
 from layoutproof.ir.script.printer import print_func, print_module
 from layoutproof.ir.script.reader import loads, loads_module
 
-FILES = sorted(path for folder in ("operators", "seeds", "pairs") for path in (ROOT / "tests" / "data" / folder).glob("*.py"))
+FILES = sorted(
+    path for folder in ("operators", "seeds", "pairs") for path in (ROOT / "tests" / "data" / folder).glob("*.py")
+)
 
 
 def tokens(text: str) -> list[str]:
@@ -43,7 +45,23 @@ def damaged(rng: Random, parts: list[str]) -> str:
                 parts[k] = parts[other]
             case _:
                 parts[k] = rng.choice(
-                    ["0", "-1", "1.5", "None", "True", "T", "A", "*", "()", "[:]", "'x'", "lambda: 0", "T.undef()", "{}", "if "]
+                    [
+                        "0",
+                        "-1",
+                        "1.5",
+                        "None",
+                        "True",
+                        "T",
+                        "A",
+                        "*",
+                        "()",
+                        "[:]",
+                        "'x'",
+                        "lambda: 0",
+                        "T.undef()",
+                        "{}",
+                        "if ",
+                    ]
                 )
     return "".join(parts)
 
@@ -95,7 +113,10 @@ def test_many_damaged_programs_are_read_or_refused() -> None:
             survives(damaged(rng, parts))
 
 
-MAPS = ["lambda n, h, w, c: [n, c//4, h, AXIS_SEPARATOR, w, c%4]", "lambda i: [T.min(i, 3), select(i < 3 and i > 0, i, 2), i & 7]"]
+MAPS = [
+    "lambda n, h, w, c: [n, c//4, h, AXIS_SEPARATOR, w, c%4]",
+    "lambda i: [T.min(i, 3), select(i < 3 and i > 0, i, 2), i & 7]",
+]
 
 
 def condition(text: str) -> object:
@@ -130,9 +151,12 @@ KILLERS = {
     "and": HEAD + f"    if {' and '.join(['n < 3'] * 5000)}:\n        pass\n",
     "comparison": HEAD + f"    if {' < '.join(['n'] * 5000)}:\n        pass\n",
     "loops": HEAD + "".join(f"{'    ' * (k + 1)}for i{k} in range(2):\n" for k in range(99)) + "    " * 100 + "pass\n",
-    "grid": HEAD + f"    for {', '.join(f'i{k}' for k in range(2000))} in T.grid({', '.join(['2'] * 2000)}):\n        pass\n",
+    "grid": HEAD
+    + f"    for {', '.join(f'i{k}' for k in range(2000))} in T.grid({', '.join(['2'] * 2000)}):\n        pass\n",
     "lets": HEAD + "".join(f"    x{k}: T.int32 = n\n" for k in range(20_000)),
-    "elifs": HEAD + "    if n < 0:\n        pass\n" + "".join(f"    elif n < {k}:\n        pass\n" for k in range(2000)),
+    "elifs": HEAD
+    + "    if n < 0:\n        pass\n"
+    + "".join(f"    elif n < {k}:\n        pass\n" for k in range(2000)),
     "many_digits": HEAD + f"    A[0] = {'9' * 5000}\n",
     "power_tower": HEAD + "    A[0] = 9 ** 9 ** 9 ** 9\n",
     "huge_power": HEAD + "    A[0] = 10 ** 1000000\n",
@@ -191,7 +215,9 @@ def test_line_ends_and_byte_order_marks_change_nothing(newline: str, mark: str) 
     assert loads(mark + text.replace("\n", newline)) == loads(text)
 
 
-@pytest.mark.parametrize("text", ["é = 1; A[é + kk] = 0", "A[ \x0c kk] = 0", "\tA[kk] = 0", "# \u2028 \x85\n    A[kk] = 0"])
+@pytest.mark.parametrize(
+    "text", ["é = 1; A[é + kk] = 0", "A[ \x0c kk] = 0", "\tA[kk] = 0", "# \u2028 \x85\n    A[kk] = 0"]
+)
 def test_columns_count_characters(text: str) -> None:
     """A message's column counts characters, not bytes, and its line only Python's own line ends."""
     with pytest.raises(LayoutproofError) as caught:

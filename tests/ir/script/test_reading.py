@@ -49,9 +49,7 @@ N, M = Var("n"), Var("m", INT64)
 
 def statement(*lines: str, decorator: str = "@T.prim_func") -> Stmt:
     """The body of a function over A, I, V, n, m with these lines."""
-    head = (
-        'def main(A: T.Buffer((16, 14), "float32"), I: T.Buffer((16,), "int32"), V: T.Buffer((4,), "float32x4"), n: T.int32, m: T.int64):'
-    )
+    head = 'def main(A: T.Buffer((16, 14), "float32"), I: T.Buffer((16,), "int32"), V: T.Buffer((4,), "float32x4"), n: T.int32, m: T.int64):'
     return loads("\n".join([decorator, head, *(f"    {line}" for line in lines)]) + "\n").body
 
 
@@ -65,7 +63,10 @@ def value(text: str) -> Expr:
 def one(*lines: str) -> Block:
     """The block below two loops with these lines inside."""
     result = statement(
-        "for i in range(16):", "    for j in T.serial(14):", '        with T.block("X"):', *(f"            {x}" for x in lines)
+        "for i in range(16):",
+        "    for j in T.serial(14):",
+        '        with T.block("X"):',
+        *(f"            {x}" for x in lines),
     )
     assert isinstance(result, For) and isinstance(result.body, For) and isinstance(result.body.body, Block)
     return result.body.body
@@ -160,10 +161,16 @@ def test_lanes_of_a_load(text: str, dtype: str) -> None:
 
 def test_constants_take_the_type_of_what_they_are_stored_to() -> None:
     """`A[0, 0] = 0` stores a float, `T.undef()` an undefined float, `V[0] = 1.5` four of them."""
-    body = statement("A[0, 0] = 0", "A[0, 1] = T.undef()", "V[0] = 1.5", "I[0] += 2", "A[0, 2] = T.if_then_else(n < 3, 0, 1)")
+    body = statement(
+        "A[0, 0] = 0", "A[0, 1] = T.undef()", "V[0] = 1.5", "I[0] += 2", "A[0, 2] = T.if_then_else(n < 3, 0, 1)"
+    )
     assert isinstance(body, Seq)
     stores = [s for s in body.body if isinstance(s, BufferStore)]
-    assert [s.value for s in stores[:3]] == [FloatImm(0.0, FLOAT32), Undef(FLOAT32), Broadcast(FloatImm(1.5, FLOAT32), 4)]
+    assert [s.value for s in stores[:3]] == [
+        FloatImm(0.0, FLOAT32),
+        Undef(FLOAT32),
+        Broadcast(FloatImm(1.5, FLOAT32), 4),
+    ]
     assert stores[3].value == BufferLoad(stores[3].buffer, (IntImm(0),)) + 2
     assert stores[4].value == Cast(FLOAT32, IfThenElseExpr(N < 3, IntImm(0), IntImm(1)))
 
@@ -198,10 +205,17 @@ def test_loop_variables_have_the_type_of_their_extent() -> None:
 
 def test_axes_of_every_kind() -> None:
     """spatial, reduce, opaque, their short names, domains with a start, and remap."""
-    block = one("a = T.axis.spatial(16, i)", "b = T.axis.R((2, 16), j)", "c = T.axis.opaque(4, i * 2)", "d, e = T.axis.remap('SR', [i, j])")
+    block = one(
+        "a = T.axis.spatial(16, i)",
+        "b = T.axis.R((2, 16), j)",
+        "c = T.axis.opaque(4, i * 2)",
+        "d, e = T.axis.remap('SR', [i, j])",
+    )
     kinds = [v.kind for v in block.iter_vars]
     assert kinds == [IterKind.SPATIAL, IterKind.REDUCE, IterKind.OPAQUE, IterKind.SPATIAL, IterKind.REDUCE]
-    assert [v.domain for v in block.iter_vars] == [Range(IntImm(s), IntImm(e)) for s, e in ((0, 16), (2, 14), (0, 4), (0, 16), (0, 14))]
+    assert [v.domain for v in block.iter_vars] == [
+        Range(IntImm(s), IntImm(e)) for s, e in ((0, 16), (2, 14), (0, 4), (0, 16), (0, 14))
+    ]
     assert block.iter_vars[2].binding == Var("i") * 2
 
 
@@ -271,15 +285,27 @@ def test_allocations_of_both_dialects() -> None:
 
 def test_memory_and_the_buffer_that_views_it_are_one_allocation() -> None:
     """`T.allocate` with its `T.decl_buffer` is one node; a view of another shape or type stays an alias."""
-    pair = statement("X_data = T.allocate([16], 'float32', 'global')", "X = T.decl_buffer((4, 4), 'float32', data=X_data)", "X[0, 0] = 1.0")
+    pair = statement(
+        "X_data = T.allocate([16], 'float32', 'global')",
+        "X = T.decl_buffer((4, 4), 'float32', data=X_data)",
+        "X[0, 0] = 1.0",
+    )
     assert isinstance(pair, Allocate) and pair.buffer.rank == 2 and pair.buffer.data == Var("X_data", HANDLE)
-    alias = statement("M = T.allocate([16], 'float32', 'global')", "X = T.decl_buffer((4,), 'float32x4', data=M.data)", "pass")
-    assert isinstance(alias, Allocate) and isinstance(alias.body, DeclBuffer) and alias.body.buffer.data == alias.buffer.data
+    alias = statement(
+        "M = T.allocate([16], 'float32', 'global')", "X = T.decl_buffer((4,), 'float32x4', data=M.data)", "pass"
+    )
+    assert (
+        isinstance(alias, Allocate)
+        and isinstance(alias.body, DeclBuffer)
+        and alias.body.buffer.data == alias.buffer.data
+    )
 
 
 def test_what_tvm_prints_for_local_memory_and_undefined_values() -> None:
     """`T.alloc_local` and `T.Cast("float32", T.undef())`, as TVM 0.27 writes them."""
-    body = statement("C = T.alloc_local((16, 4), annotations={'a': 1})", "C[0, 0] = T.Cast('float32', T.undef())", decorator=CURRENT)
+    body = statement(
+        "C = T.alloc_local((16, 4), annotations={'a': 1})", "C[0, 0] = T.Cast('float32', T.undef())", decorator=CURRENT
+    )
     assert isinstance(body, Allocate) and body.buffer.scope == "local" and dict(body.annotations) == {"a": 1}
     assert isinstance(body.body, BufferStore) and body.body.value == Undef(FLOAT32)
 
@@ -287,7 +313,9 @@ def test_what_tvm_prints_for_local_memory_and_undefined_values() -> None:
 def test_aliases_of_both_names() -> None:
     """T.decl_buffer and T.buffer_decl, with the pointer by keyword or first; without one, memory of its own."""
     alias = statement("X = T.decl_buffer([224], 'float32', data=A.data, elem_offset=n)", "pass")
-    assert isinstance(alias, DeclBuffer) and alias.buffer.data == Var("A_data", HANDLE) and alias.buffer.elem_offset == N
+    assert (
+        isinstance(alias, DeclBuffer) and alias.buffer.data == Var("A_data", HANDLE) and alias.buffer.elem_offset == N
+    )
     assert statement("X = T.buffer_decl(A.data, [224], 'float32', elem_offset=n)", "pass") == alias
     assert isinstance(statement("X = T.decl_buffer((4,), 'float32')", "pass"), Allocate)
 
@@ -343,7 +371,10 @@ def test_separators_are_counted_in_texts() -> None:
 def test_imports_name_the_namespace() -> None:
     """A module imported under another name is the script's namespace; other imports say nothing."""
     head = "import os\nfrom tvm.script import tirx as X\n'what it does'\n"
-    assert loads(f"{head}@X.prim_func\ndef f(A: X.Buffer((4,), 'int32')):\n    'and how'\n    A[0] = X.min(1, 2)\n").name == "f"
+    assert (
+        loads(f"{head}@X.prim_func\ndef f(A: X.Buffer((4,), 'int32')):\n    'and how'\n    A[0] = X.min(1, 2)\n").name
+        == "f"
+    )
 
 
 def test_modules_of_both_dialects() -> None:

@@ -29,7 +29,10 @@ DIALECTS = ("current", "old")
 def leaf_types(base: type) -> set[type]:
     """The concrete node types below `base` in the modules that define nodes."""
     found = {
-        c for module in (buffer, expr, intrinsics, stmt) for _, c in inspect.getmembers(module, inspect.isclass) if issubclass(c, base)
+        c
+        for module in (buffer, expr, intrinsics, stmt)
+        for _, c in inspect.getmembers(module, inspect.isclass)
+        if issubclass(c, base)
     }
     return {c for c in found if c is not base}
 

@@ -41,8 +41,24 @@ CONDITION = tvm.tirx.Var("c", "int32")
 
 ARITHMETIC = ("{} + {}", "{} - {}", "{} * {}", "T.min({}, {})", "T.max({}, {})", "T.if_then_else(c > 0, {}, {})")
 COMPARISONS = ("({} < {}) & (c > 0)", "({} == {}) & (c > 0)", "({} >= {}) & (c > 0)")
-DIVISIONS = ("{} // {}", "{} % {}", "T.floordiv({}, {})", "T.floormod({}, {})", "T.truncdiv({}, {})", "T.ceildiv({}, {})")
-BITS = ("{} & {}", "{} | {}", "{} ^ {}", "{} << {}", "{} >> {}", "T.bitwise_and({}, {})", "T.shift_left({}, {})", "T.shift_right({}, {})")
+DIVISIONS = (
+    "{} // {}",
+    "{} % {}",
+    "T.floordiv({}, {})",
+    "T.floormod({}, {})",
+    "T.truncdiv({}, {})",
+    "T.ceildiv({}, {})",
+)
+BITS = (
+    "{} & {}",
+    "{} | {}",
+    "{} ^ {}",
+    "{} << {}",
+    "{} >> {}",
+    "T.bitwise_and({}, {})",
+    "T.shift_left({}, {})",
+    "T.shift_right({}, {})",
+)
 SHIFTS = ("{} << {}", "{} >> {}", "T.shift_left({}, {})", "T.shift_right({}, {})")
 STRICT = ("T.Select(c > 0, {}, {})", "T.Add({}, {})", "T.Mul({}, {})", "T.Min({}, {})", "T.Div({}, {})")
 SIGNS = ("-{}", "-({} + A[1])", "-{} * B[0]")
@@ -51,7 +67,9 @@ OPERATORS = (*ARITHMETIC, *COMPARISONS, *DIVISIONS, *BITS, *STRICT, *OTHERS)
 
 
 def read_by_tvm(expression: str, a: str, b: str) -> object | None:
-    """What TVM makes of an expression over `A[0]` and `B[0]`, None where it refuses; its reader calls Python in the same way."""
+    """What TVM makes of an expression over `A[0]` and `B[0]`, None where it refuses; its reader calls Python in the
+    same way.
+    """
     names = {"T": T, "A": BUFFERS["A", a], "B": BUFFERS["B", b], "c": CONDITION}
     try:
         found: object = eval(expression, names)
@@ -72,7 +90,9 @@ def read_here(expression: str, a: str, b: str) -> str | None:
 
 
 def by_choice(operator: str, left: str, right: str, a: str, b: str, here: bool) -> bool:
-    """Whether one of both refuses what the other reads by choice: the table of `docs/reference/programs.md`. `here` is refused here."""
+    """Whether one of both refuses what the other reads by choice: the table of `docs/reference/programs.md`. `here` is
+    refused here.
+    """
     large = {left, right} & {"2147483648", "(1 << 35)"}
     if here:
         floats = operator in OTHERS and not {a, b, left, right} & {*FLOATS, "1.5", "(0.25 + 0.5)", "(1 / 4)"}

@@ -77,7 +77,12 @@ def test_loops_inside_each_other(outer: str, inner: str, told: bool) -> None:
 
 def test_each_kind_is_told_once() -> None:
     """A program with many such forms has one message for each kind, at the first of them."""
-    lines = ("A[i] = (A[i] + A[0]) - A[i]", "A[i] = A[i] * T.float32(0)", 'H[i] = T.min_value("bfloat16")', "H[i] = H[i] * H[0] + H[1]")
+    lines = (
+        "A[i] = (A[i] + A[0]) - A[i]",
+        "A[i] = A[i] * T.float32(0)",
+        'H[i] = T.min_value("bfloat16")',
+        "H[i] = H[i] * H[0] + H[1]",
+    )
     text = HEAD + "".join(f"        {line}\n" for line in lines * 2)
     found = check_upstream(loads(text))
     assert sorted(d.span.line for d in found if d.span is not None) == [4, 6, 7]

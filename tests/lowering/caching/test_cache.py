@@ -51,7 +51,8 @@ def test_what_is_written_may_be_copied_and_stored_differently(access: tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("name", "block", "read", "written"), [("conv2d_nhwc", "conv2d_nhwc", "W", "conv2d_nhwc"), ("dense", "T_matmul_NT", "B", "T_matmul_NT")]
+    ("name", "block", "read", "written"),
+    [("conv2d_nhwc", "conv2d_nhwc", "W", "conv2d_nhwc"), ("dense", "T_matmul_NT", "B", "T_matmul_NT")],
 )
 def test_operators_of_full_size_are_proved(name: str, block: str, read: str, written: str) -> None:
     """The size of an operator makes no difference to the proof."""
@@ -78,7 +79,9 @@ def test_caches_for_every_size(size: int) -> None:
 
 
 def test_the_text_of_a_cache_read() -> None:
-    """The copy stands in a block of its own before the nest, and is allocated where the function allocates; parameters must be apart."""
+    """The copy stands in a block of its own before the nest, and is allocated where the function allocates; parameters
+    must be apart.
+    """
     assert print_func(CacheRead("second", "B", "local").propose(two_stages()).new) == print_func(
         program("""def main(A: T.Buffer((16, 12), "int32"), C: T.Buffer((16, 12), "int32")):
     T.func_attr({"layoutproof.apart": True})
@@ -167,9 +170,13 @@ def halves() -> PrimFunc:
 """)
 
 
-@pytest.mark.parametrize("step", [CacheWrite("first", "B"), CacheWrite("second", "B"), CacheRead("second", "B"), CacheRead("second", "A")])
+@pytest.mark.parametrize(
+    "step", [CacheWrite("first", "B"), CacheWrite("second", "B"), CacheRead("second", "B"), CacheRead("second", "A")]
+)
 def test_the_rest_of_a_buffer_is_left_to_others(step: Pass) -> None:
-    """A block that writes half a buffer has that half copied, or the copy would overwrite the other; reads of its own are its own."""
+    """A block that writes half a buffer has that half copied, or the copy would overwrite the other; reads of its own
+    are its own.
+    """
     if step == CacheWrite("second", "B"):
         # It reads what the other block wrote: of that its own buffer knows nothing.
         with pytest.raises(IllegalTransform, match="is read at"):
@@ -297,13 +304,19 @@ def test_parameters_that_may_overlap_are_asked_not_to() -> None:
     schedule = Schedule(running_sum())
     schedule.cache_write("sum", "B")
     assert "layoutproof.apart" in schedule.script()
-    assert "parameters do not overlap, which is asked of every call" in [v.claim.text for v in schedule.steps[0].verdicts]
+    assert "parameters do not overlap, which is asked of every call" in [
+        v.claim.text for v in schedule.steps[0].verdicts
+    ]
     schedule.cache_read("B_global", "B_global", "local")
-    assert "parameters do not overlap, which is asked of every call" not in [v.claim.text for v in schedule.steps[1].verdicts]
+    assert "parameters do not overlap, which is asked of every call" not in [
+        v.claim.text for v in schedule.steps[1].verdicts
+    ]
 
 
 def test_assumptions_go_on_to_speak_of_the_parameter() -> None:
-    """What a caller promised of its buffer is no promise about a copy; what is known of the copy follows from how it was made."""
+    """What a caller promised of its buffer is no promise about a copy; what is known of the copy follows from how it
+    was made.
+    """
     schedule = Schedule(small("row_sum"))
     schedule.transform_layout("A_red", "A", "lambda i, j: [i, j//4, j%4]", 0.0)
     schedule.cache_read("root", "A", "local")
@@ -314,7 +327,9 @@ def test_assumptions_go_on_to_speak_of_the_parameter() -> None:
 
 
 def test_an_output_in_texture_axes() -> None:
-    """The copy of an output is stored with its rows in tiles on the second axis; its padding is filled, the output is as it was."""
+    """The copy of an output is stored with its rows in tiles on the second axis; its padding is filled, the output is
+    as it was.
+    """
     func = program("""def main(A: T.Buffer((33, 128), "float32"), B: T.Buffer((33, 128), "float32")):
     T.func_attr({"tirx.noalias": True})
     for i, j in T.grid(33, 128):

@@ -84,7 +84,9 @@ def image(loops: str, extents: str, rows: str, columns: str, where: str) -> Prim
 
 
 DIRECT = image("i0, i1, i2, i3", "1, 3, 231, 231", "i2", "i3", "T.where(True)")
-TILED = image("i0, i1, i2_0, i3_0, i2_1, i3_1", "1, 3, 3, 3, 77, 77", "i2_0 * 77 + i2_1", "i3_0 * 77 + i3_1", "T.where(True)")
+TILED = image(
+    "i0, i1, i2_0, i3_0, i2_1, i3_1", "1, 3, 3, 3, 77, 77", "i2_0 * 77 + i2_1", "i3_0 * 77 + i3_1", "T.where(True)"
+)
 UNEVEN = image(
     "i0, i1, i2_0, i3_0, i2_1, i3_1",
     "1, 3, 3, 3, 80, 80",
@@ -128,7 +130,9 @@ def test_symbolic_padding(size: int) -> None:
     assert_same_results(func, schedule.func, symbols={"n": size})
 
 
-@pytest.mark.parametrize("condition", ["v % 2 == 0", "v % 2 == 0 and v >= 3", "2 * v >= 5 and v < 9", "v != 4", "not (v < 2 and v < 1)"])
+@pytest.mark.parametrize(
+    "condition", ["v % 2 == 0", "v % 2 == 0 and v >= 3", "2 * v >= 5 and v < 9", "v != 4", "not (v < 2 and v < 1)"]
+)
 def test_other_conditions_become_guards(condition: str) -> None:
     """A condition that is no interval of one iterator guards the copy."""
     func = program(f"""def main(x: T.Buffer((12,), "int32"), y: T.Buffer((12,), "int32")):

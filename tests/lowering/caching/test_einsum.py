@@ -207,7 +207,9 @@ def test_a_wrong_neutral_value_is_not_proved() -> None:
 
 
 def test_a_convolution_by_channels_in_fours_behind_its_signature() -> None:
-    """Padded channels divide by 4: all copies are stored by fours, loops are split, no guard is left, and callers see nothing of it."""
+    """Padded channels divide by 4: all copies are stored by fours, loops are split, no guard is left, and callers see
+    nothing of it.
+    """
     schedule = Schedule(small("conv2d_nhwc"), interface="fixed")
     schedule.pad_einsum("conv2d_nhwc", [1, 1, 1, 4, 1, 1, 4])
     fours = "lambda n, h, w, c: [n, c//4, h, w, c%4]"

@@ -1,4 +1,6 @@
-"""How wrong options of caches and transforms of temporaries are refused; other refusals stand in tests/programs/lowering/caching.py."""
+"""How wrong options of caches and transforms of temporaries are refused; other refusals stand in
+tests/programs/lowering/caching.py.
+"""
 
 from __future__ import annotations
 

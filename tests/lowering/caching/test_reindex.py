@@ -21,7 +21,9 @@ from layoutproof.verify.verdict.verdict import Status
 
 
 @one_in(4)
-@pytest.mark.parametrize("access", chosen([*buffers_read(), *buffers_written()], lambda number: number % 2 == 0, "-".join))
+@pytest.mark.parametrize(
+    "access", chosen([*buffers_read(), *buffers_written()], lambda number: number % 2 == 0, "-".join)
+)
 def test_accesses_of_operators_become_plain(access: tuple[str, str, str]) -> None:
     """Each access of an operator goes through a buffer of its own, which may then be stored differently."""
     name, block, buffer = access
@@ -110,13 +112,17 @@ def test_symbolic_domains(size: int) -> None:
 @one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Sums with loops split and ordered at random, one buffer after the other indexed by iterators and stored by a random map."""
+    """Sums with loops split and ordered at random, one buffer after the other indexed by iterators and stored by a
+    random map.
+    """
     rng = Random(f"reindex {seed}")
     func = random_reduction(rng)
     schedule = Schedule(func)
     for buffer in rng.sample("AB", 2):
         schedule.reindex("sum", buffer)
-        schedule.transform_layout("sum", f"{buffer}_reindex", random_tiles(rng, find_buffer(schedule.func, f"{buffer}_reindex").rank))
+        schedule.transform_layout(
+            "sum", f"{buffer}_reindex", random_tiles(rng, find_buffer(schedule.func, f"{buffer}_reindex").rank)
+        )
     assert_same_results(func, schedule.func)
 
 
@@ -126,7 +132,9 @@ def test_random_nests_compute_the_same(seed: int) -> None:
     (("+ A_reindex[vi, vj, vr]", "+ A_reindex[vi, vj, 2 - vr]"),),
 ])  # fmt: skip
 def test_wrong_indices_are_not_proved(changes: tuple[tuple[str, str], ...]) -> None:
-    """A window laid out backwards is another contribution to each update, and one that is cut short leaves cells unwritten."""
+    """A window laid out backwards is another contribution to each update, and one that is cut short leaves cells
+    unwritten.
+    """
     rewrite = tampered(Reindex("sum", "A").propose(pooling()), *changes)
     assert not is_proved(rewrite)
 
@@ -143,12 +151,16 @@ def test_two_results_in_one_cell_are_decided_by_their_order() -> None:
     schedule = Schedule(func)
     schedule.reindex("last", "B")
     assert_same_results(func, schedule.func)
-    backwards = tampered(schedule.steps[0].rewrite, ("B[v0 // 3] = B_reindex[v0]", "B[3 - v0 // 3] = B_reindex[11 - v0]"))
+    backwards = tampered(
+        schedule.steps[0].rewrite, ("B[v0 // 3] = B_reindex[v0]", "B[3 - v0 // 3] = B_reindex[11 - v0]")
+    )
     assert not is_proved(backwards)
 
 
 def test_an_accumulator_over_its_reduction_is_refused() -> None:
-    """A buffer with a cell for each iterator must not take the reduction's: what was summed up so far would be in another cell."""
+    """A buffer with a cell for each iterator must not take the reduction's: what was summed up so far would be in
+    another cell.
+    """
     func = program("""def main(A: T.Buffer((8, 8), "int32"), B: T.Buffer((15,), "int32")):
     T.func_attr({"tirx.noalias": True})
     for i, j in T.grid(8, 8):

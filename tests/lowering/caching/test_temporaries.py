@@ -99,7 +99,9 @@ def temporary(shape: str, writes: str, body: str, loops: str = "12") -> PrimFunc
     (temporary("12,", "v", "C[v] = B[A[v] % 12]"), "12"),
 ])  # fmt: skip
 def test_the_box_is_the_hull_of_what_is_touched(func: PrimFunc, shape: str) -> None:
-    """Offsets, strides, directions and constants are taken off; where nothing is known, or nothing is left over, all stays."""
+    """Offsets, strides, directions and constants are taken off; where nothing is known, or nothing is left over, all
+    stays.
+    """
     schedule = Schedule(func)
     schedule.compact_buffer("B")
     assert shape_of(schedule.func, "B") == shape

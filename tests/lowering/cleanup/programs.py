@@ -25,10 +25,15 @@ def text_of(func: PrimFunc) -> str:
 
 
 def random_function(rng: Random) -> PrimFunc:
-    """Loops with guards that repeat or exclude each other, stores that are overwritten, copies of what is there, choices in values."""
+    """Loops with guards that repeat or exclude each other, stores that are overwritten, copies of what is there,
+    choices in values.
+    """
     lines = ['    S = T.alloc_buffer((16,), "int32")', "    for z in range(16):", "        S[z] = z"]
     if rng.random() < 0.4:
-        lines += ["    for p in range(16):", f"        T.assume(p < {rng.choice([0, 3, 14])} or A[p] == {rng.randint(0, 2)})"]
+        lines += [
+            "    for p in range(16):",
+            f"        T.assume(p < {rng.choice([0, 3, 14])} or A[p] == {rng.randint(0, 2)})",
+        ]
     for number in range(rng.randint(1, 3)):
         lines += _nest(rng, f"i{number}", f"j{number}")
     return stated("\n".join(lines) + "\n")
@@ -38,15 +43,23 @@ def _nest(rng: Random, i: str, j: str) -> list[str]:
     deep = rng.random() < 0.6
     cells = [f"{i}*4 + {j}", f"{j}*4 + {i}", i, j, "5"] if deep else [i, f"15 - {i}", "5", f"{i}//2"]
     tests = [f"{i} < 3", f"{i} >= 3", f"{i} != 0", "(NOT)", f"{i}//2 == 1"]
-    tests += [f"{j} < 2", f"4*{i} + {j} < 14", f"{i} == 3 and {j} >= 2", f"{j} < 3 and {i} < 2"] if deep else [f"{i} < 14", f"{i} >= 14"]
+    tests += (
+        [f"{j} < 2", f"4*{i} + {j} < 14", f"{i} == 3 and {j} >= 2", f"{j} < 3 and {i} < 2"]
+        if deep
+        else [f"{i} < 14", f"{i} >= 14"]
+    )
     tests = [t for t in tests if t != "(NOT)"]
     chosen = rng.sample(tests, 2)
-    head = [f"    for {i}, {j} in T.grid(4, 4):"] if deep else [f"    for {i} in range({rng.choice(['0, 16', '2, 14'])}):"]
+    head = (
+        [f"    for {i}, {j} in T.grid(4, 4):"] if deep else [f"    for {i} in range({rng.choice(['0, 16', '2, 14'])}):"]
+    )
 
     def store() -> str:
         cell = rng.choice(cells)
         name = rng.choice("ABS")
-        value = rng.choice([str(rng.randint(0, 2)), i, f"{name}[{cell}]", f"{rng.choice('ABS')}[{rng.choice(cells)}] + 1"])
+        value = rng.choice(
+            [str(rng.randint(0, 2)), i, f"{name}[{cell}]", f"{rng.choice('ABS')}[{rng.choice(cells)}] + 1"]
+        )
         if rng.random() < 0.3:
             value = f"T.if_then_else({rng.choice(chosen)}, {value}, {rng.choice(['0', i])})"
         return f"{name}[{cell}] = {value}"

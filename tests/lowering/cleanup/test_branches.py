@@ -194,7 +194,9 @@ MERGED = {
 
 @pytest.mark.parametrize("name", MERGED)
 def test_branches_merge(name: str) -> None:
-    """Each merged program is proved, prints what is expected and computes what the old one did; a second time nothing changes."""
+    """Each merged program is proved, prints what is expected and computes what the old one did; a second time nothing
+    changes.
+    """
     before, after = MERGED[name]
     func = stated(before)
     schedule = Schedule(func)
@@ -250,7 +252,9 @@ APART = {
 
 @pytest.mark.parametrize("name", APART)
 def test_branches_that_must_stay_apart(name: str) -> None:
-    """The table of transforms: conditions that read what the first body writes are not merged, nor are others than equal ones."""
+    """The table of transforms: conditions that read what the first body writes are not merged, nor are others than
+    equal ones.
+    """
     func = stated(APART[name])
     schedule = Schedule(func)
     schedule.simplify()

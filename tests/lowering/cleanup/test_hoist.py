@@ -292,7 +292,9 @@ THREADS = """    for k in T.thread_binding(4, thread="threadIdx.x"):
 
 
 def test_conditions_on_threads_move_by_flag() -> None:
-    """What depends on a thread axis stays unless the flag says otherwise; what runs on threads is not proved of yet, so no step is."""
+    """What depends on a thread axis stays unless the flag says otherwise; what runs on threads is not proved of yet, so
+    no step is.
+    """
     func = stated(THREADS)
     assert HoistExpression().propose(func).new == func
     flags = (*CONDITIONS, "using_block_var")

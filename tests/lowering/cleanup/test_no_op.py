@@ -220,7 +220,9 @@ REMOVED = {
 
 @pytest.mark.parametrize("name", REMOVED)
 def test_stores_without_effect_go(name: str) -> None:
-    """Facts 88 and 89, the cases that upstream expects to fail included: the step is proved, and prints what is expected."""
+    """Facts 88 and 89, the cases that upstream expects to fail included: the step is proved, and prints what is
+    expected.
+    """
     before, after = REMOVED[name]
     func = stated(before)
     schedule = Schedule(func)
@@ -285,7 +287,9 @@ def test_stores_with_an_effect_stay(name: str) -> None:
     assert_same_results(func, schedule.func)
 
 
-@pytest.mark.parametrize("name", ["overwritten in part", "read before it is overwritten", "another value than was assumed"])
+@pytest.mark.parametrize(
+    "name", ["overwritten in part", "read before it is overwritten", "another value than was assumed"]
+)
 def test_a_proposal_without_a_needed_store_is_refuted(name: str) -> None:
     """The checker does not believe the pass: with such a store taken out, an input shows the difference."""
     verdicts = check_rewrite(without_stores(stated(KEPT[name]), {0}))
@@ -293,7 +297,9 @@ def test_a_proposal_without_a_needed_store_is_refuted(name: str) -> None:
 
 
 def test_what_is_called_is_called_still() -> None:
-    """The call in a value stays when its store goes; around a call that nobody looks into that is not proved, so the store stays."""
+    """The call in a value stays when its store goes; around a call that nobody looks into that is not proved, so the
+    store stays.
+    """
     func = stated("""    A[0] = T.call_extern("int32", "next")
     A[0] = 42
 """)
@@ -304,7 +310,10 @@ def test_what_is_called_is_called_still() -> None:
 """
     )
     assert RemoveNoOp().propose(func).new == func
-    assert any("no counterpart" in str(v.reason) or "not looked into" in str(v.reason) for v in check_rewrite(without_stores(func, {0})))
+    assert any(
+        "no counterpart" in str(v.reason) or "not looked into" in str(v.reason)
+        for v in check_rewrite(without_stores(func, {0}))
+    )
 
 
 def test_parameters_that_may_overlap_are_left_alone() -> None:

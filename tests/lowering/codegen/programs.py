@@ -33,7 +33,9 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
     return found
 
 
-def function(name: str, buffers: Sequence[Buffer], body: Stmt, *, noalias: bool = True, scalars: Sequence[Var] = ()) -> PrimFunc:
+def function(
+    name: str, buffers: Sequence[Buffer], body: Stmt, *, noalias: bool = True, scalars: Sequence[Var] = ()
+) -> PrimFunc:
     """A function over buffers, then scalars."""
     handles = tuple(Var(f"{b.name}_handle", HANDLE) for b in buffers)
     attributes = Attributes({"tir.noalias": True}) if noalias else Attributes()
@@ -47,7 +49,9 @@ def loop(name: str, extent: ExprLike, body: Callable[[Var], Stmt], kind: ForKind
     return For(variable, const(0, end.dtype), end, kind, body(variable))
 
 
-def pointwise(name: str, inputs: Sequence[Buffer], results: Sequence[tuple[str, Callable[[list[Expr]], Expr]]], count: int) -> PrimFunc:
+def pointwise(
+    name: str, inputs: Sequence[Buffer], results: Sequence[tuple[str, Callable[[list[Expr]], Expr]]], count: int
+) -> PrimFunc:
     """A function that computes, for each result, one value per element of the inputs: each result in a loop of its own."""
     outputs: list[Buffer] = []
     loops: list[Stmt] = []
@@ -102,7 +106,30 @@ def applied(make: Callable[..., Expr], *first: Any) -> Callable[[list[Expr]], Ex
 def integer_edges(dtype: DType) -> list[int]:
     """Extremes, their neighbours, small numbers of both signs and patterns of bits."""
     low, high = dtype.min_int, dtype.max_int
-    wanted = {low, low + 1, low // 2, -129, -8, -7, -3, -2, -1, 0, 1, 2, 3, 5, 7, 8, 100, 255, high // 2, high // 2 + 1, high - 1, high}
+    wanted = {
+        low,
+        low + 1,
+        low // 2,
+        -129,
+        -8,
+        -7,
+        -3,
+        -2,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        100,
+        255,
+        high // 2,
+        high // 2 + 1,
+        high - 1,
+        high,
+    }
     return sorted(v for v in wanted if low <= v <= high)
 
 
@@ -128,7 +155,11 @@ def edges(dtype: DType) -> list[Any]:
 
 def array_of(values: Sequence[Any], dtype: DType) -> Array:
     """Values as an array of a type; floats must be numbers of it."""
-    return np.array(values, dtype=np.float64).astype(numpy_type(dtype)) if dtype.is_float else np.array(values, dtype=numpy_type(dtype))
+    return (
+        np.array(values, dtype=np.float64).astype(numpy_type(dtype))
+        if dtype.is_float
+        else np.array(values, dtype=numpy_type(dtype))
+    )
 
 
 def widened(array: Array, wide: type[np.float32] | type[np.float64] = np.float64) -> Array:
@@ -149,4 +180,6 @@ def bits_of(array: Array) -> Array:
 def assert_same(actual: Array, expected: Array, what: str) -> None:
     """Fail, naming the first place, unless two arrays hold the same values bit for bit."""
     different = np.flatnonzero(bits_of(actual) != bits_of(expected))
-    assert different.size == 0, f"{what}: element {different[0]} is {actual[different[0]]!r}, not {expected[different[0]]!r}"
+    assert different.size == 0, (
+        f"{what}: element {different[0]} is {actual[different[0]]!r}, not {expected[different[0]]!r}"
+    )

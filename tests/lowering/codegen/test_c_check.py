@@ -39,7 +39,9 @@ def rank_two(separators: tuple[int, ...]) -> PrimFunc:
 def thread() -> PrimFunc:
     """A loop over a hardware axis."""
     i = Var("i")
-    body = For(i, const(0), const(4), ForKind.THREAD_BINDING, BufferStore(A, (i,), const(0.0, FLOAT32)), thread="blockIdx.x")
+    body = For(
+        i, const(0), const(4), ForKind.THREAD_BINDING, BufferStore(A, (i,), const(0.0, FLOAT32)), thread="blockIdx.x"
+    )
     return function("f", [A], body)
 
 

@@ -70,7 +70,9 @@ def test_header_serves_cpp(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("extent", "stride", "bits"), [(1000, 3, 32), (2**20, 2**10, 32), (2**21 + 1, 2**10, 64), (2**31 - 1, 1, 32)])
+@pytest.mark.parametrize(
+    ("extent", "stride", "bits"), [(1000, 3, 32), (2**20, 2**10, 32), (2**21 + 1, 2**10, 64), (2**31 - 1, 1, 32)]
+)
 def test_index_type_is_the_narrowest_that_holds(extent: int, stride: int, bits: int) -> None:
     """32 bits where every index and every loop's end fits, 64 otherwise."""
     a, b = make_buffer("A", (const(extent, INT64) * stride,), "float32"), make_buffer("B", (1,), "float32")
@@ -101,25 +103,36 @@ def test_restrict_only_where_no_alias_is_assumed() -> None:
     """`restrict` states an assumption: it stands where the function makes it, and so does the check at entry."""
     a, b = make_buffer("A", (4,), "float32"), make_buffer("B", (4,), "float32")
     body = loop("i", 4, lambda i: BufferStore(b, (i,), BufferLoad(a, (i,))))
-    with_it, without = emit_c(function("copy", [a, b], body)).text, emit_c(function("copy", [a, b], body, noalias=False)).text
+    with_it, without = (
+        emit_c(function("copy", [a, b], body)).text,
+        emit_c(function("copy", [a, b], body, noalias=False)).text,
+    )
     assert "restrict" in with_it and "lp_overlap(A, 16, B, 16)" in with_it
     assert "restrict" not in without and "lp_overlap" not in without
 
 
 def test_loop_pragmas_stand_where_asked() -> None:
-    """A parallel and a vectorized loop carry their macro, a serial one none, and a parallel loop within one is not parallel again."""
+    """A parallel and a vectorized loop carry their macro, a serial one none, and a parallel loop within one is not
+    parallel again.
+    """
     text = emit_c(relu()).text
     assert text.count("\n    LP_PARALLEL_FOR\n") == 1 and text.count("\n        LP_SIMD\n") == 1
-    assert "LP_" not in emit_c(strided_sum(7, 2)).text.split("int strided_sum")[1].replace("LP_OK", "").replace("LP_OVERLAP", "")
+    assert "LP_" not in emit_c(strided_sum(7, 2)).text.split("int strided_sum")[1].replace("LP_OK", "").replace(
+        "LP_OVERLAP", ""
+    )
     c = make_buffer("C", (4,), "int32")
-    nested = loop("i", 2, lambda i: loop("j", 2, lambda j: BufferStore(c, (i * 2 + j,), j), ForKind.PARALLEL), ForKind.PARALLEL)
+    nested = loop(
+        "i", 2, lambda i: loop("j", 2, lambda j: BufferStore(c, (i * 2 + j,), j), ForKind.PARALLEL), ForKind.PARALLEL
+    )
     assert emit_c(function("nested", [c], nested)).text.count("    LP_PARALLEL_FOR\n") == 1
 
 
 def test_names_that_c_has_already(tmp_path: Path) -> None:
     """Keywords, library functions, helper names, clashes and other alphabets become identifiers of their own."""
     names = ["int", "exp", "lp_add_i32", "\u03b1", "a.b", "a_b", "9x", "__x", "error", "lane"]
-    buffers = [make_buffer(name, (4,), "float32", data=Var(f"data_{k}", DType.parse("handle"))) for k, name in enumerate(names)]
+    buffers = [
+        make_buffer(name, (4,), "float32", data=Var(f"data_{k}", DType.parse("handle"))) for k, name in enumerate(names)
+    ]
     target = make_buffer("free", (4,), "float32")
 
     def total(i: Var) -> BufferStore:

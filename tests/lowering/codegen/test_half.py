@@ -1,4 +1,6 @@
-"""float16 and bfloat16 in compiled C: conversions over every pattern, arithmetic against numpy, with and without compiler support."""
+"""float16 and bfloat16 in compiled C: conversions over every pattern, arithmetic against numpy, with and without
+compiler support.
+"""
 
 import math
 
@@ -27,7 +29,10 @@ def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def conversion(source: DType, target: DType, count: int) -> Kernel:
     """A kernel that casts `count` elements."""
-    return build_c(pointwise("convert", [make_buffer("a", (count,), source)], [("r", lambda v: Cast(target, v[0]))], count), check=False)
+    return build_c(
+        pointwise("convert", [make_buffer("a", (count,), source)], [("r", lambda v: Cast(target, v[0]))], count),
+        check=False,
+    )
 
 
 def patterns(dtype: DType) -> Array:
@@ -36,7 +41,9 @@ def patterns(dtype: DType) -> Array:
 
 
 def near_halfway(dtype: DType, wide: type[np.float32] | type[np.float64]) -> Array:
-    """For every finite number of a 16-bit type: halfway to the next one, and the nearest numbers of `wide` on both sides of that."""
+    """For every finite number of a 16-bit type: halfway to the next one, and the nearest numbers of `wide` on both
+    sides of that.
+    """
     finite = widened(patterns(dtype), wide)
     finite = np.unique(np.abs(finite[np.isfinite(finite)]))
     middle = finite[:-1] + np.diff(finite) / wide(2)
@@ -45,7 +52,10 @@ def near_halfway(dtype: DType, wide: type[np.float32] | type[np.float64]) -> Arr
     with np.errstate(over="ignore"):
         around = [points, np.nextafter(points, wide(0)), np.nextafter(points, wide(np.inf))]
     both = np.concatenate([*around, *(-a for a in around)]).astype(wide)
-    extremes = np.array([np.nan, np.inf, -np.inf, np.finfo(wide).max, np.finfo(wide).tiny, np.finfo(wide).smallest_subnormal], dtype=wide)
+    extremes = np.array(
+        [np.nan, np.inf, -np.inf, np.finfo(wide).max, np.finfo(wide).tiny, np.finfo(wide).smallest_subnormal],
+        dtype=wide,
+    )
     return np.concatenate([both, extremes])
 
 
@@ -74,7 +84,8 @@ def test_narrowing_rounds_once_to_even(dtype: DType, wide: DType) -> None:
 def nearest(values: Array, dtype: DType) -> Array:
     """The nearest number of a 16-bit type, found by search: of two equally near ones the one with the even pattern.
 
-    Positive numbers in order have the patterns 0, 1, 2, ...; past the largest comes infinity, as far away as one more step.
+    Positive numbers in order have the patterns 0, 1, 2, ...; past the largest comes infinity, as far away as one more
+    step.
     """
     numbers = widened(patterns(dtype)[: 1 << 15])
     numbers = numbers[np.isfinite(numbers)]
@@ -96,8 +107,15 @@ def test_arithmetic_on_random_pairs(dtype: DType) -> None:
     generator = np.random.default_rng(7)
     count = 400_000
     a, b = (generator.integers(0, 1 << 16, count, dtype=np.uint16).view(numpy_type(dtype)) for _ in range(2))
-    b[: count // 2] = (a[: count // 2].view(np.uint16) + generator.integers(-600, 600, count // 2)).astype(np.uint16).view(b.dtype)
-    operations = [("p", lambda v: v[0] + v[1]), ("m", lambda v: v[0] - v[1]), ("t", lambda v: v[0] * v[1]), ("d", lambda v: v[0] / v[1])]
+    b[: count // 2] = (
+        (a[: count // 2].view(np.uint16) + generator.integers(-600, 600, count // 2)).astype(np.uint16).view(b.dtype)
+    )
+    operations = [
+        ("p", lambda v: v[0] + v[1]),
+        ("m", lambda v: v[0] - v[1]),
+        ("t", lambda v: v[0] * v[1]),
+        ("d", lambda v: v[0] / v[1]),
+    ]
     buffers = [make_buffer(name, (count,), dtype) for name in "ab"]
     results = build_c(pointwise("pairs", buffers, operations, count), check=False)(a, b)
     x, y = widened(a), widened(b)

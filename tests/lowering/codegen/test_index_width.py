@@ -1,4 +1,6 @@
-"""32-bit indices only where everything is shown to fit: at the border from both sides, by what the text computes and by running it."""
+"""32-bit indices only where everything is shown to fit: at the border from both sides, by what the text computes and by
+running it.
+"""
 
 import ctypes
 import subprocess
@@ -25,24 +27,35 @@ def every(stride: int, offset: int = 0, *, noalias: bool = False) -> PrimFunc:
     """B[i] is A[i * stride + offset], for n elements; A has n * stride."""
     n = Var("n", INT64)
     a, b = make_buffer("A", (n * stride,), "int8"), make_buffer("B", (n,), "int8")
-    return function("every", [a, b], loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i * stride + offset,)))), noalias=noalias)
+    return function(
+        "every",
+        [a, b],
+        loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i * stride + offset,)))),
+        noalias=noalias,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
-@pytest.mark.parametrize(("largest", "bits"), [(BORDER - 2, 32), (BORDER - 1, 32), (BORDER, 64), (BORDER + 1, 64), (2**40, 64)])
+@pytest.mark.parametrize(
+    ("largest", "bits"), [(BORDER - 2, 32), (BORDER - 1, 32), (BORDER, 64), (BORDER + 1, 64), (2**40, 64)]
+)
 def test_one_symbolic_axis(largest: int, bits: int, dtype: str) -> None:
     """The loop's end, one more than its last index, decides; the bytes of an element do not."""
     n = Var("n", INT64)
     a = make_buffer("A", (n,), dtype)
     func = function(
-        "fill", [a], loop("i", n, lambda i: BufferStore(a, (i,), const(1, a.dtype) if dtype == "int8" else const(1.0, a.dtype)))
+        "fill",
+        [a],
+        loop("i", n, lambda i: BufferStore(a, (i,), const(1, a.dtype) if dtype == "int8" else const(1.0, a.dtype))),
     )
     source = emit_c(func, bounds={"n": (1, largest)})
     assert source.index_bits == bits
     assert f"int{bits}_t i = 0" in source.text
 
 
-@pytest.mark.parametrize(("rows", "columns", "bits"), [(46340, 46341, 32), (46341, 46341, 64), (2**16, 2**15, 32), (2**16, 2**15 + 1, 64)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "bits"), [(46340, 46341, 32), (46341, 46341, 64), (2**16, 2**15, 32), (2**16, 2**15 + 1, 64)]
+)
 def test_products_of_symbols(rows: int, columns: int, bits: int) -> None:
     """Row times width plus column, over all that the bounds allow."""
     n, m = Var("n", INT64), Var("m", INT64)
@@ -95,7 +108,9 @@ def test_bounded_kernels_are_right_up_to_their_bound(largest: int) -> None:
 
 
 def test_bytes_past_the_border() -> None:
-    """Elements fit 32 bits and their bytes do not: an overlap further apart than 2**32 bytes is seen, before memory is touched."""
+    """Elements fit 32 bits and their bytes do not: an overlap further apart than 2**32 bytes is seen, before memory is
+    touched.
+    """
     n = Var("n", INT64)
     a, b = make_buffer("A", (n,), "float32"), make_buffer("B", (n,), "float32")
     func = function("copy", [a, b], loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i,)))))
@@ -108,7 +123,9 @@ def test_bytes_past_the_border() -> None:
 
 
 def test_the_narrow_text_does_not_overflow(tmp_path: Path) -> None:
-    """At the largest size that 32 bits were chosen for, no index, end or size wraps: told by the undefined-behaviour sanitizer."""
+    """At the largest size that 32 bits were chosen for, no index, end or size wraps: told by the undefined-behaviour
+    sanitizer.
+    """
     source = emit_c(every(STRIDE, STRIDE - 1, noalias=True), bounds={"n": (1, 31)})
     assert source.index_bits == 32
     write_source(source, tmp_path)
@@ -117,7 +134,17 @@ def test_the_narrow_text_does_not_overflow(tmp_path: Path) -> None:
         f"    int8_t *a = calloc({31 * STRIDE}, 1), b[31];\n    if (a == NULL) return 9;\n    a[{31 * STRIDE - 1}] = 7;\n"
         "    int code = every(a, b, 31);\n    free(a);\n    return code != 0 ? code : b[30] == 7 ? 0 : 8;\n}\n"
     )
-    compile_c(tmp_path, "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all", "main.c", "kernel.c", "-o", "program", "-lm")
+    compile_c(
+        tmp_path,
+        "-O1",
+        "-fsanitize=undefined",
+        "-fno-sanitize-recover=all",
+        "main.c",
+        "kernel.c",
+        "-o",
+        "program",
+        "-lm",
+    )
     done = subprocess.run(["./program"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -27,7 +27,10 @@ def arguments(function: str, dtype: DType) -> list[tuple[Any, ...]]:
     generator = np.random.default_rng(len(function))
     precision, emin, emax = float_format(dtype)
     scales = generator.uniform(emin - precision, emax, 60)
-    spread = [round_float(float(m) * 2.0 ** float(e), dtype) for m, e in zip(generator.uniform(-2, 2, 60), scales, strict=True)]
+    spread = [
+        round_float(float(m) * 2.0 ** float(e), dtype)
+        for m, e in zip(generator.uniform(-2, 2, 60), scales, strict=True)
+    ]
     near = [round_float(float(v), dtype) for v in generator.uniform(-12, 12, 150)]
     halves = [sign * (k + 0.5) for k in range(6) for sign in (1.0, -1.0)]
     numbers = [*edges(dtype), *spread, *near, *halves]

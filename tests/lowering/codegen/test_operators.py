@@ -33,7 +33,12 @@ from layoutproof.lowering.runtime.build_c import build_c
 
 Reference = Callable[[Any, Any, DType], Any]
 
-_DIVISIONS = {BinaryOp.FLOORDIV: "floordiv", BinaryOp.FLOORMOD: "floormod", BinaryOp.TRUNCDIV: "truncdiv", BinaryOp.TRUNCMOD: "truncmod"}
+_DIVISIONS = {
+    BinaryOp.FLOORDIV: "floordiv",
+    BinaryOp.FLOORMOD: "floormod",
+    BinaryOp.TRUNCDIV: "truncdiv",
+    BinaryOp.TRUNCMOD: "truncmod",
+}
 
 
 def integer_reference(op: BinaryOp, a: int, b: int, dtype: DType) -> int:
@@ -101,7 +106,10 @@ def test_operators_mean_in_c_what_they_mean_in_the_program(dtype: DType) -> None
     operators = operators_of(dtype)
     pairs = {op: defined_pairs(op, dtype) for op in operators}
     assert all(len(found) >= 4 for found in pairs.values())
-    groups = [Group(f"r{k}", dtype, tuple(list(zip(*pairs[op], strict=True))[:2]), applied(Binary, op)) for k, op in enumerate(operators)]
+    groups = [
+        Group(f"r{k}", dtype, tuple(list(zip(*pairs[op], strict=True))[:2]), applied(Binary, op))
+        for k, op in enumerate(operators)
+    ]
     results = run_groups(groups)
     for k, op in enumerate(operators):
         assert_same(results[f"r{k}"], array_of([result for _, _, result in pairs[op]], dtype), f"{dtype} {op}")
@@ -113,8 +121,17 @@ def test_comparisons_and_choices(dtype: DType) -> None:
     """Comparisons, select and if_then_else agree with Python's on all pairs of edge values."""
     pairs = list(itertools.product(edges(dtype), repeat=2))
     a, b = (make_buffer(name, (len(pairs),), dtype) for name in "ab")
-    python = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-    results: list[tuple[str, Callable[[list[Expr]], Expr]]] = [(f"c{k}", applied(Compare, op)) for k, op in enumerate(CompareOp)]
+    python = {
+        "==": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+    results: list[tuple[str, Callable[[list[Expr]], Expr]]] = [
+        (f"c{k}", applied(Compare, op)) for k, op in enumerate(CompareOp)
+    ]
     results.append(("s", lambda v: Select(Compare(CompareOp.LT, *v), v[0], v[1])))
     results.append(("t", lambda v: IfThenElseExpr(Compare(CompareOp.LE, v[1], v[0]), v[0], v[1])))
     kernel = build_c(pointwise("compare", [a, b], results, len(pairs)), check=False)
@@ -132,7 +149,12 @@ def test_connectives() -> None:
     results: list[tuple[str, Callable[[list[Expr]], Expr]]] = [
         ("x", both),
         ("y", either),
-        ("z", lambda v: Logical(LogicalOp.OR, Logical(LogicalOp.AND, Not(v[0]), v[1]), Logical(LogicalOp.AND, v[0], Not(v[1])))),
+        (
+            "z",
+            lambda v: Logical(
+                LogicalOp.OR, Logical(LogicalOp.AND, Not(v[0]), v[1]), Logical(LogicalOp.AND, v[0], Not(v[1]))
+            ),
+        ),
         ("w", lambda v: Not(Logical(LogicalOp.AND, Logical(LogicalOp.OR, *v), Not(both(v))))),
     ]
     kernel = build_c(pointwise("connect", [a, b], results, 4), check=False)
@@ -148,7 +170,9 @@ def test_casts(source: DType) -> None:
     """A cast to every type gives `semantics.cast_value` on every edge value that it has a result for."""
     values = edges(source)
     if source.is_integer:
-        values = sorted({*values, *(v for bits in range(64) for v in ties(bits) if source.min_int <= v <= source.max_int)})
+        values = sorted(
+            {*values, *(v for bits in range(64) for v in ties(bits) if source.min_int <= v <= source.max_int)}
+        )
     if source.is_float:
         values = [*values, *float_ties(source)]
     groups, wanted = [], {}
@@ -162,7 +186,9 @@ def test_casts(source: DType) -> None:
 
 
 def float_ties(source: DType) -> list[float]:
-    """Numbers of `source` at, just below and just above halfway between two numbers of each narrower type, subnormals included."""
+    """Numbers of `source` at, just below and just above halfway between two numbers of each narrower type, subnormals
+    included.
+    """
     found = []
     for target in FLOATS:
         precision, emin, emax = semantics.float_format(target)
@@ -198,7 +224,12 @@ def test_a_float_that_was_an_integer_has_no_negative_zero(source: DType) -> None
 
 def ties(bits: int) -> list[int]:
     """Integers at, just below and just above halfway between two numbers of each float type."""
-    return [sign * ((1 << bits) + (1 << max(bits - p, 0)) + d) for p in (8, 11, 24, 53) for d in (-1, 0, 1) for sign in (1, -1)]
+    return [
+        sign * ((1 << bits) + (1 << max(bits - p, 0)) + d)
+        for p in (8, 11, 24, 53)
+        for d in (-1, 0, 1)
+        for sign in (1, -1)
+    ]
 
 
 @pytest.mark.parametrize("dtype", [t for t in FLOATS if t.kind is Kind.FLOAT and t.bits > 16], ids=str)
@@ -216,7 +247,9 @@ def test_not_contracted(dtype: DType) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_nested_integer_arithmetic_wraps_at_every_step(dtype: DType) -> None:
     """A sum that leaves its type wraps before it is divided, compared or widened."""
-    pairs = [(x, y) for x, y in itertools.product(edges(dtype), repeat=2) if semantics.wrap(x + y, dtype) != dtype.min_int]
+    pairs = [
+        (x, y) for x, y in itertools.product(edges(dtype), repeat=2) if semantics.wrap(x + y, dtype) != dtype.min_int
+    ]
     a, b = (make_buffer(name, (len(pairs),), dtype) for name in "ab")
     wide = DType.parse("int64")
     results: list[tuple[str, Callable[[list[Expr]], Expr]]] = [

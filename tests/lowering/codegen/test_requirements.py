@@ -1,4 +1,6 @@
-"""What proofs assume of symbols, checked by generated C: the same verdicts as over the integers, and no overflow on the way."""
+"""What proofs assume of symbols, checked by generated C: the same verdicts as over the integers, and no overflow on the
+way.
+"""
 
 import subprocess
 from itertools import product
@@ -39,7 +41,9 @@ N, M = Var("n", INT64), Var("m", INT64)
 OPERATIONS = [op for op in BinaryOp if op not in (BinaryOp.DIV, BinaryOp.SHL, BinaryOp.SHR)]
 
 
-def source_with(requirements: list[Requirement], promises: tuple[str, ...] = (), scalars: tuple[Var, ...] = (N, M)) -> CSource:
+def source_with(
+    requirements: list[Requirement], promises: tuple[str, ...] = (), scalars: tuple[Var, ...] = (N, M)
+) -> CSource:
     """A function that does nothing much, and refuses scalars that do not meet the requirements."""
     a = make_buffer("A", (1,), "float32")
     body = BufferStore(a, (const(0),), const(1.0, FLOAT32))
@@ -51,7 +55,9 @@ def random_expr(rng: Random, depth: int) -> Expr:
     if depth == 0:
         return rng.choice([N, M, const(rng.choice([0, 1, 3, 4, -2]), INT64)])
     if rng.random() < 0.15:
-        return IfThenElseExpr(random_expr(rng, depth - 1) < random_expr(rng, 0), random_expr(rng, depth - 1), random_expr(rng, depth - 1))
+        return IfThenElseExpr(
+            random_expr(rng, depth - 1) < random_expr(rng, 0), random_expr(rng, depth - 1), random_expr(rng, depth - 1)
+        )
     return Binary(rng.choice(OPERATIONS), random_expr(rng, depth - 1), random_expr(rng, depth - 1))
 
 
@@ -81,7 +87,9 @@ def test_exact_operations_agree_with_integers(tmp_path: Path) -> None:
 
 
 def test_random_requirements_never_pass_in_c_alone(tmp_path: Path) -> None:
-    """Random conditions and ranges at extreme and at small numbers: what C lets through holds over the integers; small numbers agree."""
+    """Random conditions and ranges at extreme and at small numbers: what C lets through holds over the integers; small
+    numbers agree.
+    """
     rng = Random(3)
     small = [(n, m) for n in range(-3, 6) for m in range(-3, 6)]
     points = small + rng.sample(list(product(EXTREMES, EXTREMES)), 60)
@@ -109,7 +117,9 @@ def test_narrow_and_unsigned_types_have_their_own_limits(tmp_path: Path) -> None
 
 
 def test_the_header_says_what_is_checked_and_what_is_not() -> None:
-    """Requirements stand in the comment; what C cannot check, and what is promised of data, is named as the caller's word."""
+    """Requirements stand in the comment; what C cannot check, and what is promised of data, is named as the caller's
+    word.
+    """
     shifted = Requirement((N >> 1) > 0)
     source = source_with([Requirement(equal(N % 4, const(0, INT64))), shifted], ("padding of A holds 0",))
     comment = source.header
@@ -133,7 +143,9 @@ def test_names_of_the_check_do_not_meet_the_program_s(tmp_path: Path) -> None:
 
 
 def test_what_has_no_value_does_not_hold() -> None:
-    """A division by zero in a condition is a failure with its reason; `abs` is index arithmetic that C leaves to the caller."""
+    """A division by zero in a condition is a failure with its reason; `abs` is index arithmetic that C leaves to the
+    caller.
+    """
     assert "zero" in str(Requirement(equal(M % N, const(0, INT64))).failure({"n": 0, "m": 3}))
     size = Requirement(Call("abs", (N,)) < 3)
     assert size.failure({"n": -2}) is None and size.failure({"n": 5}) == "it does not hold"

@@ -1,4 +1,6 @@
-"""Loops, branches, names, allocations, aliases and lanes in compiled C: as a library and under sanitizers, against the interpreter."""
+"""Loops, branches, names, allocations, aliases and lanes in compiled C: as a library and under sanitizers, against the
+interpreter.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +18,20 @@ from layoutproof.ir.interp.run import run
 from layoutproof.ir.intrinsics import Call, PointerCast
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.ir.primfunc import PrimFunc
-from layoutproof.ir.stmt import NOTHING, Allocate, AttrStmt, BufferStore, DeclBuffer, Evaluate, For, ForKind, IfThenElse, Let, Stmt, seq
+from layoutproof.ir.stmt import (
+    NOTHING,
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThenElse,
+    Let,
+    Stmt,
+    seq,
+)
 from layoutproof.lowering.codegen.c import emit_c
 from layoutproof.lowering.runtime.build_c import build_c
 
@@ -45,7 +60,9 @@ def made_up(func: PrimFunc) -> dict[str, Array]:
         shape = tuple(int(e.value) for e in buffer.shape)  # type: ignore[attr-defined]  # extents are constants here
         shape = (*shape, buffer.dtype.lanes) if buffer.dtype.lanes > 1 else shape
         low = 0 if buffer.dtype.kind.value == "uint" else -9
-        found[buffer.name] = (generator.integers(low, 10, shape) / (4 if buffer.dtype.is_float else 1)).astype(numpy_type(buffer.dtype))
+        found[buffer.name] = (generator.integers(low, 10, shape) / (4 if buffer.dtype.is_float else 1)).astype(
+            numpy_type(buffer.dtype)
+        )
     return found
 
 
@@ -66,24 +83,40 @@ def agree(func: PrimFunc, folder: Path, arrays: dict[str, Array] | None = None) 
 
 def rows(body: Callable[[Var, Var], Stmt], kind: ForKind) -> Stmt:
     """Six rows of four."""
-    return loop("i", 6, lambda x: loop("j", 4, lambda y: body(x, y), kind), ForKind.PARALLEL if kind is ForKind.VECTORIZED else kind)
+    return loop(
+        "i",
+        6,
+        lambda x: loop("j", 4, lambda y: body(x, y), kind),
+        ForKind.PARALLEL if kind is ForKind.VECTORIZED else kind,
+    )
 
 
 @pytest.mark.parametrize("kind", [ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED])
 def test_loops_of_every_kind(kind: ForKind, tmp_path: Path) -> None:
     """A nest of two loops gives the same whatever their kind."""
-    agree(function("nest", [A, B], rows(lambda x, y: store(B, x * 4 + y, at(A, x * 4 + y) * at(A, y * 6 + x)), kind)), tmp_path)
+    agree(
+        function("nest", [A, B], rows(lambda x, y: store(B, x * 4 + y, at(A, x * 4 + y) * at(A, y * 6 + x)), kind)),
+        tmp_path,
+    )
 
 
 def rows_of_three(outer: ForKind, inner: ForKind, first: int) -> Stmt:
     """Six elements from `first` on, in two rows."""
-    return loop("i", 2, lambda x: loop("j", 3, lambda y: store(C, x * 3 + y + first, at(C, x * 3 + y + first) * 3 + x), inner), outer)
+    return loop(
+        "i",
+        2,
+        lambda x: loop("j", 3, lambda y: store(C, x * 3 + y + first, at(C, x * 3 + y + first) * 3 + x), inner),
+        outer,
+    )
 
 
 def test_loop_kinds_in_every_order(tmp_path: Path) -> None:
     """Any kind of loop inside any other one compiles with OpenMP and gives the same."""
     kinds = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED, ForKind.UNROLLED)
-    nests = [rows_of_three(outer, inner, 6 * (k % 4)) for k, (outer, inner) in enumerate((a, b) for a in kinds for b in kinds)]
+    nests = [
+        rows_of_three(outer, inner, 6 * (k % 4))
+        for k, (outer, inner) in enumerate((a, b) for a in kinds for b in kinds)
+    ]
     agree(function("orders", [C], seq(*nests)), tmp_path)
 
 
@@ -115,7 +148,12 @@ def test_branches_with_many_arms(tmp_path: Path) -> None:
 def test_lazy_and_eager_choices(tmp_path: Path) -> None:
     """if_then_else guards a load that would be outside; select chooses between two that are not."""
     guarded = IfThenElseExpr(i >= 3, at(A, i - 3), const(0.0, FLOAT32))
-    agree(function("choices", [A, B], loop("i", 24, lambda _: store(B, i, guarded + Select(i < 12, at(A, i), at(A, 23 - i))))), tmp_path)
+    agree(
+        function(
+            "choices", [A, B], loop("i", 24, lambda _: store(B, i, guarded + Select(i < 12, at(A, i), at(A, 23 - i))))
+        ),
+        tmp_path,
+    )
 
 
 def test_names_for_values(tmp_path: Path) -> None:
@@ -182,7 +220,9 @@ def test_pointer_casts(tmp_path: Path) -> None:
     wide = make_buffer("wide", (6,), vector, data=pointer)
     wide_b = make_buffer("wide_b", (6,), vector, data=B.data)
     body = loop("i", 6, lambda x: store(wide_b, x, at(wide, 5 - x) * Broadcast(const(2.0, FLOAT32), 4)))
-    func = function("cast", [A, B], Let(pointer, PointerCast(vector, A.data), DeclBuffer(wide, DeclBuffer(wide_b, body))))
+    func = function(
+        "cast", [A, B], Let(pointer, PointerCast(vector, A.data), DeclBuffer(wide, DeclBuffer(wide_b, body)))
+    )
     agree(func, tmp_path)
 
 
@@ -190,7 +230,9 @@ def test_ramps_and_broadcasts(tmp_path: Path) -> None:
     """Vector loads and stores through strided indices, with a condition for each lane."""
     index = Ramp(i, const(6), 4)
     value = at(A, index)
-    chosen = Select(Compare(CompareOp.GT, value, Broadcast(const(0.0, FLOAT32), 4)), value, Broadcast(const(-1.0, FLOAT32), 4))
+    chosen = Select(
+        Compare(CompareOp.GT, value, Broadcast(const(0.0, FLOAT32), 4)), value, Broadcast(const(-1.0, FLOAT32), 4)
+    )
     agree(function("lanes", [A, B], loop("i", 6, lambda _: store(B, index, chosen))), tmp_path)
 
 
@@ -214,7 +256,9 @@ def test_vector_elements_by_vector_indices(tmp_path: Path) -> None:
     """Elements of M lanes by an index of N lanes: N times M lanes, those of one element together."""
     source = make_buffer("S", (6,), "int32x2")
     target = make_buffer("T", (6,), "int32x2")
-    body = store(target, Ramp(const(0), const(2), 3), at(source, Ramp(const(5), const(-2), 3)) + Ramp(const(0), const(10), 6))
+    body = store(
+        target, Ramp(const(0), const(2), 3), at(source, Ramp(const(5), const(-2), 3)) + Ramp(const(0), const(10), 6)
+    )
     agree(function("both", [source, target], body), tmp_path)
 
 
@@ -222,7 +266,11 @@ def test_vector_lets_casts_and_calls(tmp_path: Path) -> None:
     """A named vector, converted, compared and fed to a function, lane by lane."""
     v = Var("v", DType.parse("float32x4"))
     whole = Cast(INT32.with_lanes(4), Call("floor", (v,)))
-    body = Let(v, at(A, Ramp(i * 4, const(1), 4)) * Broadcast(const(3.0, FLOAT32), 4), store(C, Ramp(i * 4, const(1), 4), whole))
+    body = Let(
+        v,
+        at(A, Ramp(i * 4, const(1), 4)) * Broadcast(const(3.0, FLOAT32), 4),
+        store(C, Ramp(i * 4, const(1), 4), whole),
+    )
     agree(function("named", [A, C], loop("i", 6, lambda _: body)), tmp_path)
 
 
@@ -232,7 +280,12 @@ def test_vectors_of_truth_values(tmp_path: Path) -> None:
     index = Ramp(i * 4, const(1), 4)
     value = Compare(CompareOp.LT, at(A, index), Broadcast(at(A, i), 4))
     negated = Select(at(flags, index), Broadcast(const(1.0, FLOAT32), 4), Broadcast(const(2.0, FLOAT32), 4))
-    agree(function("flags", [A, flags, B], loop("i", 6, lambda _: seq(store(flags, index, value), store(B, index, negated)))), tmp_path)
+    agree(
+        function(
+            "flags", [A, flags, B], loop("i", 6, lambda _: seq(store(flags, index, value), store(B, index, negated)))
+        ),
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -242,7 +295,11 @@ def test_half_precision_lanes_and_scratch(dtype: str, tmp_path: Path) -> None:
     index = Ramp(const(0), const(1), 8)
     third = Broadcast(const(1 / 3, source.dtype), 8)
     body = Allocate(
-        work, seq(store(work, index, at(source, index) * third), loop("i", 8, lambda x: store(target, x, at(work, 7 - x) + at(work, x))))
+        work,
+        seq(
+            store(work, index, at(source, index) * third),
+            loop("i", 8, lambda x: store(target, x, at(work, 7 - x) + at(work, x))),
+        ),
     )
     agree(function("half", [source, target], body), tmp_path)
 
@@ -256,7 +313,9 @@ def test_remarks_are_passed_over(tmp_path: Path) -> None:
 def test_unsigned_and_narrow_loop_variables(tmp_path: Path) -> None:
     """Loop variables of other integer types count past nothing and mix with values of their types."""
     n = Var("n", UINT8)
-    small = For(n, const(0, UINT8), const(24, UINT8), ForKind.SERIAL, store(C, Cast(INT32, n), Cast(INT32, n * 11) + at(C, n)))
+    small = For(
+        n, const(0, UINT8), const(24, UINT8), ForKind.SERIAL, store(C, Cast(INT32, n), Cast(INT32, n * 11) + at(C, n))
+    )
     m = Var("m", DType.parse("int64"))
     wide = For(
         m,

@@ -1,4 +1,6 @@
-"""Tiles in C: which nests are written past the cache, what is written for them, and that any nest computes the same with the mark."""
+"""Tiles in C: which nests are written past the cache, what is written for them, and that any nest computes the same
+with the mark.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def main(A: T.Buffer(({m}, {n}), "{dtype}"), B: T.Buffer(({n}, {m}), "{dtype}"))
 
 @pytest.mark.parametrize(("dtype", "bits"), [("int8", 8), ("float16", 16), ("float32", 32), ("float64", 64)])
 def test_a_transpose_is_a_tile(dtype: str, bits: int) -> None:
-    """A tile is turned in blocks, what comes next is brought near, runs leave past the cache, and each thread ends its stores."""
+    """A tile is turned in blocks, what comes next is brought near, runs leave past the cache, and each thread ends its
+    stores.
+    """
     n, m = 2048, (4 << 20) // 2048 * 8 // bits
     text, kernel = built(transposing(n, m, dtype), "i")
     for word in (f"lp_transpose_{bits}(", "lp_prefetch(", "lp_stream(", "LP_PARALLEL\n", "lp_stream_end();"):
@@ -132,7 +136,9 @@ def _steps(rng: Random, sizes: list[int]) -> list[int]:
 
 
 def test_random_nests_with_the_mark() -> None:
-    """Whatever is written for a marked nest, memory is the same after it, cells that are written twice and cells that are not included."""
+    """Whatever is written for a marked nest, memory is the same after it, cells that are written twice and cells that
+    are not included.
+    """
     tiles = 0
     for seed in range(24):
         text = random_nest(Random(seed))
@@ -162,8 +168,14 @@ def main(A: T.Buffer(({BIG},), "float32"), I: T.Buffer((64,), "int32"), B: T.Buf
 
 
 def test_nothing_is_read_ahead_through_memory() -> None:
-    """An index that is read from memory is not read for an iteration that may not be; nor is anything divided by what may be zero."""
-    for origin, ahead in (("I[i] % 1000 + k*16 + j", False), ("i*256 + k*16 + j", True), ("1024 // (64 - i) + k*16 + j", False)):
+    """An index that is read from memory is not read for an iteration that may not be; nor is anything divided by what
+    may be zero.
+    """
+    for origin, ahead in (
+        ("I[i] % 1000 + k*16 + j", False),
+        ("i*256 + k*16 + j", True),
+        ("1024 // (64 - i) + k*16 + j", False),
+    ):
         schedule = Schedule(loads(INDIRECT.replace("I[i] % 1000 + k*16 + j", origin)))
         schedule.stream("root", "j")
         text = schedule.build("c", check=False).source.text

@@ -39,9 +39,13 @@ int main(void) {
 USED = ["lp_stream", "lp_stream_end", "lp_prefetch", *(f"lp_transpose_{bits}" for bits in (8, 16, 32, 64))]
 
 
-@pytest.mark.parametrize("flags", [("-O3",), ("-O2", "-U__SSE2__"), ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")])
+@pytest.mark.parametrize(
+    "flags", [("-O3",), ("-O2", "-U__SSE2__"), ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")]
+)
 def test_helpers_move_what_they_say(flags: tuple[str, ...], tmp_path: Path) -> None:
-    """Streams copy exactly their bytes from and to any address, a negative number copies none, and blocks of any size are turned."""
+    """Streams copy exactly their bytes from and to any address, a negative number copies none, and blocks of any size
+    are turned.
+    """
     source, binary = tmp_path / "trial.c", tmp_path / "trial"
     includes = "".join(f"#include <{name}.h>\n" for name in ("stdbool", "stddef", "stdint", "string"))
     source.write_text(f"{includes}\n{helper_text(USED)}\n{TRIAL}", encoding="ascii")

@@ -10,12 +10,18 @@ from layoutproof.lowering.codegen import c_expr, c_stmt
 
 
 def subclasses(base: type) -> set[type]:
-    """All that the program's own modules define, at any depth; slotted dataclasses leave a twin behind that no module has."""
+    """All that the program's own modules define, at any depth; slotted dataclasses leave a twin behind that no module
+    has.
+    """
     found: set[type] = set()
     children: list[type] = base.__subclasses__()
     for child in children:
         found |= {child} | subclasses(child)
-    return {c for c in found if c.__module__.startswith("layoutproof.ir") and getattr(sys.modules[c.__module__], c.__name__) is c}
+    return {
+        c
+        for c in found
+        if c.__module__.startswith("layoutproof.ir") and getattr(sys.modules[c.__module__], c.__name__) is c
+    }
 
 
 def test_every_expression_is_written_or_refused() -> None:

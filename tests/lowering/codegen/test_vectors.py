@@ -1,4 +1,6 @@
-"""Vectors in generated C: whole ones where there is a form for them, loops over lanes elsewhere; the same results with and without."""
+"""Vectors in generated C: whole ones where there is a form for them, loops over lanes elsewhere; the same results with
+and without.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,14 @@ def store(buffer: Buffer, index: Expr, value: Expr) -> Stmt:
 def numbers(func: PrimFunc, seed: int = 0) -> dict[str, Array]:
     """Values at the edges of their types for every buffer, in an order of its own."""
     rng = np.random.default_rng(seed)
-    return {b.name: array_of(list(rng.choice(np.array(edges(b.dtype), dtype=object), COUNT)), b.dtype) for b in func.buffers}
+    return {
+        b.name: array_of(list(rng.choice(np.array(edges(b.dtype), dtype=object), COUNT)), b.dtype) for b in func.buffers
+    }
 
 
 def agree(func: PrimFunc, folder: Path, arrays: dict[str, Array] | None = None) -> str:
-    """Run a function as vectors and as lanes, both sanitized, and as the kernel that users get; fail where one is not the interpreter.
+    """Run a function as vectors and as lanes, both sanitized, and as the kernel that users get; fail where one is not
+    the interpreter.
 
     Gives the text.
     """
@@ -89,15 +94,24 @@ def is_whole(text: str) -> bool:
 @one_in(5)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_arithmetic_is_that_of_the_lanes(dtype: DType, tmp_path: Path) -> None:
-    """Every operation on edge values of every type, in two, four and eight lanes; integers wrap, floats round by themselves."""
+    """Every operation on edge values of every type, in two, four and eight lanes; integers wrap, floats round by
+    themselves.
+    """
     left, right = make_buffer("left", (COUNT,), dtype), make_buffer("right", (COUNT,), dtype)
     operations = [op for op in ARITHMETIC if dtype.is_float or op is not BinaryOp.DIV]
-    results = {lanes: [make_buffer(f"R{lanes}_{n}", (COUNT,), dtype) for n, _ in enumerate(operations)] for lanes in (2, 4, 8)}
+    results = {
+        lanes: [make_buffer(f"R{lanes}_{n}", (COUNT,), dtype) for n, _ in enumerate(operations)] for lanes in (2, 4, 8)
+    }
     loops = []
     for lanes, own in results.items():
         assert has_vectors(dtype.with_lanes(lanes))
         index = ramp(i * lanes, lanes)
-        body = seq(*(store(r, index, Binary(op, at(left, index), at(right, index))) for r, op in zip(own, operations, strict=True)))
+        body = seq(
+            *(
+                store(r, index, Binary(op, at(left, index), at(right, index)))
+                for r, op in zip(own, operations, strict=True)
+            )
+        )
         loops.append(loop("i", COUNT // lanes, partial(given, body)))
     buffers = [left, right, *chain.from_iterable(results.values())]
     assert is_whole(agree(function("ops", buffers, seq(*loops)), tmp_path))
@@ -110,7 +124,10 @@ def test_functions_that_ieee_defines_have_lanes(dtype: DType, tmp_path: Path) ->
     results = [make_buffer(f"R_{name}", (COUNT,), dtype) for name in MATH]
     index = ramp(i * 4, 4)
     loads = [at(b, index) for b in inputs]
-    body = [store(r, index, Call(name, tuple(loads[:count]))) for r, (name, count) in zip(results, MATH.items(), strict=True)]
+    body = [
+        store(r, index, Call(name, tuple(loads[:count])))
+        for r, (name, count) in zip(results, MATH.items(), strict=True)
+    ]
     assert is_whole(agree(function("math", [*inputs, *results], loop("i", COUNT // 4, lambda _: seq(*body))), tmp_path))
 
 
@@ -123,14 +140,18 @@ def test_each_lane_chooses_for_itself(dtype: DType, tmp_path: Path) -> None:
     index = ramp(i * 4, 4)
     a, b = at(left, index), at(right, index)
     body = [store(r, index, Select(Compare(op, a, b), a, b)) for r, op in zip(results, CompareOp, strict=True)]
-    assert is_whole(agree(function("select", [left, right, *results], loop("i", COUNT // 4, lambda _: seq(*body))), tmp_path))
+    assert is_whole(
+        agree(function("select", [left, right, *results], loop("i", COUNT // 4, lambda _: seq(*body))), tmp_path)
+    )
 
 
 def test_one_condition_may_choose_for_all_lanes(tmp_path: Path) -> None:
     """Only the side that is taken is loaded: the other one would lie outside."""
     index = ramp(i * 8, 8)
     outside = at(A, ramp(i * 8 - 8, 8))
-    first = store(B, index, IfThenElseExpr(Compare(CompareOp.GT, i, const(0)), outside, Broadcast(const(-1.0, FLOAT32), 8)))
+    first = store(
+        B, index, IfThenElseExpr(Compare(CompareOp.GT, i, const(0)), outside, Broadcast(const(-1.0, FLOAT32), 8))
+    )
     spread = Broadcast(Compare(CompareOp.LT, at(A, i), const(0.0, FLOAT32)), 8)
     second = store(A, index, Select(spread, at(A, index), at(B, index)))
     assert is_whole(agree(function("halo", [A, B], loop("i", COUNT // 8, lambda _: seq(first, second))), tmp_path))
@@ -142,7 +163,9 @@ def test_scalars_go_to_all_lanes(tmp_path: Path) -> None:
     index = ramp(i * 4, 4)
     floats = store(B, index, Broadcast(at(A, i), 4) * Broadcast(const(3.0, FLOAT32), 4))
     whole = store(total, index, at(total, index) + Broadcast(Cast(total.dtype, i), 4))
-    assert is_whole(agree(function("fill", [A, B, total], loop("i", COUNT // 4, lambda _: seq(floats, whole))), tmp_path))
+    assert is_whole(
+        agree(function("fill", [A, B, total], loop("i", COUNT // 4, lambda _: seq(floats, whole))), tmp_path)
+    )
 
 
 @one_in(2)
@@ -186,7 +209,11 @@ def test_vectors_with_names(tmp_path: Path) -> None:
 def test_elements_that_are_vectors(tmp_path: Path) -> None:
     """Buffers whose elements have lanes: one element, one vector."""
     source, target = (make_buffer(name, (COUNT // 4,), "float32x4") for name in ("S", "T"))
-    func = function("elements", [source, target], loop("i", COUNT // 4, lambda x: store(target, x, at(source, 15 - x) + at(source, x))))
+    func = function(
+        "elements",
+        [source, target],
+        loop("i", COUNT // 4, lambda x: store(target, x, at(source, 15 - x) + at(source, x))),
+    )
     arrays = {name: np.arange(COUNT, dtype=np.float32).reshape(-1, 4) for name in ("S", "T")}
     assert is_whole(agree(func, tmp_path, arrays))
 
@@ -205,11 +232,15 @@ def test_scratch_memory_of_a_tile(tmp_path: Path) -> None:
 
 
 @one_in(3)
-@pytest.mark.parametrize(("dtype", "lanes"), [("float16", 8), ("bfloat16", 8), ("bool", 8), ("float32", 3), ("float32", 32), ("int64", 16)])
+@pytest.mark.parametrize(
+    ("dtype", "lanes"), [("float16", 8), ("bfloat16", 8), ("bool", 8), ("float32", 3), ("float32", 32), ("int64", 16)]
+)
 def test_what_is_no_vector_runs_lane_by_lane(dtype: str, lanes: int, tmp_path: Path) -> None:
     """Types that are computed in others, and numbers of lanes that no register has."""
     source, target = (make_buffer(name, (COUNT,), dtype) for name in ("S", "T"))
-    text = agree(function("lanes", [source, target], store(target, ramp(1, lanes), at(source, ramp(2, lanes)))), tmp_path)
+    text = agree(
+        function("lanes", [source, target], store(target, ramp(1, lanes), at(source, ramp(2, lanes)))), tmp_path
+    )
     assert f"lane < {lanes}" in text
     assert "LP_VECTORS" not in text
 

@@ -1,4 +1,5 @@
-"""Pairs of programs as text: those of tests/data/compare, a file with `before` and `after` each, and upstream's pairs of files.
+"""Pairs of programs as text: those of tests/data/compare, a file with `before` and `after` each, and upstream's pairs
+of files.
 
 The header of a file says in words what the pair shows, then what is to be told of it:
 
@@ -142,12 +143,18 @@ def told(found: Comparison) -> str:
     """An answer in a few lines, for a test that fails."""
     lines = [f"{found.status.value} {' '.join(found.strictness)}"]
     lines += [f"  {layout.buffer}: {layout.index_map} padded with {layout.pad_value}" for layout in found.layouts]
-    lines += [f"  {v.status.value}: {v.claim.text}: {v.reason}" for v in found.verdicts if v.status not in (Status.PROVED, Status.VACUOUS)]
+    lines += [
+        f"  {v.status.value}: {v.claim.text}: {v.reason}"
+        for v in found.verdicts
+        if v.status not in (Status.PROVED, Status.VACUOUS)
+    ]
     return "\n".join([*lines, *([f"  furthest: {found.furthest.text()}"] if found.furthest is not None else [])])
 
 
 def check(pair: Pair, given: bool) -> Comparison:
-    """The answer about a pair, which must be the one that its header announces, as strict, for its reason, with the layouts it means."""
+    """The answer about a pair, which must be the one that its header announces, as strict, for its reason, with the
+    layouts it means.
+    """
     found = pair.compared(given=given)
     wanted = pair.expect if given else pair.unaided
     assert found.status.value == wanted, told(found)
@@ -164,7 +171,9 @@ def check(pair: Pair, given: bool) -> Comparison:
 
 
 def _same_places(pair: Pair, found: Comparison) -> bool:
-    """Whether the layouts that an answer holds with put every element where the pair's own do, at a few sizes where it has any."""
+    """Whether the layouts that an answer holds with put every element where the pair's own do, at a few sizes where it
+    has any.
+    """
     if {layout.buffer for layout in found.layouts} != set(pair.layouts):
         return False
     afters = {b.name: b for b in pair.after.buffers}
@@ -175,7 +184,10 @@ def _same_places(pair: Pair, found: Comparison) -> bool:
         for size in (7, 8) if symbols else (0,):
             sizes = dict.fromkeys(symbols, size)
             shape, box = (tuple(int(evaluate(e, sizes)) for e in b.shape) for b in (before, after))
-            maps = (parse_index_map(text, symbols=tuple(symbols)) for text in (layout.index_map, pair.layouts[layout.buffer]))
+            maps = (
+                parse_index_map(text, symbols=tuple(symbols))
+                for text in (layout.index_map, pair.layouts[layout.buffer])
+            )
             places = [m.flat_positions(shape, box, sizes).reshape(-1).tolist() for m in maps]
             if places[0] != places[1]:
                 return False

@@ -33,7 +33,9 @@ def question_of(before: PrimFunc, after: PrimFunc, **layouts: str) -> Question:
 
 def from_text(signature: str, before: str, after: str, after_signature: str | None = None, **layouts: str) -> Question:
     """The same for two bodies; both programs have the parameters of `signature`, unless told otherwise."""
-    functions = {f.name: f for f in loads_module(_module(signature, before, after_signature or signature, after)).functions}
+    functions = {
+        f.name: f for f in loads_module(_module(signature, before, after_signature or signature, after)).functions
+    }
     return question_of(functions["before"], functions["after"], **layouts)
 
 
@@ -59,7 +61,9 @@ def from_file(path: Path) -> Question:
 
 def verdict(question: Question, found: Found) -> Status:
     """What the checker says of a witness."""
-    moved = tuple(buffer.name for buffer in question.old.buffers if any(c.old_data == buffer.data.name for c in found.cells))
+    moved = tuple(
+        buffer.name for buffer in question.old.buffers if any(c.old_data == buffer.data.name for c in found.cells)
+    )
     witness = Witness(found.instances, found.cells, moved)
     return worst(v.status for v in prove_rewrite(Rewrite(question.old, question.new, witness)).verdicts)
 

@@ -96,7 +96,9 @@ def test_each_is_a_layout(shape: Sequence[int], box: Sequence[int]) -> None:
     for index_map in found:
         cells = [index_map.evaluate(index) for index in product(*map(range, shape))]
         assert len(set(cells)) == prod(shape), index_map_text(index_map)
-        assert all(0 <= c < extent for cell in cells for c, extent in zip(cell, box, strict=True)), index_map_text(index_map)
+        assert all(0 <= c < extent for cell in cells for c, extent in zip(cell, box, strict=True)), index_map_text(
+            index_map
+        )
         functions.append(tuple(cells))
     assert found
     assert len(set(functions)) == len(functions)

@@ -72,12 +72,28 @@ REPEATED = func(
         (COPY, func(TWO.replace("A", "X").replace("B:", "Y:"), "for i in range(14):\n    Y[i] = X[i]")),
         (COPY, func(TWO, "for i in range(14):\n    B[i] = A[i]", apart=False)),
         (COPY, copy()),
-        (func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])"), func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])")),
+        (
+            func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])"),
+            func(TWO, "B[0] = T.call_extern('float32', 'f', A[0])"),
+        ),
         (REPEATED, REPEATED),
         (SIZED, sized("m", "    for n in range(m):\n        B[n] = A[n]\n")),
-        (func('A: T.Buffer((14,), "int32"), n: T.int32', "A[3] = n"), func('A: T.Buffer((14,), "int32"), m: T.int32', "A[3] = m")),
+        (
+            func('A: T.Buffer((14,), "int32"), n: T.int32', "A[3] = n"),
+            func('A: T.Buffer((14,), "int32"), m: T.int32', "A[3] = m"),
+        ),
     ],
-    ids=["itself", "another order", "other names", "fewer assumptions", "blocks", "calls", "repeated", "symbols", "scalars"],
+    ids=[
+        "itself",
+        "another order",
+        "other names",
+        "fewer assumptions",
+        "blocks",
+        "calls",
+        "repeated",
+        "symbols",
+        "scalars",
+    ],
 )
 def test_the_same_program_in_other_words(old: PrimFunc, new: PrimFunc) -> None:
     """Names, loops, blocks and attributes that mean nothing to callers make no difference."""
@@ -90,7 +106,12 @@ def test_the_same_program_in_other_words(old: PrimFunc, new: PrimFunc) -> None:
 
 @pytest.mark.parametrize(
     "layout",
-    [FOURS["B"], lambda i: [i // 4, i % 4], lambda *i: [i[0] // 4, i[0] % 4], lp.IndexMap.from_func(lambda i: [i // 4, i % 4])],
+    [
+        FOURS["B"],
+        lambda i: [i // 4, i % 4],
+        lambda *i: [i[0] // 4, i[0] % 4],
+        lp.IndexMap.from_func(lambda i: [i // 4, i % 4]),
+    ],
     ids=["text", "lambda", "starred", "IndexMap"],
 )
 def test_a_given_layout(layout: Any) -> None:
@@ -104,7 +125,10 @@ def test_a_given_layout(layout: Any) -> None:
 
 def test_a_layout_in_names_of_axes() -> None:
     """Two layout strings are a layout."""
-    old = func('A: T.Buffer((1, 6, 6, 8), "float32")', "for n, h, w, c in T.grid(1, 6, 6, 8):\n    A[n, h, w, c] = T.float32(c)")
+    old = func(
+        'A: T.Buffer((1, 6, 6, 8), "float32")',
+        "for n, h, w, c in T.grid(1, 6, 6, 8):\n    A[n, h, w, c] = T.float32(c)",
+    )
     new = func(
         'A: T.Buffer((1, 2, 6, 6, 4), "float32")',
         "for n, h, w, c in T.grid(1, 6, 6, 8):\n    A[n, c // 4, h, w, c % 4] = T.float32(c)",
@@ -143,12 +167,18 @@ def test_what_the_program_before_assumes_of_sizes_is_known() -> None:
 
 
 def test_a_record_of_the_program_after_counts_as_given() -> None:
-    """What our own schedule printed is compared by what it says of itself, however many steps that takes, lowered or not."""
+    """What our own schedule printed is compared by what it says of itself, however many steps that takes, lowered or
+    not.
+    """
     schedule = lp.Schedule(copy())
     schedule.transform_layout("copy", "B", FOURS["B"], 0.0)
     once = schedule.func
     schedule.transform_layout("copy", "B", "lambda i, j: [j, i]")
-    for new, contract in ((once, "T.float32(0.0)"), (schedule.func, "T.float32(0.0)"), (schedule.lower(), "T.float32(0.0)")):
+    for new, contract in (
+        (once, "T.float32(0.0)"),
+        (schedule.func, "T.float32(0.0)"),
+        (schedule.lower(), "T.float32(0.0)"),
+    ):
         found = lp.compare(copy(), loads(print_func(new)))
         assert found.status is Status.PROVED
         (stored,) = found.layouts
@@ -171,7 +201,9 @@ def test_a_lowered_program_is_compared_by_its_parameters(layouts: Mapping[str, s
 
 
 def test_temporaries_of_one_name_need_not_be_one() -> None:
-    """A temporary that an earlier step re-laid, and one of its name that nobody touched, are two: each is found by what it holds."""
+    """A temporary that an earlier step re-laid, and one of its name that nobody touched, are two: each is found by what
+    it holds.
+    """
     schedule = lp.Schedule(two_stages())
     schedule.transform_layout("first", "B", "lambda i, j: [i, j//8, j%8]", lp.undef)
     found = lp.compare(loads(print_func(schedule.func)), two_stages())
@@ -188,9 +220,13 @@ def test_parameters_that_may_overlap_do_not_once_one_moves() -> None:
 
 
 def test_that_parameters_do_not_overlap_is_asked_where_it_takes_that() -> None:
-    """Programs that say nothing of it are compared without first; an order that overlapping parameters would show is asked for."""
+    """Programs that say nothing of it are compared without first; an order that overlapping parameters would show is
+    asked for.
+    """
     indices = {"a": "i", "b": "i", "c": "13 - i"}
-    old, same, other = (func(TWO, f"for i in range(14):\n    B[{i}] = A[{i}]", apart=False, name=name) for name, i in indices.items())
+    old, same, other = (
+        func(TWO, f"for i in range(14):\n    B[{i}] = A[{i}]", apart=False, name=name) for name, i in indices.items()
+    )
     assert lp.compare(old, same).verdicts[0].reason is None
     found = lp.compare(old, other)
     assert found.status is Status.PROVED
@@ -199,7 +235,9 @@ def test_that_parameters_do_not_overlap_is_asked_where_it_takes_that() -> None:
 
 
 def test_the_certificate_of_a_comparison() -> None:
-    """What was proved is one step of a certificate, with the layouts as its arguments; of what is not proved there is none."""
+    """What was proved is one step of a certificate, with the layouts as its arguments; of what is not proved there is
+    none.
+    """
     certificate = lp.compare(COPY, COPY_TILED, layouts=FOURS).certificate
     (step,) = certificate.steps
     assert (step["primitive"], step["arguments"]["layouts"][0]["buffer"]) == ("compare", "B")
@@ -229,7 +267,9 @@ ASSUMING = func(TWO, "T.evaluate(T.assume(A[0] == T.float32(0)))\nfor i in range
     ids=["value", "store", "nothing", "another output", "layout", "extra output", "assumption"],
 )
 def test_a_difference_is_seen(old: PrimFunc, new: PrimFunc, layouts: Mapping[str, str], said: str) -> None:
-    """What callers would notice is refuted by a run that replays, and says which parameters were taken to keep their cells."""
+    """What callers would notice is refuted by a run that replays, and says which parameters were taken to keep their
+    cells.
+    """
     found = lp.compare(old, new, layouts=layouts)
     assert found.status is Status.REFUTED
     first = found.verdicts[0]
@@ -258,7 +298,9 @@ def test_a_fault_of_both_programs_refutes_nothing() -> None:
 
 
 def test_a_guessed_layout_refutes_nothing() -> None:
-    """What differs with a layout that nobody stated is wrong about the layout, maybe: it is unknown, with what was tried."""
+    """What differs with a layout that nobody stated is wrong about the layout, maybe: it is unknown, with what was
+    tried.
+    """
     new = func(TILED, "for i in range(14):\n    B[i // 4, i % 4] = A[i] + T.float32(1)")
     assert lp.compare(COPY, new, layouts=FOURS).status is Status.REFUTED
     found = lp.compare(COPY, new)
@@ -342,17 +384,41 @@ WRONG: Mapping[str, tuple[Any, Any, Mapping[str, Any], str, str]] = {
     "after": (COPY, None, {}, TYPE, "argument 'after' is NoneType"),
     "list": (COPY, COPY, {"layouts": ["B"]}, TYPE, "argument 'layouts' is list"),
     "where": (COPY, COPY, {"where": 3}, TYPE, "argument 'where' is int"),
-    "where over another": (SIZED, SIZED, {"where": Var("k") > 0}, TYPE, "over k, a condition such as 'n >= 1' over n is expected"),
+    "where over another": (
+        SIZED,
+        SIZED,
+        {"where": Var("k") > 0},
+        TYPE,
+        "over k, a condition such as 'n >= 1' over n is expected",
+    ),
     "where is a number": (SIZED, SIZED, {"where": Var("n") + 1}, TYPE, "argument 'where' is Binary"),
     "empty list": (COPY, COPY, {"pads": []}, TYPE, "argument 'pads' is list"),
     "match of numbers": (COPY, COPY, {"match": {1: "A"}}, codes.COMPARED_MATCH, "the program after has no parameter 1"),
     "layout": (COPY, COPY, {"layouts": {"B": 3}}, TYPE, "that of B is int"),
     "no parameter": (COPY, COPY, {"layouts": {"Q": "lambda i: [i]"}}, PLACED, "are A, B"),
     "temporary": (BUFFERED, COPY, {"layouts": {"T_1": "lambda i: [i]"}}, PLACED, "T_1 is a temporary of main"),
-    "not injective": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i%4, i%2]"}}, codes.NOT_INJECTIVE, "both go to [0, 0]"),
-    "arity": (COPY, COPY_TILED, {"layouts": {"B": "lambda i, j: [i, j]"}}, codes.MAP_ARITY, "takes 2 indices, B has 1 axis"),
+    "not injective": (
+        COPY,
+        COPY_TILED,
+        {"layouts": {"B": "lambda i: [i%4, i%2]"}},
+        codes.NOT_INJECTIVE,
+        "both go to [0, 0]",
+    ),
+    "arity": (
+        COPY,
+        COPY_TILED,
+        {"layouts": {"B": "lambda i, j: [i, j]"}},
+        codes.MAP_ARITY,
+        "takes 2 indices, B has 1 axis",
+    ),
     "box": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i//2, i%2]"}}, PLACED, "does not fit its shape [4, 4]"),
-    "rank": (COPY, COPY_TILED, {"layouts": {"B": "lambda i: [i]"}}, PLACED, "B of shape [14], stored as `lambda i: [i]`"),
+    "rank": (
+        COPY,
+        COPY_TILED,
+        {"layouts": {"B": "lambda i: [i]"}},
+        PLACED,
+        "B of shape [14], stored as `lambda i: [i]`",
+    ),
     "pad of nothing": (COPY, COPY, {"pads": {"B": 0.0}}, PLACED, "keeps its cells, so it has no padding"),
     "pad of none": (COPY, COPY, {"pads": {"Q": 0.0}}, PLACED, "no parameter 'Q'"),
     "pad type": (COPY, COPY_TILED, {"pads": {"B": "T.int32(0)"}}, codes.PAD_TYPE, "has type int32, B holds float32"),

@@ -38,7 +38,9 @@ def reduction(signature: str, loops: str, start: str, update: str) -> PrimFunc:
 
 SUM = reduction(ROWS, "for k in range(14):", "T.float32(0)", "B[i] = B[i] + A[i, k]")
 SUM_OF_ALL = reduction(TILED, "for k, l in T.grid(4, 4):", "T.float32(0)", "B[i] = B[i] + A[i, k, l]")
-SUM_GUARDED = reduction(TILED, "for k, l in T.grid(4, 4):", "T.float32(0)", "if k * 4 + l < 14:\n                B[i] = B[i] + A[i, k, l]")
+SUM_GUARDED = reduction(
+    TILED, "for k, l in T.grid(4, 4):", "T.float32(0)", "if k * 4 + l < 14:\n                B[i] = B[i] + A[i, k, l]"
+)
 MAX = reduction(ROWS, "for k in range(14):", 'T.min_value("float32")', "B[i] = T.max(B[i], A[i, k])")
 MAX_OF_ALL = reduction(TILED, "for k, l in T.grid(4, 4):", 'T.min_value("float32")', "B[i] = T.max(B[i], A[i, k, l])")
 
@@ -94,7 +96,9 @@ def test_the_weakest_contract_that_suffices_is_asked_of_callers(
     ids=["untouched", "value", "computed", "several", "a part", "data"],
 )
 def test_the_strongest_contract_that_holds_is_told_of_outputs(tail: str, contract: str | None) -> None:
-    """Padding that ends with one value is said to hold it; that nobody writes is said not to be touched; else it holds anything."""
+    """Padding that ends with one value is said to hold it; that nobody writes is said not to be touched; else it holds
+    anything.
+    """
     old, new = stored(tail)
     found = lp.compare(old, new, layouts=ROWS_OF_FOUR)
     assert found.status is Status.PROVED
@@ -147,7 +151,10 @@ def test_what_differs_under_every_contract_is_refuted_and_they_are_named() -> No
     assert found.status is Status.REFUTED
     reason = found.verdicts[0].reason
     assert reason is not None
-    assert "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be touched" in reason
+    assert (
+        "A's padding holds T.float32(1.0), and where A's padding holds anything, and where A's padding may not be touched"
+        in reason
+    )
 
 
 def test_a_contract_that_needs_a_licence_is_not_proved_without_it() -> None:
@@ -192,7 +199,7 @@ def test_a_failure_moves_the_contract_that_it_names() -> None:
     options: Mapping[str, tuple[Choice, ...]] = {"A": (None, UNDEF), "B": (ZERO, UNDEF)}
     choosing = Choosing(options, {"A": "A_data", "B": "B_data"})
     assert choosing.first() == {"A": None, "B": ZERO}
-    assert choosing.next(unproved(ClaimKind.OWED_PADDING, "B_data")) == {"A": None, "B": UNDEF}
+    assert choosing.next(unproved(ClaimKind.PADDING_POSTCONDITION, "B_data")) == {"A": None, "B": UNDEF}
     assert choosing.next(unproved(ClaimKind.OFF_PADDING, "A", "A_data")) == {"A": UNDEF, "B": UNDEF}
     assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) == {"A": UNDEF, "B": ZERO}
     assert choosing.next(unproved(ClaimKind.SAME_VALUE, "A")) is None

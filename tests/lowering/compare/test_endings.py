@@ -1,4 +1,6 @@
-"""Where a search ends without a witness: the message names both statements with their lines, the operand and the relation."""
+"""Where a search ends without a witness: the message names both statements with their lines, the operand and the
+relation.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ for i in range(16):
 """
 
 
-def ended(before: str, after: str, signature: str = A_TO_B, after_signature: str | None = None, **layouts: str) -> Furthest:
+def ended(
+    before: str, after: str, signature: str = A_TO_B, after_signature: str | None = None, **layouts: str
+) -> Furthest:
     """Where the search for a witness ends."""
     with pytest.raises(NoWitness) as found:
         find_witness(from_text(signature, before, after, after_signature, **layouts))
@@ -56,7 +60,13 @@ for i in range(16):
         "what t[i] loads in `B[i] = sqrt(t[i])` (line 20 of the program after): `t[i] = max(A[i], A[i]*A[i])` (line 18 of the program "
         "after) and `t[i] = max(A[i], A[i]*D[i])` (line 8 of the program before) compute values of different forms"
     )
-    assert (found.new_line, found.old_line, found.operand, found.relation, found.matched) == (18, 8, "t[i]", "[i] -> [i]", 1)
+    assert (found.new_line, found.old_line, found.operand, found.relation, found.matched) == (
+        18,
+        8,
+        "t[i]",
+        "[i] -> [i]",
+        1,
+    )
     assert found.text().splitlines()[1:] == [
         "operand: t[i]",
         "relation: [i] -> [i]",
@@ -130,13 +140,17 @@ for i in range(8):
 
 def test_instances_with_the_layout() -> None:
     """Which instances were to be equal follows from the layout."""
-    found = ended(EXP, "for x, y in T.grid(4, 4):\n    B[x, y] = T.float32(4 * 4)\n", A_TO_B, FOUR, B="lambda i: [i // 4, i % 4]")
+    found = ended(
+        EXP, "for x, y in T.grid(4, 4):\n    B[x, y] = T.float32(4 * 4)\n", A_TO_B, FOUR, B="lambda i: [i // 4, i % 4]"
+    )
     assert found.relation == "[x, y] -> [4*x + y]"
     assert (found.new_line, found.old_line) == (14, 7)
 
 
 def test_only_a_part() -> None:
     """Where one of several stores has another form, it is that one which is named."""
-    found = ended(EXP, "for i in range(16):\n    if i < 8:\n        B[i] = T.exp(A[i])\n    else:\n        B[i] = T.float32(1)\n")
+    found = ended(
+        EXP, "for i in range(16):\n    if i < 8:\n        B[i] = T.exp(A[i])\n    else:\n        B[i] = T.float32(1)\n"
+    )
     assert "`B[i] = 1.0` (line 17 of the program after)" in found.reason
     assert (found.new_store, found.new_line, found.old_line, found.relation) == (1, 17, 7, "[i] -> [i]")

@@ -26,7 +26,9 @@ def test_hand(pair: Pair, given: bool) -> None:
 @one_in(4)
 @pytest.mark.parametrize(("pair", "given"), cases("kinds"), ids=case_name)
 def test_kinds(pair: Pair, given: bool) -> None:
-    """More of the same: parameters and outputs, choices, strides, types of loops, vectors, updates in place, sizes of any number."""
+    """More of the same: parameters and outputs, choices, strides, types of loops, vectors, updates in place, sizes of
+    any number.
+    """
     check(pair, given)
 
 
@@ -47,7 +49,9 @@ BACK = [pair for folder in ("hand", "kinds", "must") for pair in pairs(folder) i
 @one_in(4)
 @pytest.mark.parametrize("pair", BACK, ids=case_name)
 def test_the_other_way(pair: Pair) -> None:
-    """Whatever keeps its layouts is proved in the other direction too: inlined where something was introduced, rolled up again."""
+    """Whatever keeps its layouts is proved in the other direction too: inlined where something was introduced, rolled
+    up again.
+    """
     found = compare(pair.after, pair.before)
     assert found.status is Status.PROVED and found.strictness == pair.strictness, told(found)
 
@@ -71,7 +75,9 @@ def test_certificates_are_confirmed(name: str, tmp_path: Path) -> None:
 
 
 def test_parameters_in_another_order_without_being_told() -> None:
-    """Names that stand at other places are no reason to guess: it is refused, or what is found at each place is compared and refuted."""
+    """Names that stand at other places are no reason to guess: it is refused, or what is found at each place is
+    compared and refuted.
+    """
     pair = named(pairs("kinds"), "parameters_in_another_order")
     assert compare(pair.before, pair.after).status is Status.REFUTED
 
@@ -86,7 +92,9 @@ def test_names_at_other_places_are_not_guessed() -> None:
 
 
 def test_caches_of_our_own_schedule() -> None:
-    """A matmul with a cached input and result, split and reordered by a schedule, is proved from the two programs alone."""
+    """A matmul with a cached input and result, split and reordered by a schedule, is proved from the two programs
+    alone.
+    """
     before = named(pairs("must"), "matmul_tiled").before
     schedule = Schedule(before)
     schedule.cache_read("C", "A")

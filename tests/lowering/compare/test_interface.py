@@ -33,7 +33,9 @@ def copying(signature: str, body: str, attributes: str = "") -> PrimFunc:
 def symbolic(name: str, shapes: Mapping[str, str], body: str) -> PrimFunc:
     """A function over buffers of symbolic shapes, `name` being the symbols, separated by commas."""
     declared = [f"{one} = T.int32()" for one in name.split(",")]
-    matched = [f'{buffer} = T.match_buffer({buffer.lower()}_handle, {shape}, "float32")' for buffer, shape in shapes.items()]
+    matched = [
+        f'{buffer} = T.match_buffer({buffer.lower()}_handle, {shape}, "float32")' for buffer, shape in shapes.items()
+    ]
     signature = ", ".join(f"{buffer.lower()}_handle: T.handle" for buffer in shapes)
     return copying(signature, "\n".join([*declared, *matched, body]))
 
@@ -56,12 +58,18 @@ def test_the_same_interface_stays_as_it_is() -> None:
 
 def test_names_are_taken_over_by_place() -> None:
     """Parameters, their handles, buffers and memories get the old names; lines stay those of the text."""
-    new = copying('X: T.Buffer((14,), "float32"), Y: T.Buffer((14,), "float32")', "for k in range(14):\n    Y[k] = X[k]")
+    new = copying(
+        'X: T.Buffer((14,), "float32"), Y: T.Buffer((14,), "float32")', "for k in range(14):\n    Y[k] = X[k]"
+    )
     result = aligned(PLAIN, new, {})
     assert result.params == PLAIN.params
     assert result.buffer_map == PLAIN.buffer_map
     assert "B[k] = A[k]" in print_func(result)
-    assert result.body.span is not None and result.body.span.line == new.body.span.line if new.body.span is not None else False
+    assert (
+        result.body.span is not None and result.body.span.line == new.body.span.line
+        if new.body.span is not None
+        else False
+    )
 
 
 def test_names_of_the_body_give_way() -> None:
@@ -135,7 +143,10 @@ def test_symbols_that_contradict_each_other_are_refused() -> None:
 
 def test_wide_extents_are_the_same_extents() -> None:
     """A shape in 64 bits is that shape; the old program's is kept."""
-    new = copying('A: T.Buffer((T.int64(14),), "float32"), B: T.Buffer((T.int64(14),), "float32")', "for i in range(14):\n    B[i] = A[i]")
+    new = copying(
+        'A: T.Buffer((T.int64(14),), "float32"), B: T.Buffer((T.int64(14),), "float32")',
+        "for i in range(14):\n    B[i] = A[i]",
+    )
     assert aligned(PLAIN, new, {}).buffers == PLAIN.buffers
 
 
@@ -151,7 +162,9 @@ def test_strides_that_say_nothing(first: str, second: str) -> None:
     assert aligned(old, new, {}).buffers == old.buffers
     assert lp.compare(old, new).status is lp.Status.PROVED
     if "8" in first:
-        code, text = refused(old, copying("a: T.handle", 'A = T.match_buffer(a, (3, 4), "float32")\nA[1, 2] = T.float32(0)'))
+        code, text = refused(
+            old, copying("a: T.handle", 'A = T.match_buffer(a, (3, 4), "float32")\nA[1, 2] = T.float32(0)')
+        )
         assert code == codes.COMPARED_PARAMETERS and "the first has strides, the other has not" in text
 
 
@@ -170,8 +183,12 @@ def test_symbols_of_another_width() -> None:
 
 
 def test_match_pairs_by_name_and_keeps_the_callers_order() -> None:
-    """Parameters that the new program takes in another order come in the order in which callers of the old one pass them."""
-    new = copying('Y: T.Buffer((14,), "float32"), X: T.Buffer((14,), "float32")', "for k in range(14):\n    Y[k] = X[k]")
+    """Parameters that the new program takes in another order come in the order in which callers of the old one pass
+    them.
+    """
+    new = copying(
+        'Y: T.Buffer((14,), "float32"), X: T.Buffer((14,), "float32")', "for k in range(14):\n    Y[k] = X[k]"
+    )
     result = aligned(PLAIN, new, {"X": "A"})
     assert result.params == PLAIN.params
     assert [buffer.name for buffer in result.buffers] == ["A", "B"]
@@ -180,7 +197,9 @@ def test_match_pairs_by_name_and_keeps_the_callers_order() -> None:
 
 def test_another_order_of_the_same_names_is_refused() -> None:
     """Names and places that say different things are not guessed at; said by match, they are what is said."""
-    new = copying('B: T.Buffer((14,), "float32"), A: T.Buffer((14,), "float32")', "for i in range(14):\n    B[i] = A[i]")
+    new = copying(
+        'B: T.Buffer((14,), "float32"), A: T.Buffer((14,), "float32")', "for i in range(14):\n    B[i] = A[i]"
+    )
     code, text = refused(PLAIN, new)
     assert code == codes.COMPARED_ORDER
     assert "B is parameter 2 before (A, B) and parameter 1 after (B, A)" in text
@@ -190,13 +209,22 @@ def test_another_order_of_the_same_names_is_refused() -> None:
 @pytest.mark.parametrize(
     ("signature", "said"),
     [
-        ('A: T.Buffer((14,), "float32")', "the program before takes 2 parameters (A, B), the program after takes 1 (A)"),
+        (
+            'A: T.Buffer((14,), "float32")',
+            "the program before takes 2 parameters (A, B), the program after takes 1 (A)",
+        ),
         (
             'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float64")',
             "before is B, a buffer of float32, after it is B, a buffer of float64",
         ),
-        ('A: T.Buffer((14,), "float32"), n: T.int32', "before is B, a buffer of float32, after it is n, a scalar of int32"),
-        ('A: T.Buffer((14,), "float32"), p: T.handle', "before is B, a buffer of float32, after it is p, a bare pointer"),
+        (
+            'A: T.Buffer((14,), "float32"), n: T.int32',
+            "before is B, a buffer of float32, after it is n, a scalar of int32",
+        ),
+        (
+            'A: T.Buffer((14,), "float32"), p: T.handle',
+            "before is B, a buffer of float32, after it is p, a bare pointer",
+        ),
         ('A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32x4")', "after it is B, a buffer of float32x4"),
     ],
 )
@@ -250,7 +278,9 @@ def test_attributes_about_memories_follow() -> None:
 def test_an_assumption_about_callers_becomes_a_wish() -> None:
     """That parameters do not overlap is asked of callers where only the new program takes it for granted."""
     new = copying(
-        'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")', "for i in range(14):\n    B[i] = A[i]", '"tirx.noalias": True'
+        'A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")',
+        "for i in range(14):\n    B[i] = A[i]",
+        '"tirx.noalias": True',
     )
     assert aligned(PLAIN, new, {}).attrs == Attributes({APART: True})
     assert aligned(new, new, {}).attrs == Attributes({"tirx.noalias": True})
@@ -258,7 +288,9 @@ def test_an_assumption_about_callers_becomes_a_wish() -> None:
 
 RENAMED: Mapping[str, tuple[PrimFunc, PrimFunc, Mapping[str, str]]] = {
     "temporaries": (
-        copying('X: T.Buffer((6,), "int32"), Y: T.Buffer((6,), "int32")', "for X_1 in range(6):\n    Y[X_1] = X[X_1] * 2"),
+        copying(
+            'X: T.Buffer((6,), "int32"), Y: T.Buffer((6,), "int32")', "for X_1 in range(6):\n    Y[X_1] = X[X_1] * 2"
+        ),
         copying(
             'Y: T.Buffer((6,), "int32"), Z: T.Buffer((6,), "int32")',
             'X = T.alloc_buffer((6,), "int32")\n'
@@ -267,8 +299,14 @@ RENAMED: Mapping[str, tuple[PrimFunc, PrimFunc, Mapping[str, str]]] = {
         {"Y": "X"},
     ),
     "another order": (
-        copying('X: T.Buffer((6,), "int32"), n: T.int32, Y: T.Buffer((6,), "int32")', "for i in range(6):\n    Y[i] = X[i] * n"),
-        copying('Y: T.Buffer((6,), "int32"), X: T.Buffer((6,), "int32"), i: T.int32', "for n in range(6):\n    Y[n] = X[n] * i"),
+        copying(
+            'X: T.Buffer((6,), "int32"), n: T.int32, Y: T.Buffer((6,), "int32")',
+            "for i in range(6):\n    Y[i] = X[i] * n",
+        ),
+        copying(
+            'Y: T.Buffer((6,), "int32"), X: T.Buffer((6,), "int32"), i: T.int32',
+            "for n in range(6):\n    Y[n] = X[n] * i",
+        ),
         {"Y": "Y", "X": "X"},
     ),
     "lets": (
@@ -284,7 +322,9 @@ RENAMED: Mapping[str, tuple[PrimFunc, PrimFunc, Mapping[str, str]]] = {
 
 @pytest.mark.parametrize("name", RENAMED)
 def test_renaming_changes_nothing_that_a_program_does(name: str) -> None:
-    """Run in the old order of parameters, the aligned program stores what the given one stores; so does the old one here."""
+    """Run in the old order of parameters, the aligned program stores what the given one stores; so does the old one
+    here.
+    """
     old, new, match = RENAMED[name]
     result = aligned(old, new, match)
     assert not check_wellformed(result)
@@ -321,7 +361,9 @@ def f(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 
 
 def test_temporaries_of_two_types() -> None:
-    """What `set_dtype` makes of a program is compared, and not proved: values of two types are no error of the one who asks."""
+    """What `set_dtype` makes of a program is compared, and not proved: values of two types are no error of the one who
+    asks.
+    """
     narrow, wide = (loads(_THROUGH.format(dtype=dtype)) for dtype in ("float16", "float32"))
     for before, after in ((wide, narrow), (narrow, wide)):
         assert lp.compare(before, after).status in (Status.UNKNOWN, Status.REFUTED)

@@ -61,7 +61,9 @@ def test_real_pairs(name: str) -> None:
 
 
 def _with_a_layout() -> Iterator[str]:
-    """The accepted rewrites in which a parameter is stored otherwise, by one layout: of one there is one value in the padding."""
+    """The accepted rewrites in which a parameter is stored otherwise, by one layout: of one there is one value in the
+    padding.
+    """
     for path in sorted((ROOT / "proofs" / "accepted").glob("*.py")):
         rewrite = parse_litmus(path.read_text(), path.name).rewrite
         if all(len(record.steps) == 1 for record in layout_records(rewrite.new).values()) and any(
@@ -110,7 +112,9 @@ def test_swizzle_stays_a_swizzle() -> None:
 
 
 def test_input_and_output() -> None:
-    """Where both sides of a copy are stored otherwise, the program's own indices come first, also with offsets that shapes do not show."""
+    """Where both sides of a copy are stored otherwise, the program's own indices come first, also with offsets that
+    shapes do not show.
+    """
     question = asked(
         from_text(
             sized(A="10, 6", B="10, 6"),
@@ -152,7 +156,11 @@ def test_three_at_once() -> None:
         )
     )
     assert layouts(question) == [
-        {"X": "lambda i, k: [i//2, k, i%2]", "W": "lambda k, j: [j//2, k, j%2]", "Y": "lambda i, j: [i//2, j//2, i%2, j%2]"}
+        {
+            "X": "lambda i, k: [i//2, k, i%2]",
+            "W": "lambda k, j: [j//2, k, j%2]",
+            "Y": "lambda i, j: [i//2, j//2, i%2, j%2]",
+        }
     ]
 
 
@@ -265,7 +273,9 @@ def test_extents_over_symbols() -> None:
             if 4 * a + b < n:
                 B[a, b, j] = T.max(A[4 * a + b, j], T.float32(0))
         """
-    question = asked(from_text(sized(A='"n", 16', B='"n", 16'), before, after, sized(A='"n", 16', B="(n + 3) // 4, 4, 16")))
+    question = asked(
+        from_text(sized(A='"n", 16', B='"n", 16'), before, after, sized(A='"n", 16', B="(n + 3) // 4, 4, 16"))
+    )
     assert layouts(question) == [{"B": "lambda i, j: [i//4, i%4, j]"}]
 
 
@@ -365,7 +375,9 @@ def test_parameter_without_use() -> None:
 
 def test_all_known() -> None:
     """Without an unknown layout there is the one witness."""
-    question = from_text(sized(A="4", B="4"), "for i in range(4):\n    B[i] = A[i]", "for i in range(4):\n    B[i] = A[i]")
+    question = from_text(
+        sized(A="4", B="4"), "for i in range(4):\n    B[i] = A[i]", "for i in range(4):\n    B[i] = A[i]"
+    )
     assert layouts(question, 5) == [{}]
 
 
@@ -384,7 +396,10 @@ def test_names_of_indices() -> None:
             B[i, j] = A[i, 3 - j]
         """,
     )
-    assert [[v.name for v in index_names(question.old, buffer)] for buffer in question.old.buffers] == [["i0", "i1"], ["i", "j"]]
+    assert [[v.name for v in index_names(question.old, buffer)] for buffer in question.old.buffers] == [
+        ["i0", "i1"],
+        ["i", "j"],
+    ]
 
 
 def test_found_layouts_are_proved() -> None:

@@ -1,4 +1,6 @@
-"""What upstream's layout transform made of real operators, compared at their real sizes, and what it would not make, made by a schedule."""
+"""What upstream's layout transform made of real operators, compared at their real sizes, and what it would not make,
+made by a schedule.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ WAYS = [(pair, given) for pair in upstream() for given in (True, False)]
 
 
 @one_in(3)
-@pytest.mark.parametrize("way", chosen(WAYS, lambda number: number % 4 in (0, 3), lambda way: f"{case_name(way[0])}-{case_name(way[1])}"))
+@pytest.mark.parametrize(
+    "way", chosen(WAYS, lambda number: number % 4 in (0, 3), lambda way: f"{case_name(way[0])}-{case_name(way[1])}")
+)
 def test_accepted_pairs_are_proved(way: tuple[Pair, bool]) -> None:
-    """Every transform that upstream made is proved bit for bit, with its layout given or found, and the padding that upstream wrote."""
+    """Every transform that upstream made is proved bit for bit, with its layout given or found, and the padding that
+    upstream wrote.
+    """
     pair, given = way
     found = check(pair, given)
     for layout in found.layouts:
@@ -62,14 +68,23 @@ def transformed(name: str, pad: object) -> Pair:
     before = load(UPSTREAM / f"{name}.before.py")
     schedule = Schedule(before)
     schedule.transform_layout(block, block, index_map, pad)
-    return Pair(name, before, loads(schedule.script()), {block: index_map}, {block: "None" if pad is None else f"T.float32({pad})"}, {})
+    return Pair(
+        name,
+        before,
+        loads(schedule.script()),
+        {block: index_map},
+        {block: "None" if pad is None else f"T.float32({pad})"},
+        {},
+    )
 
 
 @one_in(3)
 @pytest.mark.parametrize("pad", [None, 0.0, -1.0], ids=["none", "zero", "minus_one"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_upstream_refused_is_proved(name: str, pad: float | None) -> None:
-    """Padding without a value, and of any length: our own transform, printed and read, is proved from the record that it left."""
+    """Padding without a value, and of any length: our own transform, printed and read, is proved from the record that
+    it left.
+    """
     pair = transformed(name, pad)
     found = compare(pair.before, pair.after)
     assert found.status is Status.PROVED and found.strictness == (), told(found)

@@ -35,14 +35,17 @@ def test_a_record_states_of_padding_what_a_pad_value_can_be(contract: str, code:
 
 
 @pytest.mark.parametrize(
-    ("contract", "said"), [('"T.undef()"', "says as 'undef'"), ('"None"', "says as None, without quotes"), ('"1 +"', "B_data")]
+    ("contract", "said"),
+    [('"T.undef()"', "says as 'undef'"), ('"None"', "says as None, without quotes"), ('"1 +"', "B_data")],
 )
 def test_a_contract_that_is_none_is_refused_where_it_is_read(contract: str, said: str) -> None:
     """What no record says of padding is an error at the function's attributes."""
     step = f'{{"index_map": "lambda i: [i//4, i%4]", "shape": [4, 4], "contract": {contract}}}'
     record = f'"layoutproof.layout": {{"B_data": {{"logical_shape": [14], "steps": [{step}]}}}}'
     with pytest.raises(lp.LayoutproofError) as problem:
-        program(f'def main({LINE}, B: T.Buffer((4, 4), "float32")):\n    T.func_attr({{{record}}})\n    B[0, 0] = A[0]\n')
+        program(
+            f'def main({LINE}, B: T.Buffer((4, 4), "float32")):\n    T.func_attr({{{record}}})\n    B[0, 0] = A[0]\n'
+        )
     (diagnostic,) = problem.value.diagnostics
     assert "the layout record of B_data" in diagnostic.message and said in diagnostic.message
     assert diagnostic.span is not None and "func_attr" in diagnostic.span.source.line(diagnostic.span.line)

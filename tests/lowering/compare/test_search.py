@@ -1,4 +1,6 @@
-"""The search for a witness where the layouts are known: what it finds, that the checker accepts it, and where it ends without one."""
+"""The search for a witness where the layouts are known: what it finds, that the checker accepts it, and where it ends
+without one.
+"""
 
 from __future__ import annotations
 
@@ -162,15 +164,21 @@ def test_another_order_of_updates() -> None:
 
 
 def test_values_of_different_forms_last() -> None:
-    """Statements whose values have different forms are paired where nothing else is left: a solver may find them equal, or different."""
+    """Statements whose values have different forms are paired where nothing else is left: a solver may find them equal,
+    or different.
+    """
     found = find_witness(from_file(DATA / "twice_and_a_sum.py"))
     assert told(found) == ["0 -> 0: [i, j] -> [4*i + j]"]
-    question = from_text(A_TO_B, "for i in range(16):\n    B[i] = A[i] * T.float32(2)\n", "for i in range(16):\n    B[i] = T.exp(A[i])\n")
+    question = from_text(
+        A_TO_B, "for i in range(16):\n    B[i] = A[i] * T.float32(2)\n", "for i in range(16):\n    B[i] = T.exp(A[i])\n"
+    )
     assert verdict(question, find_witness(question)) is Status.UNKNOWN
 
 
 def test_what_callers_vouch_for() -> None:
-    """A condition on symbols decides which instances there are: without it the last ones have no counterpart everywhere."""
+    """A condition on symbols decides which instances there are: without it the last ones have no counterpart
+    everywhere.
+    """
     question = from_text(
         'A: T.Buffer(("n",), "float32"), B: T.Buffer((n,), "float32")',
         """

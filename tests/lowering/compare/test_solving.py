@@ -31,12 +31,14 @@ SUM = 'A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")'
 
 
 def solved(question: Question, *unknown: str) -> Solving:
-    """What follows where the layouts of some parameters are not known; the others keep their cells, or lie as the question says."""
+    """What follows where the layouts of some parameters are not known; the others keep their cells, or lie as the
+    question says.
+    """
     search = search_of(replace(question, unknown=unknown))
     cells = {}
     for buffer in question.old.buffers:
         if buffer.name not in unknown:
-            link = search.world.cells(search.world.entry(buffer.data.name), "oin_", "nin_")
+            link = search.rewrite_model.cells(search.rewrite_model.entry(buffer.data.name), "oin_", "nin_")
             assert link is not None
             cells[buffer.data.name] = link
     solving = Solving(Meetings(search), cells)
@@ -49,7 +51,7 @@ def link_of(solving: Solving, name: str, text: str) -> Link:
     index_map = parse_index_map(text)
     names = [f"c{k}" for k in range(len(index_map.inputs))]
     outputs = index_map.map_indices([Var(n) for n in names])
-    return function_between(solving.world.encoder(names), f"oin_{name}_data", outputs, f"nin_{name}_data")
+    return function_between(solving.rewrite_model.encoder(names), f"oin_{name}_data", outputs, f"nin_{name}_data")
 
 
 def told(solving: Solving, question: Question, name: str, guess: Guess = Guess.NONE) -> list[str]:
@@ -58,7 +60,9 @@ def told(solving: Solving, question: Question, name: str, guess: Guess = Guess.N
     old, new = next((old, new) for old, new in buffers if old.name == name)
     names = [Var(f"x{k}") for k in range(old.rank)]
     spots = solving.spots.get(f"{name}_data", [])
-    return [index_map_text(each) for each in written_out(solving.world, names, old.shape, new.shape, spots, guess)]
+    return [
+        index_map_text(each) for each in written_out(solving.rewrite_model, names, old.shape, new.shape, spots, guess)
+    ]
 
 
 def elementwise(after: str, box: str) -> Question:
@@ -81,7 +85,11 @@ def elementwise(after: str, box: str) -> Question:
         ("for a, b in T.grid(6, 4):\n    B[b, a] = T.exp(A[4 * a + b])", "4, 6", "lambda x0: [x0%4, x0//4]"),
         ("for i in range(24):\n    B[23 - i] = T.exp(A[i])", "24", "lambda x0: [23 - x0]"),
         ("for i in range(24):\n    B[i + 5] = T.exp(A[i])", "32", "lambda x0: [x0 + 5]"),
-        ("for i in range(24):\n    B[i // 8, i % 8 ^ i // 8] = T.exp(A[i])", "3, 8", "lambda x0: [x0//8, x0%8 ^ x0//8]"),
+        (
+            "for i in range(24):\n    B[i // 8, i % 8 ^ i // 8] = T.exp(A[i])",
+            "3, 8",
+            "lambda x0: [x0//8, x0%8 ^ x0//8]",
+        ),
         ("for i in range(24):\n    B[i * 5 % 24] = T.exp(A[i])", "24", "lambda x0: [x0*5%24]"),
         (
             "for i in range(32):\n    B[i // 8, i % 8] = T.if_then_else(i < 24, T.exp(A[i]), T.float32(0))",
@@ -113,7 +121,9 @@ def test_input() -> None:
 
 
 def test_reduction_leaves_a_choice() -> None:
-    """The order of a sum's terms is not in its result: the layout is inside a relation, and the program's own index is the first guess."""
+    """The order of a sum's terms is not in its result: the layout is inside a relation, and the program's own index is
+    the first guess.
+    """
     question = from_text(
         SUM,
         SUM_BEFORE,
@@ -173,12 +183,12 @@ def test_relation_as_a_layout() -> None:
     solving = solved(question, "B")
     allowed = solving.allowed("B_data")
     assert allowed is not None
-    found = layout_of(solving.world, [Var("i")], allowed)
+    found = layout_of(solving.rewrite_model, [Var("i")], allowed)
     assert found is not None
     assert index_map_text(found) == "lambda i: [i%4, i//4]"
-    assert layout_of(solving.world, [Var("i"), Var("j")], allowed.reverse()) is not None
+    assert layout_of(solving.rewrite_model, [Var("i"), Var("j")], allowed.reverse()) is not None
     several = allowed.union(link_of(solving, "B", "lambda i: [i % 4, 5 - i // 4]").intersect_domain(allowed.domain()))
-    assert layout_of(solving.world, [Var("i")], several) is None
+    assert layout_of(solving.rewrite_model, [Var("i")], several) is None
 
 
 X, Y = Var("x"), Var("y")
@@ -200,7 +210,9 @@ def test_shortest_form(expr: Expr, shape: tuple[int, int], text: str) -> None:
 
 
 def test_bits_are_bounded() -> None:
-    """Each operand of a bitwise operation says by itself how many bits it has, where that is known; nothing is 0's other operand."""
+    """Each operand of a bitwise operation says by itself how many bits it has, where that is known; nothing is 0's
+    other operand.
+    """
     shape = [const(64), Var("n")]
     assert index_map_text(IndexMap((X,), (bounded(X // 8 ^ X % 8, [X], shape[:1]),))) == "lambda x: [x//8%8 ^ x%8]"
     assert bounded(const(0) ^ X % 8, [X], shape[:1]) == X % 8

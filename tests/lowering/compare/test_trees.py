@@ -145,7 +145,9 @@ def test_long_sums() -> None:
 
 
 def test_blocked() -> None:
-    """The loads that keep two values from matching are named, those of the program after as such; none where operators differ."""
+    """The loads that keep two values from matching are named, those of the program after as such; none where operators
+    differ.
+    """
     mine, theirs = value("T.exp(A[i]) + D[i]"), value("T.exp(A[i]) + T.sqrt(A[i])")
     ((is_new, load),) = Matcher(mine, theirs, same_memory).blocked()
     assert is_new

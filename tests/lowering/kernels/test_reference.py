@@ -1,4 +1,6 @@
-"""The reference schedules: every step proved, no licence taken, vectors in the text, and the results of the program as it was written."""
+"""The reference schedules: every step proved, no licence taken, vectors in the text, and the results of the program as
+it was written.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ SCHEDULES: Mapping[str, Callable[[], Schedule]] = {
     "conv2d_even": lambda: conv2d(1, 8, 8, 8, 16, 3, 3, strip=6),
     "conv2d_with_a_halo_ragged": lambda: conv2d(1, 9, 4, 13, 9, 3, 3, halo=1),
 }
-# Those that every run proves and runs; the campaign has the rest, which differ in their extents and in how wide a tile is.
+# Those that every run proves and runs; the campaign has the rest, which differ in their extents and in how wide a tile
+# is.
 MOST = list(SCHEDULES).index("row_sum_1x1")
 
 PADS: Mapping[str, float] = {"row_max": -np.inf}
@@ -82,14 +85,17 @@ def physical(kernel: Kernel, logical: Mapping[str, Array]) -> dict[str, Array]:
     return found
 
 
-# A product that is too small for its type rounds to -0.0 when it is added to 0.0 in one step, and a padded channel makes that +0.0.
+# A product that is too small for its type rounds to -0.0 when it is added to 0.0 in one step, and a padded channel
+# makes that +0.0.
 LICENCES: Mapping[str, set[str]] = {"conv2d_fused_in_32_registers": {"nsz"}}
 
 
 @one_in(3)
 @pytest.mark.parametrize("name", some(SCHEDULES, MOST))
 def test_a_reference_schedule(name: str) -> None:
-    """Proved bit for bit, vectors without a branch, and the results of the interpreter on the program as it was written."""
+    """Proved bit for bit, vectors without a branch, and the results of the interpreter on the program as it was
+    written.
+    """
     schedule = scheduled(name)
     check_verdicts(name, schedule)
     check_text(name, emit_c(schedule.lower()).text)
@@ -131,9 +137,13 @@ def test_a_maximum_is_that_of_the_program_for_every_kind_of_number() -> None:
     assert_same(found, expected, "row_max")
 
 
-@pytest.mark.parametrize("name", ["row_sum_33x5", "row_max_33x5", "matmul_7x17x3", "matmul_9x30x5_fused", "conv2d_ragged"])
+@pytest.mark.parametrize(
+    "name", ["row_sum_33x5", "row_max_33x5", "matmul_7x17x3", "matmul_9x30x5_fused", "conv2d_ragged"]
+)
 def test_with_and_without_vectors_under_sanitizers(name: str, tmp_path: Path) -> None:
-    """The text compiles with all warnings as errors, touches nothing outside, and gives the same as vectors and as lanes."""
+    """The text compiles with all warnings as errors, touches nothing outside, and gives the same as vectors and as
+    lanes.
+    """
     schedule = scheduled(name)
     kernel = schedule.build("c", check=False)
     arrays = physical(kernel, made_up(schedule))
@@ -164,7 +174,11 @@ def test_layouts_are_those_that_are_promised() -> None:
         "Y": (1, 3, 6, 6, 8),
     }
     panels = scheduled("matmul_7x17x3").build("c", check=False).buffers
-    assert {name: info.physical_shape for name, info in panels.items()} == {"A": (2, 3, 6), "B": (2, 3, 16), "C": (2, 2, 6, 16)}
+    assert {name: info.physical_shape for name, info in panels.items()} == {
+        "A": (2, 3, 6),
+        "B": (2, 3, 16),
+        "C": (2, 2, 6, 16),
+    }
     rows = scheduled("row_sum_33x5").build("c", check=False).buffers
     assert {name: info.physical_shape for name, info in rows.items()} == {"A": (2, 2, 4, 32), "B": (2, 32)}
 
@@ -180,8 +194,12 @@ def test_layouts_are_those_that_are_promised() -> None:
     (4, 12, 32, 6, (4, 6)),
     (4, 12, 32, 40, (1, 40)),
 ])  # fmt: skip
-def test_the_tile_fits_and_costs_least(blocks: int, width: int, registers: int, strip: int | None, tile: tuple[int, int]) -> None:
-    """Blocks of filters that divide their number, and a strip that wastes little of a row, in as many registers as there are."""
+def test_the_tile_fits_and_costs_least(
+    blocks: int, width: int, registers: int, strip: int | None, tile: tuple[int, int]
+) -> None:
+    """Blocks of filters that divide their number, and a strip that wastes little of a row, in as many registers as
+    there are.
+    """
     assert best_tile(blocks, width, registers, strip) == tile
 
 

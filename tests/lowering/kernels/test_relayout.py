@@ -1,4 +1,6 @@
-"""Kernels of layout changes against index maps run on arrays: both directions, every type, fill and crop, all steps proved."""
+"""Kernels of layout changes against index maps run on arrays: both directions, every type, fill and crop, all steps
+proved.
+"""
 
 from __future__ import annotations
 

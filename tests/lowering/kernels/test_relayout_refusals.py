@@ -22,7 +22,11 @@ REFUSED: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
     ({"index_map": PLAIN, "shape": (4, 5), "inverse": "yes"}, "LP313", ("inverse", "true or false")),
     ({"index_map": "NHWC->NCHX", "shape": (1, 2, 3, 4)}, "LP", ("NHWC", "axis W")),
     ({"index_map": "lambda i: [i - 3]", "shape": (4,)}, "LP", ("logical index",)),
-    ({"index_map": "lambda i: [i//4, i%4]", "shape": (6,), "dtype": "int8", "pad_value": 1.5}, "LP305", ("1.5", "int8")),
+    (
+        {"index_map": "lambda i: [i//4, i%4]", "shape": (6,), "dtype": "int8", "pad_value": 1.5},
+        "LP305",
+        ("1.5", "int8"),
+    ),
     ({"index_map": 7, "shape": (6,)}, "LP", ("index map",)),
 ]
 

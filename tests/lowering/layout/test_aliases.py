@@ -1,6 +1,8 @@
-"""Several views of one memory: transforms move all of them or none, flattening honours strides and offsets and leaves parameters alone.
+"""Several views of one memory: transforms move all of them or none, flattening honours strides and offsets and leaves
+parameters alone.
 
-Sources: the seeds `clarifying-buffer-declaration-and-access` (when it is safe to transform a buffer) and `buffer-physical-layout`.
+Sources: the seeds `clarifying-buffer-declaration-and-access` (when it is safe to transform a buffer) and
+`buffer-physical-layout`.
 """
 
 from __future__ import annotations
@@ -47,20 +49,29 @@ def named_twice(attrs: str = "") -> PrimFunc:
 @pytest.mark.parametrize("pad", [None, 7])
 @pytest.mark.parametrize("name", ["C", "again"])
 def test_names_of_the_same_elements_move_together(name: str, pad: int | None) -> None:
-    """An alias of the same shape and type is re-laid with the buffer, whichever of the two is named; proved down to the kernel."""
+    """An alias of the same shape and type is re-laid with the buffer, whichever of the two is named; proved down to the
+    kernel.
+    """
     func = named_twice()
     schedule = Schedule(func)
     schedule.transform_layout("out", name, QUARTERS, pad)
     text = schedule.script()
-    assert 'C = T.alloc_buffer((4, 4), "int32")' in text and 'again = T.decl_buffer((4, 4), "int32", data=C.data)' in text
-    assert "B[v] = C[v // 4, v % 4] + again[v // 4, v % 4]" in text and "T.reads(C[v // 4, v % 4], again[v // 4, v % 4])" in text
+    assert (
+        'C = T.alloc_buffer((4, 4), "int32")' in text and 'again = T.decl_buffer((4, 4), "int32", data=C.data)' in text
+    )
+    assert (
+        "B[v] = C[v // 4, v % 4] + again[v // 4, v % 4]" in text
+        and "T.reads(C[v // 4, v % 4], again[v // 4, v % 4])" in text
+    )
     assert_same_results(func, schedule.func)
     assert_same_results(func, schedule.lower())
     assert all(s.status is Status.PROVED for s in (*schedule.steps, *schedule.lowering_steps))
 
 
 def test_another_name_of_a_parameter_changes_the_interface() -> None:
-    """Re-laying an alias of a parameter re-lays the parameter: it is declared as such, and refused where the interface is fixed."""
+    """Re-laying an alias of a parameter re-lays the parameter: it is declared as such, and refused where the interface
+    is fixed.
+    """
     func = program("""def main(A: T.Buffer((14,), "int32"), B: T.Buffer((14,), "int32")):
     T.func_attr({"tirx.noalias": True})
     again = T.decl_buffer((14,), "int32", data=A.data)
@@ -71,14 +82,18 @@ def test_another_name_of_a_parameter_changes_the_interface() -> None:
 """)
     schedule = Schedule(func)
     step = schedule.transform_layout("out", "again", QUARTERS, 7)
-    assert step.rewrite.witness.changes_interface == ("A",) and str(schedule.func.buffers[0].shape) != str(func.buffers[0].shape)
+    assert step.rewrite.witness.changes_interface == ("A",) and str(schedule.func.buffers[0].shape) != str(
+        func.buffers[0].shape
+    )
     assert_same_results(func, schedule.func, {"A": [7]})
     with pytest.raises(IllegalTransform, match="the schedule's interface is fixed"):
         Schedule(func, interface="fixed").transform_layout("out", "again", QUARTERS)
 
 
 def test_an_alias_left_behind_is_refused() -> None:
-    """A pass that forgot an alias would be caught: the view still counts 14 elements in a row, or reads them where they were."""
+    """A pass that forgot an alias would be caught: the view still counts 14 elements in a row, or reads them where they
+    were.
+    """
     rewrite = TransformLayout("out", "C", QUARTERS).propose(named_twice())
     text = print_func(rewrite.new)
     for before, after in (
@@ -92,7 +107,9 @@ def test_an_alias_left_behind_is_refused() -> None:
 
 def test_attribute_transforms_move_aliases_once() -> None:
     """`apply_buffer_transforms` does the same for the attribute, in order, and a second time nothing."""
-    func = named_twice(', "buffer_layout_transformations": {"C_data": ["lambda i: [i//4, i%4]", "lambda i, j: [j, i]"]}')
+    func = named_twice(
+        ', "buffer_layout_transformations": {"C_data": ["lambda i: [i//4, i%4]", "lambda i, j: [j, i]"]}'
+    )
     schedule = Schedule(func)
     schedule.apply_buffer_transforms()
     assert "B[v] = C[v % 4, v // 4] + again[v % 4, v // 4]" in schedule.script()
@@ -104,7 +121,9 @@ def test_attribute_transforms_move_aliases_once() -> None:
 
 
 def test_views_of_several_physical_axes_have_the_same() -> None:
-    """Memory of two physical axes cannot be seen as one: flattening lists the views; those of the same axis groups are fine."""
+    """Memory of two physical axes cannot be seen as one: flattening lists the views; those of the same axis groups are
+    fine.
+    """
 
     def seen_as(*views: str) -> PrimFunc:
         declared = "\n".join(f"    {view}" for view in views)
@@ -135,14 +154,20 @@ VIEWS = {
     "strides": ("(4, 17)", 'V = T.decl_buffer((4, 16), "int32", data=C.data, strides=[17, 1])', "4, 16"),
     "columns_first": ("(4, 17)", 'V = T.decl_buffer((17, 4), "int32", data=C.data, strides=[1, 17])', "17, 4"),
     "offset": ("(4, 17)", 'V = T.decl_buffer((3, 4), "int32", data=C.data, elem_offset=5)', "3, 4"),
-    "strides_and_offset": ("(4, 17)", 'V = T.decl_buffer((3, 8), "int32", data=C.data, strides=[17, 2], elem_offset=18)', "3, 8"),
+    "strides_and_offset": (
+        "(4, 17)",
+        'V = T.decl_buffer((3, 8), "int32", data=C.data, strides=[17, 2], elem_offset=18)',
+        "3, 8",
+    ),
     "reshape": ("(4, 17)", 'V = T.decl_buffer((2, 34), "int32", data=C.data)', "2, 34"),
 }
 
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_strides_and_offsets_go_into_the_index(name: str) -> None:
-    """Fact 78: the flat view of a strided one counts in the memory's elements; proved, the same, and flat once and for all."""
+    """Fact 78: the flat view of a strided one counts in the memory's elements; proved, the same, and flat once and for
+    all.
+    """
     shape, view, loops = VIEWS[name]
     func = program(f"""def main(A: T.Buffer((68,), "int32"), B: T.Buffer((68,), "int32")):
     T.func_attr({{"tirx.noalias": True}})
@@ -215,13 +240,23 @@ def named(strides: str, assumed: str) -> PrimFunc:
 @pytest.mark.parametrize(
     "strides, assumed, extent",
     [
-        ('strides=["s", "t"]', "s >= 0 and t >= 0", 'T.Cast("int64", s) * T.int64(3) + T.Cast("int64", t) * T.int64(5) + T.int64(1)'),
+        (
+            'strides=["s", "t"]',
+            "s >= 0 and t >= 0",
+            'T.Cast("int64", s) * T.int64(3) + T.Cast("int64", t) * T.int64(5) + T.int64(1)',
+        ),
         ('elem_offset="s"', "s >= 0", 'T.Cast("int64", s) + T.int64(24)'),
-        ('strides=["s", 1], elem_offset="t"', "s >= 0 and t >= 0", 'T.Cast("int64", t) + T.Cast("int64", s) * T.int64(3) + T.int64(6)'),
+        (
+            'strides=["s", 1], elem_offset="t"',
+            "s >= 0 and t >= 0",
+            'T.Cast("int64", t) + T.Cast("int64", s) * T.int64(3) + T.int64(6)',
+        ),
     ],
 )
 def test_strides_that_are_names(strides: str, assumed: str, extent: str) -> None:
-    """The flat view of a parameter whose strides only a caller knows: computed in 64 bits, proved for all that are not negative."""
+    """The flat view of a parameter whose strides only a caller knows: computed in 64 bits, proved for all that are not
+    negative.
+    """
     rewrite = FlattenBuffer().propose(named(strides, assumed))
     assert f'A_flat = T.decl_buffer(({extent},), "float32", data=A.data)' in print_func(rewrite.new)
     assert all(v.status is Status.PROVED for v in prove_rewrite(rewrite).verdicts)
@@ -245,7 +280,9 @@ def test_a_view_that_moves_with_a_loop() -> None:
 
 
 def assert_flat(func: PrimFunc) -> None:
-    """Flattening is proved, keeps the calling convention and the results, prints and reads back, and changes nothing a second time."""
+    """Flattening is proved, keeps the calling convention and the results, prints and reads back, and changes nothing a
+    second time.
+    """
     rewrite = FlattenBuffer().propose(func)
     bad = [v for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"

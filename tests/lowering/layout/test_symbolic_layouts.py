@@ -23,7 +23,13 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("n",), "float32")):
             vi = T.axis.spatial(n, i)
             B[vi] = A[vi] * T.float32(2)
 """
-MAPS = ["lambda i: [i//2, i%2]", "lambda i: [(i+2)//3, (i+2)%3]", "lambda i: [i+1]", "lambda i: [2*i+1]", "lambda i: [i//32, i//4%8, i%4]"]
+MAPS = [
+    "lambda i: [i//2, i%2]",
+    "lambda i: [(i+2)//3, (i+2)%3]",
+    "lambda i: [i+1]",
+    "lambda i: [2*i+1]",
+    "lambda i: [i//32, i//4%8, i%4]",
+]
 
 
 # Any three of the four choices meet in some case of every run.
@@ -41,7 +47,9 @@ WAYS = [
 @one_in(4)
 @pytest.mark.parametrize("way", some(WAYS, len(WAYS) // 2))
 def test_every_extent_is_proved_and_some_are_run(way: tuple[str, str, str, Any]) -> None:
-    """Offsets and gaps near the end of the integers are the call's business; the kernel is right on small extents, empty ones too."""
+    """Offsets and gaps near the end of the integers are the call's business; the kernel is right on small extents,
+    empty ones too.
+    """
     symbol, index_map, buffer, pad = way
     schedule = Schedule(loads(PROGRAM.format(symbol=symbol)))
     schedule.transform_layout("b", buffer, index_map, pad_value=pad)
@@ -84,8 +92,12 @@ def main(A: T.Buffer(("n",), "float32"), B: T.Buffer(("m",), "float32")):
         ("n == m and n % 4 == 0", "vi", {"n": 8, "m": 8}),
     ],
 )
-def test_symbols_that_are_tied_to_others_stay_in_the_shape_that_binds_them(condition: str, index: str, sizes: dict[str, int]) -> None:
-    """Where an assumption says what a symbol is, the shape still speaks of the symbol: nothing else says at a call what it is."""
+def test_symbols_that_are_tied_to_others_stay_in_the_shape_that_binds_them(
+    condition: str, index: str, sizes: dict[str, int]
+) -> None:
+    """Where an assumption says what a symbol is, the shape still speaks of the symbol: nothing else says at a call what
+    it is.
+    """
     func = loads(TIED.replace("CONDITION", condition).replace("INDEX", index))
     schedule = Schedule(func)
     for buffer in "AB":

@@ -1,4 +1,6 @@
-"""Published formulas for tensors in textures: which are bijections and which are not, each with its counterexample, and as counted."""
+"""Published formulas for tensors in textures: which are bijections and which are not, each with its counterexample, and
+as counted.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_bijections(formula: Formula) -> None:
 
 @pytest.mark.parametrize("formula", PADDED, ids=ids)
 def test_padded(formula: Formula) -> None:
-    """Where extents are no multiples of four the places differ still, and the box has more of them: it is told which are padding."""
+    """Where extents are no multiples of four the places differ still, and the box has more of them: it is told which
+    are padding.
+    """
     report = report_of(formula)
     assert (report.injective.status, report.bijective.status) == (Status.PROVED, Status.REFUTED)
     found = places(formula)
@@ -80,7 +84,9 @@ def test_two_at_one_place(formula: Formula) -> None:
 
 
 def test_the_height_major_formula() -> None:
-    """Rows 0 and 2 of an image of two batches of 8 rows are both said to hold rows 0 to 3 of batch 0; rows from 4 on are nowhere."""
+    """Rows 0 and 2 of an image of two batches of 8 rows are both said to hold rows 0 to 3 of batch 0; rows from 4 on
+    are nowhere.
+    """
     formula = SHARED[0]
     shown = report_of(formula).injective.counterexample
     assert shown is not None and (shown["first"], shown["second"]) == ([0, 0, 0], [0, 2, 0])
@@ -89,7 +95,9 @@ def test_the_height_major_formula() -> None:
 
 @pytest.mark.parametrize("formula", OUTSIDE, ids=ids)
 def test_elements_that_are_not_there(formula: Formula) -> None:
-    """The formula names elements past the tensor's end, so that it is none onto the tensor, and misses some that are there."""
+    """The formula names elements past the tensor's end, so that it is none onto the tensor, and misses some that are
+    there.
+    """
     found = places(formula)
     tensor = set(product(*map(range, formula.box)))
     assert set(found) - tensor and (tensor - set(found) or len(found) > len(tensor))
@@ -101,6 +109,8 @@ def test_elements_that_are_not_there(formula: Formula) -> None:
 
 @pytest.mark.parametrize("formula", [formula for formula in RIGHT if formula.sizes is not None], ids=ids)
 def test_for_all_shapes(formula: Formula) -> None:
-    """What holds at one shape is proved for all: no two elements in one channel of a texel, products of extents and all."""
+    """What holds at one shape is proved for all: no two elements in one channel of a texel, products of extents and
+    all.
+    """
     assert formula.sizes is not None
     assert check_map(formula.index_map, formula.sizes).injective.status is Status.PROVED

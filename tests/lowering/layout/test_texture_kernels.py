@@ -1,4 +1,6 @@
-"""Tensors in textures of every ready layout, padding and all, through a generated kernel: each texel by a work item of its own."""
+"""Tensors in textures of every ready layout, padding and all, through a generated kernel: each texel by a work item of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ DOUBLE = """
 @one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_whole_texels(layout: TextureLayout) -> None:
-    """Both tensors in textures, the guards that padding needs proved away: what a device computes is right, element for element."""
+    """Both tensors in textures, the guards that padding needs proved away: what a device computes is right, element for
+    element.
+    """
     schedule = Schedule(program(DOUBLE))
     for name in ("A", "B"):
         schedule.transform_layout("double", name, layout.taking("nhwc"), 0.0)

@@ -19,7 +19,12 @@ from layoutproof.verify.textures.texture_checks import DeviceLimits, check_texel
 from layoutproof.verify.verdict.verdict import Status
 
 WIDE = DeviceLimits(1 << 20, 1 << 20)
-LAYOUTS: Mapping[int, TextureLayout | str] = {1: VECTOR4, 2: ROWS4, 3: "lambda k, i, j: [k, i, AXIS_SEPARATOR, j // 4, j % 4]", 4: NCHW4c}
+LAYOUTS: Mapping[int, TextureLayout | str] = {
+    1: VECTOR4,
+    2: ROWS4,
+    3: "lambda k, i, j: [k, i, AXIS_SEPARATOR, j // 4, j % 4]",
+    4: NCHW4c,
+}
 # The outer loop of these runs along the channels of texels: in parallel, its work items share them.
 SHARING = {"double_int", "exp1d", "max_axis1", "min_axis1", "reshape", "row_sum", "sym_relu", "sym_row_sum"}
 each_operator = pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path.stem)
@@ -27,7 +32,11 @@ each_operator = pytest.mark.parametrize("path", OPERATORS, ids=lambda path: path
 
 def textured(path: Path) -> Schedule:
     """An operator with every parameter in texture memory, its padding zero."""
-    text = re.sub(r'(T\.Buffer\(\((?:[^()]|\([^()]*\))*\), "\w+")\)', r'\1, scope="global.texture")', path.read_text(encoding="utf-8"))
+    text = re.sub(
+        r'(T\.Buffer\(\((?:[^()]|\([^()]*\))*\), "\w+")\)',
+        r'\1, scope="global.texture")',
+        path.read_text(encoding="utf-8"),
+    )
     schedule = Schedule(loads(text))
     for buffer in schedule.func.buffers:
         schedule.transform_layout("root", buffer.name, LAYOUTS[buffer.rank], 0)

@@ -1,4 +1,6 @@
-"""Ready layouts of tensors in textures: what is proved of each for all shapes is what counting finds, and schedules take them."""
+"""Ready layouts of tensors in textures: what is proved of each for all shapes is what counting finds, and schedules
+take them.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_texels_as_counted(layout: TextureLayout) -> None:
         found = [side for side in (of_names.width, of_names.height, of_names.layers) if side is not None]
         assert symbolic(layout, tuple(found), shape) == counted
         sides = layout.texels(shape)
-        assert [int(evaluate(side, {})) for side in (sides.width, sides.height, sides.layers) if side is not None] == list(counted)
+        assert [
+            int(evaluate(side, {})) for side in (sides.width, sides.height, sides.layers) if side is not None
+        ] == list(counted)
         assert prod(counted) <= prod(shape)
     assert (of_names.layers is not None) == (layout.kind == "image2d_array")
 
@@ -147,7 +151,9 @@ COPY = """
 
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_schedule_takes_them(layout: TextureLayout) -> None:
-    """A buffer is stored by a layout by handing it over; the program goes on to mean the same, and its texels are proved."""
+    """A buffer is stored by a layout by handing it over; the program goes on to mean the same, and its texels are
+    proved.
+    """
     func = program(COPY.format(shape="(2, 3, 5, 6)", symbols="", extents="2, 3, 5, 6"))
     schedule = Schedule(func)
     schedule.transform_layout("double", "B", layout.taking("nhwc"), 0.0)
@@ -177,8 +183,8 @@ def test_texels_of_any_shape(layout: TextureLayout) -> None:
 @one_in(3)
 @pytest.mark.parametrize("layout", TENSORS, ids=lambda layout: layout.name)
 def test_a_work_item_for_each_texel(layout: TextureLayout) -> None:
-    """With each texel written by a work item of its own, channel after channel, no texel is clobbered, whatever the shape; with a work
-    item for each channel it is.
+    """With each texel written by a work item of its own, channel after channel, no texel is clobbered, whatever the
+    shape; with a work item for each channel it is.
     """
     schedule = by_texels(layout)
     axes = layout.index_map.rank

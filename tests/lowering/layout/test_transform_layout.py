@@ -75,7 +75,9 @@ def random_steps(rng: Random, func: PrimFunc, count: int) -> tuple[PrimFunc, dic
 @one_in(3)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_compute_the_same(name: str) -> None:
-    """Any buffer of an operator may be re-laid by any injective map, several times; the results stay the same bit for bit."""
+    """Any buffer of an operator may be re-laid by any injective map, several times; the results stay the same bit for
+    bit.
+    """
     rng = Random(name)
     for _ in range(4):
         func, pads = random_steps(rng, small(name), rng.choice([1, 2, 3]))
@@ -86,7 +88,9 @@ def test_relaid_operators_compute_the_same(name: str) -> None:
 @one_in(4)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_relaid_operators_lower_to_the_same(name: str) -> None:
-    """Each pass keeps what a re-laid operator computes, changes nothing the second time, and its result prints and reads back equal."""
+    """Each pass keeps what a re-laid operator computes, changes nothing the second time, and its result prints and
+    reads back equal.
+    """
     rng = Random(f"{name} lowered")
     for _ in range(2):
         func, pads = random_steps(rng, small(name), 2)
@@ -119,7 +123,9 @@ def test_only_the_layout_of_the_buffer_changes(buffer: str) -> None:
     changed = next(b for b in all_buffers(new) if b.name == buffer)
     assert constant_shape(changed) == [4, 3, 4, 4]
     assert [b for b in all_buffers(new) if b.name != buffer] == [b for b in all_buffers(old) if b.name != buffer]
-    assert [n.var for n in walk(new.body) if isinstance(n, For)] == [n.var for n in walk(old.body) if isinstance(n, For)]
+    assert [n.var for n in walk(new.body) if isinstance(n, For)] == [
+        n.var for n in walk(old.body) if isinstance(n, For)
+    ]
     assert_same_results(old, new)
 
 
@@ -145,7 +151,9 @@ def test_opaque_blocks_are_relaid_too() -> None:
 
 
 def test_padding_without_a_pad_value_is_accepted_and_never_touched() -> None:
-    """Fact 62: 14 elements in 4 by 4 without a pad value keep their loop of 14; the record says that the padding has no contract."""
+    """Fact 62: 14 elements in 4 by 4 without a pad value keep their loop of 14; the record says that the padding has no
+    contract.
+    """
     new = relaid(copy(), ("B", "lambda i: [i//4, i%4]", None))
     assert blocks_of(new) == ["copy"]
     assert loops_around(new.body, "copy") == [14]
@@ -153,7 +161,9 @@ def test_padding_without_a_pad_value_is_accepted_and_never_touched() -> None:
     assert_same_results(copy(), new)
 
 
-@pytest.mark.parametrize("dtype, pad, cell", [("int32", 0, 0), ("int8", -7, -7), ("float32", 2.5, 2.5), ("bool", True, True)])
+@pytest.mark.parametrize(
+    "dtype, pad, cell", [("int32", 0, 0), ("int8", -7, -7), ("float32", 2.5, 2.5), ("bool", True, True)]
+)
 def test_owed_padding_is_written_after_the_last_write(dtype: str, pad: PadText, cell: object) -> None:
     """Facts 64 and 67: a producer's padding is filled by a block of its own, behind the one that writes the buffer."""
     new = relaid(copy("14", dtype), ("B", "lambda i: [i//4, i%4]", pad))
@@ -205,7 +215,9 @@ def test_wrap_around_pad_values_load_from_the_buffer_itself() -> None:
 
 
 def test_the_roadmaps_wrap_around_pad_value_repeats_one_cell() -> None:
-    """The seed's `B[0, (io-14)%4]` gives (0, 1) twice where (0, 0), (0, 1) was meant: it is written as it stands, not as it was meant."""
+    """The seed's `B[0, (io-14)%4]` gives (0, 1) twice where (0, 0), (0, 1) was meant: it is written as it stands, not
+    as it was meant.
+    """
     new = relaid(copy("14", "int32"), ("B", "lambda i: [i//4, i%4]", "lambda io, ii: B[0, (io - 14) % 4]"))
     left = assert_same_results(copy("14", "int32"), new)["B"]
     assert left[3, 2:].tolist() == [left[0, 1], left[0, 1]]
@@ -215,7 +227,11 @@ def test_three_ways_to_say_a_constant() -> None:
     """The roadmap's equivalent calls give one program: a number, text, and a function that ignores its indices."""
     index_map = "lambda i: [i//4, i%4]"
     one = relaid(copy(), ("B", index_map, 0.0))
-    assert one == relaid(copy(), ("B", index_map, "T.float32(0)")) == relaid(copy(), ("B", index_map, "lambda io, ii: 0.0"))
+    assert (
+        one
+        == relaid(copy(), ("B", index_map, "T.float32(0)"))
+        == relaid(copy(), ("B", index_map, "lambda io, ii: 0.0"))
+    )
     none = relaid(copy(), ("B", index_map, None))
     assert none == relaid(copy(), ("B", index_map, "lambda io, ii: None"))
 
@@ -316,7 +332,9 @@ def test_a_temporary_inside_a_loop_is_filled_inside_that_loop() -> None:
     assert_same_results(func, new)
 
 
-@pytest.mark.parametrize("pad, text", [("T.undef()", 'T.undef(dtype="int32")'), ('T.undef(dtype="int32")', 'T.undef(dtype="int32")')])
+@pytest.mark.parametrize(
+    "pad, text", [("T.undef()", 'T.undef(dtype="int32")'), ('T.undef(dtype="int32")', 'T.undef(dtype="int32")')]
+)
 def test_undef_is_a_contract_in_the_text(pad: str, text: str) -> None:
     """`undef` is stored by a producer and assumed by a consumer, so that padding may be read."""
     new = relaid(copy("14", "int32"), ("A", "lambda i: [i//4, i%4]", pad), ("B", "lambda i: [i//4, i%4]", pad))

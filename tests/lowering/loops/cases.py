@@ -1,7 +1,8 @@
-"""Programs with the schedules that people write for them: the roadmap's examples, and a convolution stored by channels in fours.
+"""Programs with the schedules that people write for them: the roadmap's examples, and a convolution stored by channels
+in fours.
 
-A case is a program over symbols and the steps of a schedule. `Case.program` gives it for chosen sizes or for all of them;
-`Case.schedule` applies the steps, each proved; `Case.proposals` makes the steps' rewrites and proves nothing.
+A case is a program over symbols and the steps of a schedule. `Case.program` gives it for chosen sizes or for all of
+them; `Case.schedule` applies the steps, each proved; `Case.proposals` makes the steps' rewrites and proves nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ Steps = tuple[tuple[str, Mapping[str, Any]], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """A program and a schedule for it. `pads` gives, by buffer, what the padding of each of its transforms may be filled with."""
+    """A program and a schedule for it. `pads` gives, by buffer, what the padding of each of its transforms may be
+    filled with.
+    """
 
     name: str
     file: str
@@ -104,20 +107,33 @@ CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
         Case(
-            "row_sum", "row_sum", {"n": 16, "m": 14}, (_layout("sum", "A", _ROWS, 0.0), _follow("sum", "A"), _drop("sum", 0)), {"A": (0.0,)}
+            "row_sum",
+            "row_sum",
+            {"n": 16, "m": 14},
+            (_layout("sum", "A", _ROWS, 0.0), _follow("sum", "A"), _drop("sum", 0)),
+            {"A": (0.0,)},
         ),
         Case(
             "row_sum_of_loops",
             "row_sum_loops",
             {"n": 16, "m": 14},
-            (_layout("root", "A", _ROWS, 0.0), ("split", {"block": "root", "loop": "j", "factors": [None, 4]}), _drop("root", 0)),
+            (
+                _layout("root", "A", _ROWS, 0.0),
+                ("split", {"block": "root", "loop": "j", "factors": [None, 4]}),
+                _drop("root", 0),
+            ),
             {"A": (0.0,)},
         ),
         Case(
             "convolution",
             "convolution",
             {"n": 14},
-            (_layout("conv", "A", _TILE, _UNDEF), _layout("conv", "B", _TILE, _UNDEF), _follow("conv", "B"), _drop("conv", 0, wrap=True)),
+            (
+                _layout("conv", "A", _TILE, _UNDEF),
+                _layout("conv", "B", _TILE, _UNDEF),
+                _follow("conv", "B"),
+                _drop("conv", 0, wrap=True),
+            ),
             {"A": (7.0,)},
         ),
         Case(

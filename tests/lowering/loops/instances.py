@@ -57,7 +57,9 @@ def _run(stmt: Stmt, env: Env) -> Iterator[tuple[BufferStore, Env]]:
 
 
 def check_theta(rewrite: Rewrite, symbols: Mapping[str, int] | None = None) -> None:
-    """Where the witness speaks of an instance, it takes new instances to old ones, one to one, and leaves out none of them."""
+    """Where the witness speaks of an instance, it takes new instances to old ones, one to one, and leaves out none of
+    them.
+    """
     known = dict(symbols if symbols is not None else {})
     old, new = instances_of(rewrite.old, known), instances_of(rewrite.new, known)
     computed: dict[int, Counter[Instance]] = {number: Counter() for number in old}

@@ -1,4 +1,6 @@
-"""Blocks over another iteration space: the cases of upstream's own tests, guards for maps that are not onto, and what is refused."""
+"""Blocks over another iteration space: the cases of upstream's own tests, guards for maps that are not onto, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -93,13 +95,23 @@ def test_unit_dimensions_change_places() -> None:
         ("4", "4", "lambda i, j: [i + j, j]", "for ax0, ax1 in T.grid(7, 4):", "ax0 - ax1 >= 0 and ax0 - ax1 < 4"),
         ("4", "3", "lambda i, j: [2*i, j]", "for ax0, ax1 in T.grid(7, 3):", "ax0 // 2 * 2 == ax0"),
         ("4", "3", "lambda i, j: [i, 0, j]", "for ax0, ax1, ax2 in T.grid(4, 1, 3):", None),
-        ("n", "3", "lambda i, j: [i//4, j, i%4]", "for ax0, ax1, ax2 in T.grid((n + 3) // 4, 3, 4):", "ax0 * 4 + ax2 < n"),
+        (
+            "n",
+            "3",
+            "lambda i, j: [i//4, j, i%4]",
+            "for ax0, ax1, ax2 in T.grid((n + 3) // 4, 3, 4):",
+            "ax0 * 4 + ax2 < n",
+        ),
         ("n", "3", "lambda i, j: [i*3 + j]", "for ax0 in range(3 * n):", None),
         ("n", "m", "lambda i, j: [j, i]", "for ax0, ax1 in T.grid(m, n):", None),
     ],
 )
-def test_maps_that_are_not_onto_are_guarded(rows: str, columns: str, index_map: str, loops: str, guard: str | None) -> None:
-    """Every place of the new space that no iteration has is kept from doing anything; for symbolic sizes, at every size."""
+def test_maps_that_are_not_onto_are_guarded(
+    rows: str, columns: str, index_map: str, loops: str, guard: str | None
+) -> None:
+    """Every place of the new space that no iteration has is kept from doing anything; for symbolic sizes, at every
+    size.
+    """
     func = grid(rows, columns)
     schedule = Schedule(func)
     assert schedule.transform_block_layout("add", index_map).status is Status.PROVED
@@ -140,7 +152,10 @@ def test_own_guards_go_along() -> None:
 def test_parallel_loops_stay_parallel() -> None:
     """Only where all of them were."""
     func = grid("16", "4")
-    for words, expected in ((("T.parallel(16)", "T.parallel(4)"), "T.parallel(64)"), (("T.parallel(16)", "range(4)"), "range(64)")):
+    for words, expected in (
+        (("T.parallel(16)", "T.parallel(4)"), "T.parallel(64)"),
+        (("T.parallel(16)", "range(4)"), "range(64)"),
+    ):
         nest = f"for i in {words[0]}:\n        for j in {words[1]}:\n            "
         body = print_func(func).split("T.grid(16, 4):\n")[1].replace("\n    ", "\n        ").rstrip() + "\n"
         text = print_func(func).split("for i, j")[0] + nest + body.lstrip()
@@ -163,7 +178,9 @@ def test_wide_indices_stay_wide() -> None:
 
 
 def test_a_symbol_may_be_the_radix() -> None:
-    """Fact 72: flattened by a symbol, for every size; upstream does this only where it is told to take the map for injective."""
+    """Fact 72: flattened by a symbol, for every size; upstream does this only where it is told to take the map for
+    injective.
+    """
     func = program(f"""def main(A: T.Buffer((32, "n", 128), "int32"), B: T.Buffer((32, "n", 128), "int32")):
     n = T.int32()
 {NOALIAS}    for y, w, c in T.grid(32, n, 128):
@@ -200,7 +217,11 @@ REFUSED = [
         "loop j stands among the loops of block one, which has no variable bound to it",
     ),
     (
-        program(BOUND.format(4, 4, 4, "i").replace("            A[v]", "            w = T.axis.spatial(4, i)\n            A[v]")),
+        program(
+            BOUND.format(4, 4, 4, "i").replace(
+                "            A[v]", "            w = T.axis.spatial(4, i)\n            A[v]"
+            )
+        ),
         "one",
         "lambda i, j: [i, j]",
         "two variables of block one are bound to loop i",
@@ -210,7 +231,9 @@ REFUSED = [
 
 @pytest.mark.parametrize("func, block, index_map, words", REFUSED)
 def test_what_cannot_run_over_another_space_is_refused(func: PrimFunc, block: str, index_map: str, words: str) -> None:
-    """Maps that mix kinds or lose iterations, and blocks whose variables are not their loops; the schedule is as it was."""
+    """Maps that mix kinds or lose iterations, and blocks whose variables are not their loops; the schedule is as it
+    was.
+    """
     schedule = Schedule(func)
     with pytest.raises(IllegalTransform) as caught:
         schedule.transform_block_layout(block, index_map)
@@ -228,7 +251,9 @@ def test_a_map_that_loses_iterations_has_its_counterexample() -> None:
 def test_a_missing_guard_is_found() -> None:
     """The same proposal without its guard leaves the buffers, and is refuted."""
     rewrite = TransformBlockLayout("copy", "lambda i: [i//4, i%4]").propose(apart(copy()))
-    wrong = loads("".join(line for line in print_func(rewrite.new).splitlines(keepends=True) if "T.where" not in line), "wrong.py")
+    wrong = loads(
+        "".join(line for line in print_func(rewrite.new).splitlines(keepends=True) if "T.where" not in line), "wrong.py"
+    )
     assert Status.REFUTED in {v.status for v in check_rewrite(Rewrite(rewrite.old, wrong, rewrite.witness))}
 
 

@@ -58,7 +58,9 @@ def test_sums_in_another_order_are_named_last() -> None:
 
 
 def test_an_order_that_is_kept_breaks_nothing() -> None:
-    """Splitting a loop leaves every access where it was; exchanging the loops of a copy moves no access before another of its cell."""
+    """Splitting a loop leaves every access where it was; exchanging the loops of a copy moves no access before another
+    of its cell.
+    """
     case = REFUSED["cumulative_by_its_input"]
     assert broken_order(Split("root", "i", (None, 2)).propose(case.program(case.sizes))) is None
     copy = program("""def main(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
@@ -82,7 +84,11 @@ def test_between_two_stores() -> None:
 
 
 @pytest.mark.parametrize(
-    "trace", [["sequential_buffer_access", {"block": "root", "buffer": "A"}], ["reorder", {"block": "root", "loops": ["f", "i"]}]]
+    "trace",
+    [
+        ["sequential_buffer_access", {"block": "root", "buffer": "A"}],
+        ["reorder", {"block": "root", "loops": ["f", "i"]}],
+    ],
 )
 def test_a_trace_is_told_too(trace: list[object]) -> None:
     """A refusal while a trace is replayed has the help that the schedule's method gives."""

@@ -15,10 +15,14 @@ from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
 from layoutproof.lowering.schedule.trace import passes_of, trace_of
 from layoutproof.verify.verdict.verdict import Status
 
-# Whole numbers in floats stay exact in any order; these cases keep the order of every sum, and are compared bit for bit.
+# Whole numbers in floats stay exact in any order; these cases keep the order of every sum, and are compared bit for
+# bit.
 ROWS = [{"n": n, "m": m} for n in (0, 1, 3, 4, 14) for m in (0, 1, 4, 5, 8)]
 LENGTHS = [{"n": n} for n in (0, 1, 2, 3, 4, 13, 14, 16)]
-IMAGES = [{"N": n, "H": h, "W": 2, "C": c, "K": k} for n, h, c, k in ((1, 3, 5, 6), (1, 1, 4, 8), (2, 2, 1, 1), (0, 2, 3, 3), (1, 2, 0, 5))]
+IMAGES = [
+    {"N": n, "H": h, "W": 2, "C": c, "K": k}
+    for n, h, c, k in ((1, 3, 5, 6), (1, 1, 4, 8), (2, 2, 1, 1), (0, 2, 3, 3), (1, 2, 0, 5))
+]
 RUNS = [
     (name, sizes)
     for name, case in CASES.items()
@@ -57,17 +61,21 @@ NEEDS: dict[str, set[str]] = {"halo_conv2d": {"nnan", "ninf"}}
 
 
 @one_in(3)
-@pytest.mark.parametrize("case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}"))
+@pytest.mark.parametrize(
+    "case_of", chosen(PROVED, lambda number: number % 4 in (1, 2), lambda case_of: f"{case_of[0]}-{case_of[1]}")
+)
 def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
-    """For the sizes that people have, and for all, with the fewest licences: bit for bit unless padding of zeros meets a weight that may
-    be anything. The trace goes through JSON and replays to the same program.
+    """For the sizes that people have, and for all, with the fewest licences: bit for bit unless padding of zeros meets
+    a weight that may be anything. The trace goes through JSON and replays to the same program.
     """
     name, every = case_of
     case = CASES[name]
     sizes = None if every else case.sizes
     schedule = case.schedule(sizes)
     assert all(step.status is Status.PROVED for step in schedule.steps)
-    assert {word for step in schedule.steps for verdict in step.verdicts for word in verdict.strictness} == NEEDS.get(name, set())
+    assert {word for step in schedule.steps for verdict in step.verdicts for word in verdict.strictness} == NEEDS.get(
+        name, set()
+    )
     assert schedule.func == case.result(sizes)
     trace = json.loads(json.dumps(schedule.trace))
     assert trace_of(passes_of(trace)) == schedule.trace
@@ -78,7 +86,9 @@ def test_each_step_is_proved(case_of: tuple[str, bool]) -> None:
 @one_in(2)
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "N" in case.sizes])
 def test_what_is_proved_lowers_and_is_proved_there(name: str) -> None:
-    """Every pass of lowering is proved for every size, the simplifier's among them, and what comes out computes the same."""
+    """Every pass of lowering is proved for every size, the simplifier's among them, and what comes out computes the
+    same.
+    """
     case = CASES[name]
     func = case.result()
     steps = [prove_step(func, LOWERING[0])]
@@ -101,8 +111,8 @@ def test_the_last_step_is_refused(name: str) -> None:
 
 
 def test_weights_that_only_meet_the_halo_are_found() -> None:
-    """Of all sizes, those of one row or column refute that branches go under licences on what is computed: the infinity in a row of
-    weights that nobody read is no value of the old program's.
+    """Of all sizes, those of one row or column refute that branches go under licences on what is computed: the infinity
+    in a row of weights that nobody read is no value of the old program's.
     """
     case = REFUSED["halo_conv2d_of_one_row"]
     with pytest.raises(IllegalTransform) as caught:

@@ -58,7 +58,9 @@ def test_an_init_moves_before_its_loop(loops: str, axis: str, where: str, loop: 
 
 
 def test_a_start_that_comes_late_is_not_moved_before() -> None:
-    """An init in the middle of its reduction throws away what was added before: moved to the front, it does not. Refuted by a run."""
+    """An init in the middle of its reduction throws away what was added before: moved to the front, it does not.
+    Refuted by a run.
+    """
     func = rows("for i, k in T.grid(6, 8):", "(k + 4) % 8")
     found = run(func, {"A": np.ones((6, 8), np.int32), "B": np.zeros(6, np.int32)})
     assert found["B"].tolist() == [4] * 6

@@ -73,7 +73,9 @@ def reduced(func: PrimFunc) -> str:
         ("range(20)", "A[i] > 0", "range(20)", "A[i] > 0"),
     ],
 )
-def test_a_loop_runs_over_what_its_guard_lets_through(loop: str, condition: str, smaller: str, left: str | None) -> None:
+def test_a_loop_runs_over_what_its_guard_lets_through(
+    loop: str, condition: str, smaller: str, left: str | None
+) -> None:
     """The whole body, before and after: what the new range says is no longer said by the guard."""
     body = "        B[i] = 1\n" if left is None else f"        if {left}:\n            B[i] = 1\n"
     assert reduced(guarded(loop, condition)) == f"    for i in {smaller}:\n{body}"
@@ -104,9 +106,19 @@ def test_symbols_are_bounds(loop: str, condition: str, smaller: str, left: str |
 
 NESTS = [
     ("for i, j in T.grid(4, 4):", "i < 3 and j < 2", "for i, j in T.grid(3, 2):", None),
-    ("for i, j in T.grid(4, 4):", "i * 4 + j < 14", "for i in range(4):\n        for j in range(T.min(4, 14 - i * 4)):", None),
+    (
+        "for i, j in T.grid(4, 4):",
+        "i * 4 + j < 14",
+        "for i in range(4):\n        for j in range(T.min(4, 14 - i * 4)):",
+        None,
+    ),
     ("for i, j in T.grid(9, 4):", "i + j < 5", "for i in range(5):\n        for j in range(T.min(4, 5 - i)):", None),
-    ("for i, j in T.grid(9, 4):", "i + j >= 5", "for i in range(2, 9):\n        for j in range(T.max(0, 5 - i), ", None),
+    (
+        "for i, j in T.grid(9, 4):",
+        "i + j >= 5",
+        "for i in range(2, 9):\n        for j in range(T.max(0, 5 - i), ",
+        None,
+    ),
 ]
 
 
@@ -160,7 +172,9 @@ def test_inits_run_without_the_guard() -> None:
     ids=["lanes", "unrolled", "alternative", "another statement", "loaded range"],
 )
 def test_other_loops_are_left_alone(text: str) -> None:
-    """Lanes are counted, an alternative or another statement runs for the rest, and a range that is loaded is not known."""
+    """Lanes are counted, an alternative or another statement runs for the rest, and a range that is loaded is not
+    known.
+    """
     func = program(SIGNATURE + text)
     assert ReduceLoopExtents().propose(func).new == func
 
@@ -182,7 +196,9 @@ def test_squares_are_read_number_by_number() -> None:
 
 
 def test_cubes_are_outside_integer_sets() -> None:
-    """A guard on a cube of a loop gives a smaller range, which the checker does not decide yet: it is refused, and the loop stays."""
+    """A guard on a cube of a loop gives a smaller range, which the checker does not decide yet: it is refused, and the
+    loop stays.
+    """
     func = guarded("range(20)", "i * i * i < 50")
     assert "range(4)" in print_func(ReduceLoopExtents().propose(func).new)
     schedule = Schedule(func)

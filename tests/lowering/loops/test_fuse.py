@@ -145,9 +145,21 @@ REFUSED = [
     ("    for a, b in T.grid(4, 6):\n        A[a, b] = 1\n", ("a", 0), "loop a is named twice"),
     ("    for a, b in T.grid(4, 6):\n        A[a, b] = 1\n", ("a", "z"), "block root has no loop 'z'"),
     ("    for a, b, c in T.grid(4, 2, 3):\n        A[a, b * 3 + c] = 1\n", ("a", "c"), "loop b stands between"),
-    ("    for a in range(4):\n        for b in range(a):\n            A[a, b] = 1\n", ("a", "b"), "the range of loop b depends on a"),
-    ("    for a in range(4):\n        A[a, 0] = 0\n        for b in range(6):\n            A[a, b] = 1\n", ("a", "b"), "more than loops"),
-    ("    for a in range(65536):\n        for b in range(65536):\n            A[0, 0] = 1\n", ("a", "b"), "do not fit int32"),
+    (
+        "    for a in range(4):\n        for b in range(a):\n            A[a, b] = 1\n",
+        ("a", "b"),
+        "the range of loop b depends on a",
+    ),
+    (
+        "    for a in range(4):\n        A[a, 0] = 0\n        for b in range(6):\n            A[a, b] = 1\n",
+        ("a", "b"),
+        "more than loops",
+    ),
+    (
+        "    for a in range(65536):\n        for b in range(65536):\n            A[0, 0] = 1\n",
+        ("a", "b"),
+        "do not fit int32",
+    ),
     (
         '    for a in range(4):\n        for b in T.thread_binding(6, thread="threadIdx.x"):\n            A[a, b] = 1\n',
         ("a", "b"),
@@ -165,7 +177,9 @@ def test_what_cannot_be_one_loop_is_refused(text: str, loops: tuple[str | int, .
 
 
 def test_a_fused_reduction_keeps_one_init_for_each_result() -> None:
-    """Results and what is added to them in one loop: still one init before each result's first update, here and lowered."""
+    """Results and what is added to them in one loop: still one init before each result's first update, here and
+    lowered.
+    """
     func = apart(running_sum())
     schedule = Schedule(func)
     schedule.fuse("sum", ["i", "k"])
@@ -173,7 +187,9 @@ def test_a_fused_reduction_keeps_one_init_for_each_result() -> None:
 
 
 def test_a_loop_that_starts_a_reduction_anew_still_does() -> None:
-    """A loop around a reduction that no variable is bound to makes it start again; as one loop with it, it does so all the same."""
+    """A loop around a reduction that no variable is bound to makes it start again; as one loop with it, it does so all
+    the same.
+    """
     func = program(f"""def main(A: T.Buffer((5,), "int32"), B: T.Buffer((1,), "int32")):
 {NOALIAS}    for r, k in T.grid(3, 5):
         with T.sblock("sum"):

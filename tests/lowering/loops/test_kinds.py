@@ -32,7 +32,11 @@ def over(body: str, extent: str = "16", attribute: str = NOALIAS) -> PrimFunc:
 
 @pytest.mark.parametrize(
     "step, word",
-    [(Parallel("root", "i"), "T.parallel"), (Vectorize("root", "i"), "T.vectorized"), (Unroll("root", "i"), "T.unroll")],
+    [
+        (Parallel("root", "i"), "T.parallel"),
+        (Vectorize("root", "i"), "T.vectorized"),
+        (Unroll("root", "i"), "T.unroll"),
+    ],
     ids=["parallel", "vectorize", "unroll"],
 )
 @pytest.mark.parametrize("body", ["B[i] = A[i] + 1", "B[i] = B[i] + A[31 - i]", "B[i + 16] = B[i]", "B[15 - i] = P[3]"])
@@ -57,7 +61,11 @@ RACES = [
         lambda a, b: a // 2 == b // 2 and a != b,
     ),
     ("B[0] = B[0] + A[i]", r"read B\[0\] .* at i = (\d+) and write B\[0\] .* at i = (\d+) touch", lambda a, b: a != b),
-    ("B[i % 15] = 1", r"write B\[i%15\] .* at i = (\d+) and write B\[i%15\] .* at i = (\d+) touch", lambda a, b: (a, b) == (0, 15)),
+    (
+        "B[i % 15] = 1",
+        r"write B\[i%15\] .* at i = (\d+) and write B\[i%15\] .* at i = (\d+) touch",
+        lambda a, b: (a, b) == (0, 15),
+    ),
 ]
 
 
@@ -122,7 +130,9 @@ def test_a_reduction_is_a_race_in_its_own_loop_only() -> None:
     """Results may be computed at once, one result's updates may not."""
     func = apart(running_sum())
     assert Schedule(func).parallel("sum", "i").status is Status.PROVED
-    with pytest.raises(IllegalTransform, match=r"B\[vi\].* at i = \d+, k = \d and .* at i = \d+, k = \d touch one cell"):
+    with pytest.raises(
+        IllegalTransform, match=r"B\[vi\].* at i = \d+, k = \d and .* at i = \d+, k = \d touch one cell"
+    ):
         Schedule(func).parallel("sum", "k")
 
 
@@ -164,7 +174,9 @@ def test_thread_loops_are_left_alone(name: str) -> None:
         getattr(Schedule(func), name)("root", "i")
 
 
-@pytest.mark.parametrize("step", [Parallel("sum", "i"), Vectorize("sum", 0), Unroll("sum", "k"), Unroll("sum", 1, True)])
+@pytest.mark.parametrize(
+    "step", [Parallel("sum", "i"), Vectorize("sum", 0), Unroll("sum", "k"), Unroll("sum", 1, True)]
+)
 def test_traces_read_back(step: Parallel | Vectorize | Unroll) -> None:
     """The options go through plain data."""
     assert type(step).from_arguments(step.arguments()) == step
@@ -172,7 +184,9 @@ def test_traces_read_back(step: Parallel | Vectorize | Unroll) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_nests_compute_the_same(seed: int) -> None:
-    """Any loop of a random sum made parallel is either proved and computes the same, or refused because its iterations meet."""
+    """Any loop of a random sum made parallel is either proved and computes the same, or refused because its iterations
+    meet.
+    """
     rng = Random(f"kinds {seed}")
     func = apart(random_nest(rng))
     loop = rng.randrange(len(loops_of_block(func, "sum")))
@@ -183,4 +197,6 @@ def test_random_nests_compute_the_same(seed: int) -> None:
     except IllegalTransform as problem:
         assert problem.status is Status.REFUTED and "touch one cell" in str(problem)
     assert_same_sums(func, schedule.func)
-    assert sum(n.kind is not ForKind.SERIAL for n in walk(schedule.func.body) if isinstance(n, For)) == len(schedule.steps)
+    assert sum(n.kind is not ForKind.SERIAL for n in walk(schedule.func.body) if isinstance(n, For)) == len(
+        schedule.steps
+    )

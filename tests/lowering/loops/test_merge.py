@@ -59,8 +59,8 @@ def test_loops_without_crossing_dependences_become_one(func: PrimFunc, loop: str
     check_theta(schedule.steps[0].rewrite)
 
 
-# The roadmap's conditions, one after the other: the first loop writes what the second one reads, the first one reads what the second
-# one writes (its text compares other pairs there), and both write.
+# The roadmap's conditions, one after the other: the first loop writes what the second one reads, the first one reads
+# what the second one writes (its text compares other pairs there), and both write.
 BROKEN = [
     (
         two("B[i] = A[i] + 1", "C[j] = B[j + 1]"),
@@ -161,11 +161,17 @@ def test_a_variable_that_is_bound_inside_gets_out_of_the_way() -> None:
 
 @pytest.mark.parametrize(
     "kinds, expected",
-    [(("T.parallel", "T.parallel"), "T.parallel"), (("T.parallel", "T.serial"), "range"), (("T.unroll", "T.unroll"), "T.unroll")],
+    [
+        (("T.parallel", "T.parallel"), "T.parallel"),
+        (("T.parallel", "T.serial"), "range"),
+        (("T.unroll", "T.unroll"), "T.unroll"),
+    ],
 )
 def test_kinds_that_differ_become_serial(kinds: tuple[str, str], expected: str) -> None:
     """A merged loop never does more at once than both did."""
-    func = program(f"{SIGNATURE}    for i in {kinds[0]}(16):\n        B[i] = A[i]\n    for j in {kinds[1]}(16):\n        C[j] = A[j]\n")
+    func = program(
+        f"{SIGNATURE}    for i in {kinds[0]}(16):\n        B[i] = A[i]\n    for j in {kinds[1]}(16):\n        C[j] = A[j]\n"
+    )
     schedule = Schedule(func)
     assert schedule.merge_adjacent_loops("root", "i").status is Status.PROVED
     assert f"for i in {expected}(16)" in schedule.script()
@@ -185,7 +191,11 @@ REFUSED = [
     (two("B[i] = 0", "C[j] = 0", ("16", "15")), "i", "not known to run equally often: 16 and 15 iterations"),
     (two("B[i] = 0", "C[j] = 0"), "j", "nothing stands behind loop j"),
     (program(f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n"), "i", "nothing stands behind loop i"),
-    (program(f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n    C[0] = 1\n"), "i", "stands another statement, not a loop"),
+    (
+        program(f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n    C[0] = 1\n"),
+        "i",
+        "stands another statement, not a loop",
+    ),
     (
         program(
             f"{SIGNATURE}    for i in range(16):\n        B[i] = 0\n    if B[3] > 0:\n        for j in range(16):\n            C[j] = 1\n"
@@ -235,7 +245,9 @@ def statement(rng: Random, variable: str) -> str:
 @one_in(5)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_pairs_of_loops(seed: int) -> None:
-    """Without a crossing dependence a merge is proved; what is proved computes the same; what is refuted has a crossing one."""
+    """Without a crossing dependence a merge is proved; what is proved computes the same; what is refuted has a crossing
+    one.
+    """
     rng = Random(f"merge {seed}")
     func = two(statement(rng, "i"), statement(rng, "j"), rng.choice([("16", "16"), ("1, 17", "16"), ("4", "2, 6")]))
     schedule = Schedule(func)

@@ -85,7 +85,9 @@ def test_what_is_named_goes(guards: tuple[int, ...] | None, gone: list[str], lef
 
 def test_the_witness_speaks_of_iterations_that_were_there() -> None:
     """Theta is the identity where the dropped conditions hold, said over loops."""
-    rewrite = RemoveBranchingThroughOvercompute("many", (0, 1)).propose(program(MANY.replace("if C[vi] > 0", "if vi > 0")))
+    rewrite = RemoveBranchingThroughOvercompute("many", (0, 1)).propose(
+        program(MANY.replace("if C[vi] > 0", "if vi > 0"))
+    )
     wheres = [expr_text(m.where) for m in rewrite.witness.instances if m.where is not None]
     assert wheres == ["i < 3 and j < 3"] * 2
     check_theta(rewrite)
@@ -155,7 +157,11 @@ def test_loads_past_the_end_are_wrapped_on_request() -> None:
     case = CASES["convolution"]
     new = case.result(case.sizes)
     assert "A[(vi + vf) // 4 % 4, (vi + vf) % 4]" in print_func(new)
-    given = {"A": np.arange(16, dtype=np.float32).reshape(4, 4), "F": np.ones(3, np.float32), "B": np.zeros((4, 4), np.float32)}
+    given = {
+        "A": np.arange(16, dtype=np.float32).reshape(4, 4),
+        "F": np.ones(3, np.float32),
+        "B": np.zeros((4, 4), np.float32),
+    }
     assert run(new, given)["B"].reshape(-1)[:14].tolist() == [3.0 * i + 3 for i in range(14)]
 
 
@@ -231,9 +237,13 @@ FUSED = """def main(A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32")):
 
 
 def test_a_domain_with_ends_past_its_type_stays() -> None:
-    """Where the type has no number for the end of a fused symbolic loop, the domain is as it was, and the step is refused by its checks."""
+    """Where the type has no number for the end of a fused symbolic loop, the domain is as it was, and the step is
+    refused by its checks.
+    """
     func = program(FUSED)
-    before, after = (next(n for n in walk(f.body) if isinstance(n, Block)).iter_vars for f in (func, drop(func, "fused")))
+    before, after = (
+        next(n for n in walk(f.body) if isinstance(n, Block)).iter_vars for f in (func, drop(func, "fused"))
+    )
     assert after == before
     with pytest.raises(IllegalTransform) as caught:
         Schedule(func).remove_branching_through_overcompute("fused")

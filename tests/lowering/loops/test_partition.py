@@ -59,7 +59,9 @@ def test_the_parts_have_names() -> None:
     assert print_func(schedule.lower()).count("if_then_else") == 0
 
 
-@pytest.mark.parametrize(("text", "block", "loop", "at"), [(COPY, "copy", "j", 9), (COPY, "copy", "j", 0), (SUM, "sum", "j", 4)])
+@pytest.mark.parametrize(
+    ("text", "block", "loop", "at"), [(COPY, "copy", "j", 9), (COPY, "copy", "j", 0), (SUM, "sum", "j", 4)]
+)
 def test_cuts_that_are_refused(text: str, block: str, loop: str, at: int) -> None:
     """There is something on both sides of a place, and a block's init happens once for all iterations."""
     schedule = Schedule(program(text))

@@ -16,7 +16,9 @@ from layoutproof.verify.verdict.verdict import Status
 
 @pytest.mark.parametrize("seed", range(10))
 def test_loops_of_sums_may_be_changed_at_will(seed: int) -> None:
-    """Two transforms of a random nest, of blocks or plain loops: each that applies is proved, whatever the order of the sums becomes."""
+    """Two transforms of a random nest, of blocks or plain loops: each that applies is proved, whatever the order of the
+    sums becomes.
+    """
     rng = Random(f"proved {seed}")
     func, block = apart(random_nest(rng)), "sum"
     if rng.random() < 0.4:

@@ -116,9 +116,13 @@ def test_what_is_in_order_stays_as_it_is() -> None:
     assert follow(running_sum(), "sum", "A") == running_sum()
 
 
-@pytest.mark.parametrize("buffer, order", [("A", "for ax0, k, ax1 in"), ("B", "for k, ax1, ax0 in"), ("T_matmul", "for ax0, ax1, k in")])
+@pytest.mark.parametrize(
+    "buffer, order", [("A", "for ax0, k, ax1 in"), ("B", "for k, ax1, ax0 in"), ("T_matmul", "for ax0, ax1, k in")]
+)
 def test_a_product_follows_each_of_its_buffers(buffer: str, order: str) -> None:
-    """Loops that do not move along the buffer go inside, in their order; with a reduction outside, init stays in the block."""
+    """Loops that do not move along the buffer go inside, in their order; with a reduction outside, init stays in the
+    block.
+    """
     new = follow(small("matmul"), "T_matmul", buffer)
     assert loops_of(new)[0].startswith(order)
     assert "T.init()" in print_func(new)
@@ -135,7 +139,9 @@ def test_a_convolution_follows_its_input() -> None:
     assert_same_results(program(CONVOLUTION), lowered(new))
 
 
-@pytest.mark.parametrize("index_map", ["lambda i: [i//4, i%4]", "lambda i: [(i + 3)//5, (i + 3)%5]", "lambda i: [i%4, i//4]"])
+@pytest.mark.parametrize(
+    "index_map", ["lambda i: [i//4, i%4]", "lambda i: [(i + 3)//5, (i + 3)%5]", "lambda i: [i%4, i//4]"]
+)
 def test_a_convolution_follows_its_input_as_it_is_stored(index_map: str) -> None:
     """The order is that of the physical layout, whatever the map."""
     new = follow(relaid(program(CONVOLUTION), "conv", "A", index_map), "conv", "A")
@@ -183,7 +189,12 @@ def test_strides_and_dilations_are_turned_around(stride: int, dilation: int) -> 
 
 @pytest.mark.parametrize(
     "index_map",
-    ["lambda i: [i//8, (i//8 % 8) ^ (i%8)]", "lambda i: [(5*i) % 64]", "lambda i: [63 - i]", "lambda i: [i//8, (i + i//8) % 8]"],
+    [
+        "lambda i: [i//8, (i//8 % 8) ^ (i%8)]",
+        "lambda i: [(5*i) % 64]",
+        "lambda i: [63 - i]",
+        "lambda i: [i//8, (i + i//8) % 8]",
+    ],
 )
 def test_permutations_need_no_guard(index_map: str) -> None:
     """Swizzles, multipliers, reversals and rotations fill their box; every cell has its iteration."""
@@ -221,7 +232,9 @@ def test_a_diagonal_is_followed(index: str) -> None:
 
 
 def test_short_loops_are_taken_as_long_ones() -> None:
-    """One channel in a block of four is channel `k_1`, not channel 0 whatever `k_1` is: without its guard it is computed once."""
+    """One channel in a block of four is channel `k_1`, not channel 0 whatever `k_1` is: without its guard it is
+    computed once.
+    """
     func = program("""def main(A: T.Buffer((5, 1), "int32"), B: T.Buffer((5, 1), "int32")):
     for i, k in T.grid(5, 1):
         with T.sblock("copy"):
@@ -235,10 +248,16 @@ def test_short_loops_are_taken_as_long_ones() -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 14])
 def test_symbolic_convolutions_follow_their_input(size: int) -> None:
     """For every length, the empty one included."""
-    func = program(CONVOLUTION.replace("16", "n + 2").replace("14", "n").replace("    for i, f", "    n = T.int32()\n    for i, f"))
+    func = program(
+        CONVOLUTION.replace("16", "n + 2").replace("14", "n").replace("    for i, f", "    n = T.int32()\n    for i, f")
+    )
     rewrite = SequentialBufferAccess("conv", "A").propose(func)
     check_theta(rewrite, {"n": size})
-    given = {"A": np.arange(size + 2, dtype=np.int32), "F": np.array([3, -1, 2], np.int32), "B": np.zeros(size, np.int32)}
+    given = {
+        "A": np.arange(size + 2, dtype=np.int32),
+        "F": np.array([3, -1, 2], np.int32),
+        "B": np.zeros(size, np.int32),
+    }
     np.testing.assert_array_equal(run(func, given)["B"], run(rewrite.new, given)["B"])
 
 

@@ -153,7 +153,9 @@ def test_ranges_that_are_loaded_are_not_loaded_past_the_end() -> None:
                 B[vi] = B[vi] + A[vk]
 """)
     lines = print_func(Split("sum", "i", (None, 4)).propose(func).new).splitlines()
-    assert [n for n, line in enumerate(lines) if "if i_0" in line] < [n for n, line in enumerate(lines) if "for k" in line]
+    assert [n for n, line in enumerate(lines) if "if i_0" in line] < [
+        n for n, line in enumerate(lines) if "for k" in line
+    ]
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -231,7 +233,9 @@ def test_random_nests_compute_the_same(seed: int) -> None:
     rng = Random(f"split {seed}")
     func = random_nest(rng)
     for each, block in ((func, "sum"), (lowered(func), "root")):
-        rewrite = Split(block, rng.randrange(len(loops_of_block(each, block))), (None, rng.choice([2, 3]))).propose(each)
+        rewrite = Split(block, rng.randrange(len(loops_of_block(each, block))), (None, rng.choice([2, 3]))).propose(
+            each
+        )
         check_theta(rewrite)
         assert_same_sums(each, rewrite.new)
 

@@ -79,7 +79,10 @@ def test_aliases_go_with_their_memory() -> None:
 """)
     rewrite = expanded(func, "root", "i")
     text = print_func(rewrite.new)
-    assert 'D_2 = T.decl_buffer((2, 4), "int32", data=C_2.data)' in text and 'E_1 = T.decl_buffer((24,), "int32", data=B.data)' in text
+    assert (
+        'D_2 = T.decl_buffer((2, 4), "int32", data=C_2.data)' in text
+        and 'E_1 = T.decl_buffer((24,), "int32", data=B.data)' in text
+    )
     assert_same_sums(func, rewrite.new)
     assert {v.status for v in check_rewrite(rewrite)} == {Status.PROVED}
 

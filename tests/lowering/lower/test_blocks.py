@@ -66,7 +66,9 @@ def test_an_init_becomes_a_branch() -> None:
                 B[vi] = 0
             B[vi] = B[vi] + A[vi, vk]
 """)
-    assert body_text(lowered(func)) == ("for i, k in T.grid(3, 4):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]")
+    assert body_text(lowered(func)) == (
+        "for i, k in T.grid(3, 4):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]"
+    )
 
 
 def test_an_init_of_a_reduction_outside_is_a_branch_too() -> None:
@@ -79,7 +81,10 @@ def test_an_init_of_a_reduction_outside_is_a_branch_too() -> None:
                 B[vi] = 0
             B[vi] = B[vi] + A[vi, vk]
 """)
-    assert body_text(lowered(func)) == "for k, i in T.grid(4, 3):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]"
+    assert (
+        body_text(lowered(func))
+        == "for k, i in T.grid(4, 3):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]"
+    )
     assert_same_results(func, lowered(func))
 
 
@@ -178,7 +183,9 @@ def test_two_reductions_side_by_side_in_one_loop() -> None:
 """)
     new = lowered(func)
     assert_same_results(func, new)
-    assert body_text(new).startswith("for i, k in T.grid(3, 4):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]\n")
+    assert body_text(new).startswith(
+        "for i, k in T.grid(3, 4):\n    if k == 0:\n        B[i] = 0\n    B[i] = B[i] + A[i, k]\n"
+    )
 
 
 def test_nested_blocks_substitute_through() -> None:

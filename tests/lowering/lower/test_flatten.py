@@ -75,7 +75,9 @@ def test_the_seeds_nhwc_example() -> None:
     relaid = TransformLayout("root", "B", "lambda n, h, w, c: [n, c//4, h, w, c%4]").propose(func).new
     new = flat(relaid)
     assert 'B_flat = T.decl_buffer((8388608,), "float32", data=B.data)' in lines_of(new)
-    assert any(line.startswith("B_flat[n * 524288 + c // 4 * 16384 + h * 256 + w * 4 + c % 4] = ") for line in lines_of(new))
+    assert any(
+        line.startswith("B_flat[n * 524288 + c // 4 * 16384 + h * 256 + w * 4 + c % 4] = ") for line in lines_of(new)
+    )
 
 
 def test_the_seeds_texture_example() -> None:
@@ -233,7 +235,9 @@ def test_ramps_stay_ramps() -> None:
 
 
 def test_transforms_in_the_attribute_apply_in_order_once() -> None:
-    """`apply_buffer_transforms` applies each map of the list to the result of the one before, and removes the attribute."""
+    """`apply_buffer_transforms` applies each map of the list to the result of the one before, and removes the
+    attribute.
+    """
     func = program("""def main(A: T.Buffer((6, 10), "int32"), B: T.Buffer((6, 10), "int32")):
     T.func_attr({"buffer_layout_transformations": {"A_data": ["lambda i, j: [j, i]", "lambda i, j: [i//4, j, i%4]"]}})
     for i, j in T.grid(6, 10):

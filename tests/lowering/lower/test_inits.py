@@ -54,7 +54,9 @@ def test_reductions_that_share_cells_campaign(batch: int) -> None:
     ],
 )
 def test_inits_move_up_only_where_results_keep_apart(where: str, index: str, hoisted: bool) -> None:
-    """An index that two results share keeps the init at its block; one that is injective lets it move before the reduction."""
+    """An index that two results share keeps the init at its block; one that is injective lets it move before the
+    reduction.
+    """
     func = program(f"""def main(A: T.Buffer((6, 4), "int32"), B: T.Buffer((6,), "int32")):
     T.func_attr({{"tirx.noalias": True}})
     for k, i in T.grid(4, 6):

@@ -204,7 +204,9 @@ def test_stored_integers_wrap() -> None:
 
 
 def test_a_guard_helps_what_is_under_it() -> None:
-    """Inside `if i < 3` the index `i//3` is 0; a decided branch disappears, with its stores, and the witness knows which are left."""
+    """Inside `if i < 3` the index `i//3` is 0; a decided branch disappears, with its stores, and the witness knows
+    which are left.
+    """
     func = program("""def main(B: T.Buffer((16,), "int32")):
     for i in range(16):
         if i < 20:
@@ -259,7 +261,9 @@ def test_an_init_is_simplified_by_the_guards_around_it() -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_reductions_are_simplified(seed: int) -> None:
-    """Before and after lowering its blocks, a random reduction is simplified to one that computes the same, once and for all."""
+    """Before and after lowering its blocks, a random reduction is simplified to one that computes the same, once and
+    for all.
+    """
     func = random_reduction(Random(seed))
     for step in (Simplify(), LowerBlocks(), Simplify()):
         new = step.propose(func).new
@@ -312,7 +316,9 @@ def test_conjunctions_are_simplified_under_their_left_side() -> None:
 
 
 def test_a_select_loads_on_both_sides() -> None:
-    """What the condition says may not shorten the index of a load in an arm: a select evaluates both arms, `if_then_else` does not."""
+    """What the condition says may not shorten the index of a load in an arm: a select evaluates both arms,
+    `if_then_else` does not.
+    """
     for choice, index in (("T.Select", "(i + 1)%4"), ("T.if_then_else", "i + 1")):
         func = program(f"""def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
     for i in range(4):
@@ -330,13 +336,17 @@ def wide(text: str) -> Expr:
 @pytest.mark.parametrize(
     "expr, wanted",
     [
-        # Digits that are widened one by one are those of one number; other quotients stay the terms that shapes of buffers have.
+        # Digits that are widened one by one are those of one number; other quotients stay the terms that shapes of
+        # buffers have.
         (wide("i//4") * 4 + wide("i%4"), "int64(i)"),
         (wide("i//8") * 4 + wide("i//2%4"), "int64(i//2)"),
         (wide("(n + 3)//4") * wide("m"), "int64((n + 3)//4)*int64(m)"),
         # Products of symbols keep their order; what stands in them is simplified where that makes it smaller.
         (wide("m") * (wide("(n + 3)//4") * wide("n")) + wide("j"), "int64(m)*(int64((n + 3)//4)*int64(n)) + int64(j)"),
-        (wide("(4*i + j)//4") * (wide("n") * wide("m")) + wide("(4*i + j)%4"), "int64(i)*(int64(n)*int64(m)) + int64(j)"),
+        (
+            wide("(4*i + j)//4") * (wide("n") * wide("m")) + wide("(4*i + j)%4"),
+            "int64(i)*(int64(n)*int64(m)) + int64(j)",
+        ),
         (wide("i - 1") * (wide("n") * 4) + wide("j - 1") * 4, "int64(i - 1)*(int64(n)*4) + int64(j - 1)*4"),
         (wide("n") * wide("m") - wide("n") * wide("m"), "0"),
         # Without them a sum is put into its one order.
@@ -349,5 +359,8 @@ def test_flat_indices_of_symbolic_shapes(expr: Expr, wanted: str) -> None:
     result = IndexSimplifier(scope_of()).simplify(expr)
     assert expr_text(result, "plain") == wanted
     assert IndexSimplifier(scope_of()).simplify(result) == result
-    for values in ({"i": 13, "j": 3, "k": 2, "x": -5, "n": 9, "m": 4}, {"i": 0, "j": 0, "k": 0, "x": 0, "n": 1, "m": 0}):
+    for values in (
+        {"i": 13, "j": 3, "k": 2, "x": -5, "n": 9, "m": 4},
+        {"i": 0, "j": 0, "k": 0, "x": 0, "n": 1, "m": 0},
+    ):
         assert evaluate(result, values) == evaluate(expr, values)

@@ -56,7 +56,9 @@ def test_stores_of_undefined_values_go(body: str) -> None:
     ],
 )
 def test_stores_of_partly_undefined_values_stay(body: str, left: str) -> None:
-    """A value that cannot be just anything is stored, with zero for what is undefined: leaving the old value there would be wrong."""
+    """A value that cannot be just anything is stored, with zero for what is undefined: leaving the old value there
+    would be wrong.
+    """
     new = RemoveStoreUndef().propose(single(body)).new
     assert left in print_func(new)
     assert not any(isinstance(n, Undef) for n in walk(new.body))
@@ -82,7 +84,9 @@ def test_undefined_control_is_an_error(body: str, words: str) -> None:
 
 
 def test_temporaries_that_are_read_are_written() -> None:
-    """An undefined cell of a temporary holds one value, whichever: leaving out its store would leave the read without any."""
+    """An undefined cell of a temporary holds one value, whichever: leaving out its store would leave the read without
+    any.
+    """
     func = program("""def main(A: T.Buffer((4,), "int32")):
     B = T.alloc_buffer((4,), "int32")
     C = T.alloc_buffer((4,), "int32")

@@ -1,4 +1,6 @@
-"""Guarding padding: the roadmap's example, every schedule that dropped guards turned back, and what may not be guarded off."""
+"""Guarding padding: the roadmap's example, every schedule that dropped guards turned back, and what may not be guarded
+off.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from layoutproof.ir.script.printer import print_func
 from layoutproof.ir.script.reader import loads
 from layoutproof.ir.text import expr_text
 from layoutproof.ir.wellformed import require_wellformed
-from layoutproof.lowering.padding.branching import MAX_CANDIDATES, RemoveOvercomputeThroughBranching, candidates, places_of
+from layoutproof.lowering.padding.branching import (
+    MAX_CANDIDATES,
+    RemoveOvercomputeThroughBranching,
+    candidates,
+    places_of,
+)
 from layoutproof.lowering.padding.elements import Elements
 from layoutproof.lowering.passes.steps import check_step
 from layoutproof.lowering.schedule.schedule import IllegalTransform, Schedule
@@ -76,14 +83,18 @@ def relu_that_fills() -> PrimFunc:
 
 
 def test_the_roadmaps_example() -> None:
-    """The guard stands around the init and the loop of updates, as the roadmap's last step has it; what fills the padding stays."""
+    """The guard stands around the init and the loop of updates, as the roadmap's last step has it; what fills the
+    padding stays.
+    """
     func = overcomputed()
     schedule = Schedule(func)
     step = schedule.remove_overcompute_through_branching("root")
     assert step.status is Status.PROVED and not any(v.strictness for v in step.verdicts)
     assert GUARDED in schedule.script()
     rng = np.random.default_rng(0)
-    given = {b.name: rng.standard_normal(shape).astype("float32") for b, shape in zip(func.buffers, SHAPES, strict=True)}
+    given = {
+        b.name: rng.standard_normal(shape).astype("float32") for b, shape in zip(func.buffers, SHAPES, strict=True)
+    }
     np.testing.assert_array_equal(run(schedule.func, given)["B"], run(func, given)["B"])
 
 
@@ -99,7 +110,9 @@ def test_what_a_program_says_of_padding_without_a_record() -> None:
 
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 def test_the_halo_of_a_convolution(every: bool) -> None:
-    """The zeros around an image are assumed, not laid out: the branches that were dropped there come back as one around the block."""
+    """The zeros around an image are assumed, not laid out: the branches that were dropped there come back as one around
+    the block.
+    """
     case = CASES["halo_conv2d"]
     schedule = Schedule(case.program(None if every else case.sizes))
     schedule.remove_branching_through_overcompute("conv2d", guards=[0, 1, 2, 3])
@@ -109,7 +122,9 @@ def test_the_halo_of_a_convolution(every: bool) -> None:
 
 
 def test_what_says_nothing_of_padding() -> None:
-    """A stage over part of a buffer, one that depends on data, and one without a condition: none of them tells what padding is."""
+    """A stage over part of a buffer, one that depends on data, and one without a condition: none of them tells what
+    padding is.
+    """
     parameters = ", ".join(f'{name}: T.Buffer((4, 4), "int32")' for name in "ABCD")
     func = program(f"""def main({parameters}):
     for i, j in T.grid(4, 3):
@@ -175,7 +190,9 @@ TURNED_BACK = [name for name in CASES if name not in ("convolution_by_its_input"
 @pytest.mark.parametrize("every", [False, True], ids=["concrete", "symbolic"])
 @pytest.mark.parametrize("name", TURNED_BACK)
 def test_dropped_guards_come_back(name: str, every: bool) -> None:
-    """Where guards went by overcompute, guards around the padding are proved to change nothing, bit for bit, for all sizes too."""
+    """Where guards went by overcompute, guards around the padding are proved to change nothing, bit for bit, for all
+    sizes too.
+    """
     case = CASES[name]
     if (name, every) == ("convolution", True):
         # An index modulo a symbol is outside of what is decided; the program is guarded all the same.
@@ -196,15 +213,25 @@ def test_dropped_guards_come_back(name: str, every: bool) -> None:
 def test_guarded_programs_compute_the_same(name: str) -> None:
     """At small sizes that do not divide, the interpreter finds the same elements."""
     case = CASES[name]
-    sizes = {"n": 3, "m": 5} if "m" in case.sizes else {"N": 1, "H": 3, "W": 2, "C": 5, "K": 6} if "N" in case.sizes else case.sizes
-    rewrite = RemoveOvercomputeThroughBranching(case.steps[-1][1]["block"], PLACES.get(name)).propose(case.result(sizes))
+    sizes = (
+        {"n": 3, "m": 5}
+        if "m" in case.sizes
+        else {"N": 1, "H": 3, "W": 2, "C": 5, "K": 6}
+        if "N" in case.sizes
+        else case.sizes
+    )
+    rewrite = RemoveOvercomputeThroughBranching(case.steps[-1][1]["block"], PLACES.get(name)).propose(
+        case.result(sizes)
+    )
     assert_same_results(case.program(sizes), rewrite.new, case.pads)
 
 
 @one_in(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_sums_over_padding(seed: int) -> None:
-    """Over padding of zeros in an input and padding without a value in the output, a guard is proved and sums stay what they are."""
+    """Over padding of zeros in an input and padding without a value in the output, a guard is proved and sums stay what
+    they are.
+    """
     rng = Random(f"guarded {seed}")
     func, tile = apart(random_nest(rng)), rng.choice([2, 3, 4])
     schedule = Schedule(func)
@@ -229,7 +256,10 @@ def test_the_most_places_that_are_proved() -> None:
     schedule = Schedule(CASES["two_contracts"].result(CASES["two_contracts"].sizes))
     step = schedule.remove_overcompute_through_branching("previous")
     assert step.transform.arguments()["places"] is not None
-    assert RemoveOvercomputeThroughBranching.from_arguments(json.loads(json.dumps(step.transform.arguments()))) == step.transform
+    assert (
+        RemoveOvercomputeThroughBranching.from_arguments(json.loads(json.dumps(step.transform.arguments())))
+        == step.transform
+    )
     assert Schedule.replay(schedule.original, json.loads(json.dumps(schedule.trace))).func == schedule.func
 
 
@@ -249,7 +279,9 @@ def test_a_guard_that_is_too_tight_is_refused() -> None:
 
 
 def test_padding_that_is_filled_by_the_way_may_not_be_guarded_off() -> None:
-    """Where the element-wise result is the value that the padding owes, nobody else writes it: the guard is refuted, nothing changes."""
+    """Where the element-wise result is the value that the padding owes, nobody else writes it: the guard is refuted,
+    nothing changes.
+    """
     schedule = Schedule(relu_that_fills())
     with pytest.raises(IllegalTransform) as caught:
         schedule.remove_overcompute_through_branching("root")
@@ -259,7 +291,9 @@ def test_padding_that_is_filled_by_the_way_may_not_be_guarded_off() -> None:
 
 def test_a_sum_that_reads_other_padding_may_not_be_guarded() -> None:
     """Where padding holds ones, adding it changes the sum, and so does leaving it out."""
-    text = print_func(CASES["row_sum_of_loops"].result({"n": 3, "m": 5})).replace("T.float32(0.0))\n", "T.float32(1.0))\n")
+    text = print_func(CASES["row_sum_of_loops"].result({"n": 3, "m": 5})).replace(
+        "T.float32(0.0))\n", "T.float32(1.0))\n"
+    )
     schedule = Schedule(loads(text.replace('"contract": "T.float32(0.0)"', '"contract": "T.float32(1.0)"')))
     with pytest.raises(IllegalTransform) as caught:
         schedule.remove_overcompute_through_branching("root", places=[0])

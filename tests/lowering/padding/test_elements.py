@@ -42,7 +42,9 @@ def check_elements(func: PrimFunc, symbols: dict[str, int]) -> int:
 @one_in(4)
 @pytest.mark.parametrize("seed", some(range(40), 16))
 def test_random_layouts(seed: int) -> None:
-    """One, two or three transforms of a matrix, each with padding of its own: split, shifted, swizzled and transposed axes."""
+    """One, two or three transforms of a matrix, each with padding of its own: split, shifted, swizzled and transposed
+    axes.
+    """
     rng = Random(f"elements {seed}")
     rows, columns = rng.randint(1, 7), rng.randint(1, 9)
     func = program(f"""def main(A: T.Buffer(({rows}, {columns}), "int32")):
@@ -55,7 +57,11 @@ def test_random_layouts(seed: int) -> None:
         (buffer,) = func.buffers
         if buffer.rank > 4:
             break
-        func = TransformLayout("fill", "A", random_map(rng, buffer.rank), rng.choice([None, 0, "T.undef()"])).propose(func).new
+        func = (
+            TransformLayout("fill", "A", random_map(rng, buffer.rank), rng.choice([None, 0, "T.undef()"]))
+            .propose(func)
+            .new
+        )
     assert check_elements(func, {}) > 0
 
 

@@ -1,6 +1,8 @@
-"""The convolution whose padding arises by itself, from its definition to loops without a branch, and into the next convolution.
+"""The convolution whose padding arises by itself, from its definition to loops without a branch, and into the next
+convolution.
 
-The roadmap's "implicit default" (logical 16 to 18 to 20), with the definition that its rewritten indices compute: `A[o - f]`.
+The roadmap's "implicit default" (logical 16 to 18 to 20), with the definition that its rewritten indices compute: `A[o
+- f]`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ def parameters(**sizes: int) -> str:
 
 def convolution(a: str, n: int, b: str, *, finite: bool = True) -> Schedule:
     """All of the output of `n` elements with 3 weights, whose loops follow the input, and whose zeros come first."""
-    text = HEAD.format(parameters=parameters(**{a: n, "F": 3, b: n + 2})) + (FINITE.format(weights="F") if finite else "")
+    text = HEAD.format(parameters=parameters(**{a: n, "F": 3, b: n + 2})) + (
+        FINITE.format(weights="F") if finite else ""
+    )
     text += CONVOLUTION.format(m=n + 2, n=n, block="conv", a=a, b=b, weights="F")
     schedule = Schedule(loads(text))
     schedule.transform_layout("conv", a, ROWS, 0.0)
@@ -87,7 +91,9 @@ def main(A: T.Buffer((3, 8), "float32"), F: T.Buffer((3,), "float32"), B: T.Buff
 
 
 def test_the_branch_free_form() -> None:
-    """The roadmap's last program, its row taken modulo 3, follows from the definition; only the order of each sum takes a licence."""
+    """The roadmap's last program, its row taken modulo 3, follows from the definition; only the order of each sum takes
+    a licence.
+    """
     schedule = without_branches(convolution("A", 16, "B"))
     assert program_text(schedule.func) == BRANCH_FREE
     assert all(step.status is Status.PROVED for step in schedule.steps)
@@ -95,9 +101,14 @@ def test_the_branch_free_form() -> None:
 
 
 def test_weights_that_may_be_anything() -> None:
-    """Where a weight may be infinite, zeros in the padding do not do bit for bit: that is the licence that the step needs."""
+    """Where a weight may be infinite, zeros in the padding do not do bit for bit: that is the licence that the step
+    needs.
+    """
     schedule = without_branches(convolution("A", 16, "B", finite=False))
-    assert licences(schedule) == {"sequential_buffer_access": {"reassoc"}, "remove_branching_through_overcompute": {"nnan", "ninf"}}
+    assert licences(schedule) == {
+        "sequential_buffer_access": {"reassoc"},
+        "remove_branching_through_overcompute": {"nnan", "ninf"},
+    }
 
 
 def test_without_wrapping_it_is_refused() -> None:
@@ -128,7 +139,9 @@ def stored(values: Floats) -> Floats:
 
 
 def test_chained_into_a_second_convolution() -> None:
-    """What the first leaves is, padding and all, what the second takes; of whole numbers the result is numpy's, all 20 of them."""
+    """What the first leaves is, padding and all, what the second takes; of whole numbers the result is numpy's, all 20
+    of them.
+    """
     rng = np.random.default_rng(0)
     a, f, g = (rng.integers(-8, 8, n).astype(np.float32) for n in (16, 3, 3))
     first = without_branches(convolution("A", 16, "B"))
@@ -152,8 +165,14 @@ BOTH = """    B = T.alloc_buffer((3, 8), "float32")
 
 
 def test_both_in_one_function() -> None:
-    """With the vector between them in a temporary, nothing is promised to anyone: that its padding holds zeros is seen from the stores."""
-    head = HEAD.format(parameters=parameters(A=16, F=3, G=3, C=20)) + FINITE.format(weights="F") + FINITE.format(weights="G")
+    """With the vector between them in a temporary, nothing is promised to anyone: that its padding holds zeros is seen
+    from the stores.
+    """
+    head = (
+        HEAD.format(parameters=parameters(A=16, F=3, G=3, C=20))
+        + FINITE.format(weights="F")
+        + FINITE.format(weights="G")
+    )
     text = head + '    B = T.sblock_alloc_buffer((18,), "float32")\n'
     text += CONVOLUTION.format(m=18, n=16, block="first", a="A", b="B", weights="F")
     text += CONVOLUTION.format(m=20, n=18, block="second", a="B", b="C", weights="G")

@@ -1,4 +1,6 @@
-"""The roadmap's examples as it prints them, without blocks: layouts, loops that follow them, and guards that go, before and after."""
+"""The roadmap's examples as it prints them, without blocks: layouts, loops that follow them, and guards that go, before
+and after.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def test_the_row_summation() -> None:
 
 
 def test_element_wise_over_undefined_padding() -> None:
-    """The stage that leaves the output's padding undefined stands in a block; the loops around it are followed all the same."""
+    """The stage that leaves the output's padding undefined stands in a block; the loops around it are followed all the
+    same.
+    """
     func = loads(DOUBLE)
     schedule = Schedule(func)
     schedule.transform_layout("root", "A", ROWS, "T.undef()")

@@ -1,4 +1,6 @@
-"""The search for pad values: which candidates there are, which guards each removes under which licences, and the text of the report."""
+"""The search for pad values: which candidates there are, which guards each removes under which licences, and the text
+of the report.
+"""
 
 from __future__ import annotations
 
@@ -171,7 +173,9 @@ def test_the_report_as_json() -> None:
 
 
 def test_a_candidate_that_breaks_another_step_is_refused() -> None:
-    """A sum and a product read one input: what lets the one drop its guard does not let the other, and the row says which step fails."""
+    """A sum and a product read one input: what lets the one drop its guard does not let the other, and the row says
+    which step fails.
+    """
     func = program("""def main(A: T.Buffer((14,), "int32"), B: T.Buffer((1,), "int32"), C: T.Buffer((1,), "int32")):
     T.func_attr({"tirx.noalias": True})
     for i in range(14):

@@ -1,4 +1,6 @@
-"""Where the roadmap's text is wrong, found by the checker; its padding of 18, its wrapped pad value and its `+ 2` are in tests/proof."""
+"""Where the roadmap's text is wrong, found by the checker; its padding of 18, its wrapped pad value and its `+ 2` are
+in tests/proof.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from layoutproof.verify.values.fast_math import IEEE
 from layoutproof.verify.verdict.verdict import Status, worst
 
 MAP = "lambda i: [(i + 2)//8, (i + 2)%8]"
-# The guards of the first and of the last row of eight, as they are, and as the document simplifies them "for readability".
+# The guards of the first and of the last row of eight, as they are, and as the document simplifies them "for
+# readability".
 RIGHT = ("not ii < 2 and not ii + fi < 2", "not ii >= 2 and not ii + fi >= 4")
 DOCUMENT = ("ii >= 2 or ii + fi >= 2", "ii < 2 or ii + fi < 4")
 
@@ -37,13 +40,16 @@ def rewritten(contract: str, held: str) -> str:
     """Both forms, as a rewrite whose witness pairs what both do."""
     where = f"(io != 0 or {RIGHT[0]}) and (io != 2 or {RIGHT[1]})"
     right, document = (
-        rows(name, f"({first})", f"({last})", contract, held) for name, (first, last) in (("before", RIGHT), ("after", DOCUMENT))
+        rows(name, f"({first})", f"({last})", contract, held)
+        for name, (first, last) in (("before", RIGHT), ("after", DOCUMENT))
     )
     return f"# theta: 0 -> 0: lambda io, ii, fi: [io, ii, fi] where {where}\n# from tvm.script import tirx as T\n\n{right}\n\n{document}"
 
 
 def test_negations_that_become_a_disjunction_change_six_points() -> None:
-    """`not a and not b` is not `a or b`: of the 72 iterations three of the first row and three of the last would run besides."""
+    """`not a and not b` is not `a or b`: of the 72 iterations three of the first row and three of the last would run
+    besides.
+    """
     added = []
     for io, ii, fi in product(range(3), range(8), range(3)):
         names = {"ii": ii, "fi": fi}
@@ -54,11 +60,17 @@ def test_negations_that_become_a_disjunction_change_six_points() -> None:
     assert added == [(0, 0, 2), (0, 1, 1), (0, 1, 2), (2, 2, 0), (2, 2, 1), (2, 3, 0)]
 
 
-@pytest.mark.parametrize("contract, held, status", [("undef", 'T.undef(dtype="int32")', Status.REFUTED), ("0", "0", Status.PROVED)])
+@pytest.mark.parametrize(
+    "contract, held, status", [("undef", 'T.undef(dtype="int32")', Status.REFUTED), ("0", "0", Status.PROVED)]
+)
 def test_the_disjunction_needs_padding_of_zeros(contract: str, held: str, status: Status) -> None:
-    """As a rewriting of conditions the document's step is wrong; that all six points read padding, which holds zeros, is what saves it."""
+    """As a rewriting of conditions the document's step is wrong; that all six points read padding, which holds zeros,
+    is what saves it.
+    """
     verdicts = check_rewrite(parse_rewrite(rewritten(contract, held)), allowed=IEEE)
-    assert worst(v.status for v in verdicts) is status, [(v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED]
+    assert worst(v.status for v in verdicts) is status, [
+        (v.claim.text, v.reason) for v in verdicts if v.status is not Status.PROVED
+    ]
 
 
 def test_the_flagship_reads_out_of_bounds_at_three_points() -> None:

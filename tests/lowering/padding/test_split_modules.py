@@ -1,7 +1,8 @@
-"""A producer and a consumer of a padded buffer, in one function and in two: which rewrites of either are valid under which contract.
+"""A producer and a consumer of a padded buffer, in one function and in two: which rewrites of either are valid under
+which contract.
 
-The roadmap's table ("Points of Communication"). `B` holds 14 elements in 4 rows of 4. The producer's rewrite stores a zero in the two
-cells that are left over; the consumer's drops the guard that keeps it away from them.
+The roadmap's table ("Points of Communication"). `B` holds 14 elements in 4 rows of 4. The producer's rewrite stores a
+zero in the two cells that are left over; the consumer's drops the guard that keeps it away from them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ SPLIT_SUM = "lambda jo, ji: [jo, ji] where 4 * jo + ji < 14"
 
 def one_function(copy: str, total: str) -> str:
     """Producer and consumer around a temporary."""
-    head = 'def main(A: T.Buffer((14,), "int32"), C: T.Buffer((1,), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    head = (
+        'def main(A: T.Buffer((14,), "int32"), C: T.Buffer((1,), "int32")):\n    T.func_attr({"tirx.noalias": True})\n'
+    )
     return f'{head}    B = T.alloc_buffer((4, 4), "int32")\n{copy}{total}'
 
 
@@ -52,7 +55,9 @@ def producer(contract: str, copy: str, owed: bool = True) -> str:
     """The producer alone, with what it owes its caller."""
     record = RECORD.replace("CONTRACT", CONTRACTS[contract])
     stage = (
-        f"    for p, q in T.grid(4, 4):\n        if 4 * p + q >= 14:\n            B[p, q] = {HELD[contract]}\n" if contract in HELD else ""
+        f"    for p, q in T.grid(4, 4):\n        if 4 * p + q >= 14:\n            B[p, q] = {HELD[contract]}\n"
+        if contract in HELD
+        else ""
     )
     head = f'def main(A: T.Buffer((14,), "int32"), B: T.Buffer((4, 4), "int32")):\n    T.func_attr({{"tirx.noalias": True, {record}}})\n'
     return f"{head}{copy}{stage if owed else ''}"
@@ -69,7 +74,9 @@ def consumer(contract: str, total: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One entry of the table: two programs, which store computes which, the verdict, and a part of the reason where it is refuted."""
+    """One entry of the table: two programs, which store computes which, the verdict, and a part of the reason where it
+    is refuted.
+    """
 
     before: str
     after: str
@@ -120,10 +127,18 @@ TABLE = {
         UNREADABLE,
     ),
     "no contract, producer fills": Row(
-        producer("none", GUARDED_COPY), producer("none", FILLING_COPY), (COPY, FILL), REFUTED, "stays off padding that has no contract"
+        producer("none", GUARDED_COPY),
+        producer("none", FILLING_COPY),
+        (COPY, FILL),
+        REFUTED,
+        "stays off padding that has no contract",
     ),
     "no contract, consumer unguarded": Row(
-        consumer("none", GUARDED_SUM), consumer("none", PLAIN_SUM), ("0 -> 0: lambda: []", f"1 -> 1: {SPLIT_SUM}"), REFUTED, UNREADABLE
+        consumer("none", GUARDED_SUM),
+        consumer("none", PLAIN_SUM),
+        ("0 -> 0: lambda: []", f"1 -> 1: {SPLIT_SUM}"),
+        REFUTED,
+        UNREADABLE,
     ),
     "undef, producer fills": Row(
         producer("undef", GUARDED_COPY),
@@ -155,7 +170,10 @@ TABLE = {
         producer("value", GUARDED_COPY), producer("value", GUARDED_COPY, owed=False), (COPY,), REFUTED, "B_data"
     ),
     "value, consumer unguarded": Row(
-        consumer("value", GUARDED_SUM), consumer("value", PLAIN_SUM), ("0 -> 0: lambda: []", f"1 -> 1: {SPLIT_SUM}"), PROVED
+        consumer("value", GUARDED_SUM),
+        consumer("value", PLAIN_SUM),
+        ("0 -> 0: lambda: []", f"1 -> 1: {SPLIT_SUM}"),
+        PROVED,
     ),
 }
 
@@ -167,7 +185,9 @@ def verdicts_of(row: Row) -> tuple[Verdict, ...]:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_an_entry_of_the_table(name: str) -> None:
-    """Valid rewrites are proved bit for bit; the others are refuted by an execution, for the reason that the roadmap gives."""
+    """Valid rewrites are proved bit for bit; the others are refuted by an execution, for the reason that the roadmap
+    gives.
+    """
     row = TABLE[name]
     verdicts = verdicts_of(row)
     told = [(v.status.value, v.claim.text, v.reason) for v in verdicts if v.status is not PROVED]

@@ -1,4 +1,6 @@
-"""The worked cases: index maps with known boxes and known padding, as reports and as the programs that re-laying a copy makes of them."""
+"""The worked cases: index maps with known boxes and known padding, as reports and as the programs that re-laying a copy
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ NAMES = ("i", "j", "k", "l")
 
 @dataclass(frozen=True)
 class Worked:
-    """A map on a shape: the box, how many cells of it are padding, and, where there are few, which; the flat shape where it is told."""
+    """A map on a shape: the box, how many cells of it are padding, and, where there are few, which; the flat shape
+    where it is told.
+    """
 
     shape: tuple[int, ...]
     outputs: str
@@ -72,7 +76,9 @@ CASES = {
     "a swizzle": Worked((64,), "i//8, (i//8) ^ (i%8)", (8, 8)),
     "a rotation": Worked((4, 4), "i, (i+j)%4", (4, 4)),
     "a permutation by a factor": Worked((8,), "(5*i)%8", (8,)),
-    "a skew": Worked((4, 4), "i+j, j", (7, 4), frozenset((p, q) for p, q in product(range(7), range(4)) if not 0 <= p - q < 4)),
+    "a skew": Worked(
+        (4, 4), "i+j, j", (7, 4), frozenset((p, q) for p, q in product(range(7), range(4)) if not 0 <= p - q < 4)
+    ),
 }
 
 
@@ -113,7 +119,9 @@ def satisfying(predicate: str, box: tuple[int, ...]) -> set[Index]:
     """The cells of a box where a predicate holds."""
     condition = parse_condition(predicate, [Var(f"p{axis}") for axis in range(len(box))])
     points = product(*map(range, box))
-    return {point for point in points if bool(evaluate(condition, {f"p{axis}": value for axis, value in enumerate(point)}))}
+    return {
+        point for point in points if bool(evaluate(condition, {f"p{axis}": value for axis, value in enumerate(point)}))
+    }
 
 
 def unreached(case: Worked) -> set[Index]:
@@ -127,7 +135,9 @@ def unreached(case: Worked) -> set[Index]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_of_a_map(name: str, golden: Golden) -> None:
-    """A copy before, and after its output was re-laid with a pad value and both were followed, as text in surface syntax."""
+    """A copy before, and after its output was re-laid with a pad value and both were followed, as text in surface
+    syntax.
+    """
     case = CASES[name]
     schedule = Schedule(loads(program(case.shape)))
     before = program_text(schedule.func)

@@ -17,7 +17,8 @@ from layoutproof.lowering.proof_cache.store import ProofStore
 PLACES = ("proofs.sqlite", "proofs")
 """One place of each kind, below a folder of the test."""
 
-# What other processes begin with: `value(n)` is the value under `key(n)`, large enough to take several pages of a database.
+# What other processes begin with: `value(n)` is the value under `key(n)`, large enough to take several pages of a
+# database.
 PRELUDE = "from tests.lowering.proof_cache.caches import key, value\nfrom layoutproof.lowering.proof_cache.store import ProofStore\n"
 
 

@@ -1,4 +1,6 @@
-"""Many processes at one cache, and processes that are killed: nothing is lost, nothing is torn, nobody waits for the dead."""
+"""Many processes at one cache, and processes that are killed: nothing is lost, nothing is torn, nobody waits for the
+dead.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_many_writers_at_once(place: Path, overlap: bool) -> None:
 @one_in(3)
 @pytest.mark.parametrize("seed", some(range(20), 3))
 def test_killed_while_writing(place: Path, seed: int) -> None:
-    """Writers are killed at random moments: every entry that was said to be there is there, and none is torn; others go on at once."""
+    """Writers are killed at random moments: every entry that was said to be there is there, and none is torn; others go
+    on at once.
+    """
     wait, confirmed = random.Random(seed), set[int]()
     for turn in range(3):
         writers = [start(WRITER, place, 1000 * (2 * turn + n), 400) for n in range(2)]
@@ -95,7 +99,9 @@ def test_killed_while_writing(place: Path, seed: int) -> None:
             writer.kill()
             out, _ = writer.communicate()
             # The last line may be cut off by the kill.
-            confirmed |= {int(line) for line in out.splitlines(keepends=True) if line.endswith("\n") and line.strip().isdigit()}
+            confirmed |= {
+                int(line) for line in out.splitlines(keepends=True) if line.endswith("\n") and line.strip().isdigit()
+            }
     store, heard = opened(place)
     found = dict(store.entries("proof"))
     assert all(each == value(each["number"]) for each in found.values())
@@ -108,7 +114,9 @@ def test_killed_while_writing(place: Path, seed: int) -> None:
 
 
 def test_a_writer_that_is_stopped_holds_up_no_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was stopped in the middle of a write: others read on; they wait for it a while, then keep nothing, and say so."""
+    """A process that was stopped in the middle of a write: others read on; they wait for it a while, then keep nothing,
+    and say so.
+    """
     place = filled(tmp_path / "proofs.sqlite")
     code = """
 import sys
@@ -141,7 +149,9 @@ sys.stdin.readline()
 
 
 def test_an_opener_that_is_stopped_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever holds the lock under which files are opened, and does not go on, costs the others the cache, and nothing else."""
+    """Whoever holds the lock under which files are opened, and does not go on, costs the others the cache, and nothing
+    else.
+    """
     place = filled(tmp_path / "proofs.sqlite")
     monkeypatch.setattr(sqlite_backend, "OPEN_SECONDS", 0.1)
     with open(tmp_path / "proofs.sqlite.lock", "w") as held:

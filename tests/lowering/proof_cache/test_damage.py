@@ -41,7 +41,9 @@ def flip(path: Path, *positions: int) -> None:
 
 
 def check_works(place: Path) -> None:
-    """Fail unless the cache is whole again: what is put is found, by this run and the next one, which has nothing to tell."""
+    """Fail unless the cache is whole again: what is put is found, by this run and the next one, which has nothing to
+    tell.
+    """
     store, _ = opened(place)
     store.put_many("proof", [(key(n), value(n)) for n in range(COUNT)])
     store.close()
@@ -51,13 +53,19 @@ def check_works(place: Path) -> None:
 
 def aside(place: Path) -> list[str]:
     """What lies beside the cache under a name that says that it is damaged."""
-    return sorted(path.name for path in place.parent.iterdir() if ".damaged-" in path.name and not path.name.endswith(("-wal", "-shm")))
+    return sorted(
+        path.name
+        for path in place.parent.iterdir()
+        if ".damaged-" in path.name and not path.name.endswith(("-wal", "-shm"))
+    )
 
 
 @one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
-    """Whatever bytes of the file are others, what is read is what was put, or nothing; the run is not stopped, and the cache mends."""
+    """Whatever bytes of the file are others, what is read is what was put, or nothing; the run is not stopped, and the
+    cache mends.
+    """
     random_one = random.Random(seed)
     size = file.stat().st_size
     flip(file, *(random_one.randrange(size) for _ in range(random_one.choice((1, 5, 50, 500)))))
@@ -72,7 +80,9 @@ def test_bytes_changed_anywhere_in_a_database(file: Path, seed: int) -> None:
 @one_in(6)
 @pytest.mark.parametrize("position", range(100))
 def test_a_byte_changed_in_the_header(file: Path, position: int) -> None:
-    """Each byte of a database's header may be another one: the file is read rightly, set aside, or left alone with a word."""
+    """Each byte of a database's header may be another one: the file is read rightly, set aside, or left alone with a
+    word.
+    """
     flip(file, position)
     store, heard = opened(file)
     there = check_right(store, COUNT)
@@ -94,7 +104,9 @@ def test_a_byte_changed_in_one_payload(place: Path) -> None:
     else:
         flip(place / "proof" / key(7)[:2] / key(7), 200)
     assert store.get("proof", key(7)) is None and store.get("proof", key(7)) is None
-    assert heard.codes == [codes.CACHE_ENTRY] and key(7)[:12] in heard.said[0].message and "hash" in heard.said[0].message
+    assert (
+        heard.codes == [codes.CACHE_ENTRY] and key(7)[:12] in heard.said[0].message and "hash" in heard.said[0].message
+    )
     assert check_right(store, COUNT) == COUNT - 1
     info = store.info(key(-1))
     assert info is not None and info.damaged == 1 and store.damaged == 1
@@ -107,7 +119,9 @@ def test_a_database_that_is_cut_off(file: Path, length: int) -> None:
     os.truncate(file, length if length > 0 else file.stat().st_size - 1)
     store, heard = opened(file)
     there = check_right(store, COUNT)
-    assert heard.codes == [codes.CACHE_DAMAGED] or (length < 0 and there == COUNT - 1 and heard.codes == [codes.CACHE_ENTRY])
+    assert heard.codes == [codes.CACHE_DAMAGED] or (
+        length < 0 and there == COUNT - 1 and heard.codes == [codes.CACHE_ENTRY]
+    )
     store.close()
     check_works(file)
     assert len(aside(file)) <= 1
@@ -161,7 +175,9 @@ def test_two_that_find_the_damage_set_it_aside_once(file: Path) -> None:
     second, heard = opened(file)
     assert check_right(first) == check_right(second) == COUNT
     backend = first._backend
-    assert isinstance(backend, sqlite_backend.SqliteBackend) and isinstance(second._backend, sqlite_backend.SqliteBackend)
+    assert isinstance(backend, sqlite_backend.SqliteBackend) and isinstance(
+        second._backend, sqlite_backend.SqliteBackend
+    )
     assert backend.renew() == file.with_name("proofs.sqlite.damaged-1")
     first.put("proof", key(1), value(1))
     assert second._backend.renew() is None
@@ -169,7 +185,9 @@ def test_two_that_find_the_damage_set_it_aside_once(file: Path) -> None:
 
 
 def test_something_else_takes_its_place(file: Path, tmp_path: Path) -> None:
-    """Somebody puts another database, or a folder, where the open cache was: the run goes on without it, and leaves that alone."""
+    """Somebody puts another database, or a folder, where the open cache was: the run goes on without it, and leaves
+    that alone.
+    """
     for other in ("database", "folder"):
         store, heard = opened(file)
         assert store.get("proof", key(1)) == value(1)
@@ -206,8 +224,12 @@ def test_entries_in_each_others_places(place: Path) -> None:
     store, heard = opened(place)
     if place.suffix == ".sqlite":
         with sqlite3.connect(place) as connection:
-            connection.execute("INSERT INTO report (key, data) SELECT key, data FROM proof WHERE key = ?", (bytes.fromhex(key(1)),))
-            connection.execute("UPDATE proof SET key = ? WHERE key = ?", (bytes.fromhex(key(1000)), bytes.fromhex(key(2))))
+            connection.execute(
+                "INSERT INTO report (key, data) SELECT key, data FROM proof WHERE key = ?", (bytes.fromhex(key(1)),)
+            )
+            connection.execute(
+                "UPDATE proof SET key = ? WHERE key = ?", (bytes.fromhex(key(1000)), bytes.fromhex(key(2)))
+            )
         connection.close()
     else:
         for source, table, name in ((key(1), "report", key(1)), (key(2), "proof", key(1000))):
@@ -247,9 +269,13 @@ def test_a_newer_version_is_left_alone(tmp_path: Path, name: str, make_newer: Ca
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": "other", "version": 1}', '{"format": "layoutproof-proofs"}', "\0\0\0"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"format": "other", "version": 1}', '{"format": "layoutproof-proofs"}', "\0\0\0"]
+)
 def test_a_damaged_marker(tmp_path: Path, content: str) -> None:
-    """The file that says what a folder is may be damaged: it is moved away and written anew, and the entries are still there."""
+    """The file that says what a folder is may be damaged: it is moved away and written anew, and the entries are still
+    there.
+    """
     place = filled(tmp_path / "proofs", COUNT)
     (place / folder_backend.MARKER).write_text(content)
     store, heard = opened(place)

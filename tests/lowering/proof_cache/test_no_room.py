@@ -1,4 +1,6 @@
-"""Places that are full, protected or not there: the run goes on without keeping, says so once, and what is there can be read."""
+"""Places that are full, protected or not there: the run goes on without keeping, says so once, and what is there can be
+read.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @one_in(3)
 @pytest.mark.parametrize("limit", [0, 40, 5_000, 40_000, 300_000, 1 << 26])
 def test_files_that_may_not_grow(place: Path, limit: int) -> None:
-    """Under the system's own limit on the size of files, what fits is kept, the rest is not; the next run finds a whole cache."""
+    """Under the system's own limit on the size of files, what fits is kept, the rest is not; the next run finds a whole
+    cache.
+    """
     count, told = run(LIMITED, place, limit).split(maxsplit=1)
     there = int(count)
     assert told == ("[]\n" if there == 60 else f"['{codes.CACHE_UNUSABLE}']\n")
@@ -76,7 +80,9 @@ def test_a_database_that_is_full(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["open", "write", "replace", "mkdir"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO], ids=lambda c: errno.errorcode[c])
 def test_a_full_disk_at_every_step(tmp_path: Path, code: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever step of writing a file cannot be done, no half of it is left, what is there is read, and later runs keep it."""
+    """Whichever step of writing a file cannot be done, no half of it is left, what is there is read, and later runs
+    keep it.
+    """
     place = filled(tmp_path / "proofs")
     store, heard = opened(place)
     owner, step = (Path, "write_bytes") if name in ("open", "write") else (os, name)
@@ -93,7 +99,9 @@ def test_a_full_disk_at_every_step(tmp_path: Path, code: int, name: str, monkeyp
         patch.setattr(owner, step, full)
         store.put("proof", key(100), value(100))
         store.put("proof", key(101), value(101))
-        assert heard.codes == [codes.CACHE_UNUSABLE] and os.strerror(code) in heard.said[0].message and not store.storing
+        assert (
+            heard.codes == [codes.CACHE_UNUSABLE] and os.strerror(code) in heard.said[0].message and not store.storing
+        )
         assert check_right(store) == 60 and store.get("proof", key(100)) is None
     assert list(tmp_path.rglob("*.part")) == []
     again, heard = opened(place)
@@ -110,7 +118,11 @@ def test_a_place_that_cannot_be_made(tmp_path: Path) -> None:
             assert not store.usable and not store.storing
             store.put("proof", key(1), value(1))
             assert store.get("proof", key(1)) is None and list(store.entries("proof")) == []
-            assert store.info(key(-1)) is None and store.clear() is None and store.set_aside("proof", key(1), value(1)) is None
+            assert (
+                store.info(key(-1)) is None
+                and store.clear() is None
+                and store.set_aside("proof", key(1), value(1)) is None
+            )
             store.close()
             assert heard.codes == [codes.CACHE_UNUSABLE], name
 
@@ -147,7 +159,9 @@ def protect(place: Path, mode: int) -> None:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_cache_that_can_only_be_read(common: Path, name: str) -> None:
-    """A cache of somebody else, or on a medium that cannot be written, gives what it has; that nothing is kept is told once."""
+    """A cache of somebody else, or on a medium that cannot be written, gives what it has; that nothing is kept is told
+    once.
+    """
     place = filled(common / "there" / name)
     protect(place, 0o555)
     try:
@@ -171,7 +185,9 @@ def test_a_cache_without_any_rights(common: Path, name: str) -> None:
 
 
 def test_a_log_that_cannot_be_written(common: Path) -> None:
-    """A database whose last user was killed has entries in its log; who may not write cannot read it, and does not read half."""
+    """A database whose last user was killed has entries in its log; who may not write cannot read it, and does not read
+    half.
+    """
     place = common / "there" / "proofs.sqlite"
     code = "import os, sys\ns = ProofStore.open(sys.argv[1])\ns.put('proof', key(1), value(1))\nprint('done', flush=True)\n"
     assert start(f"{code}os.kill(os.getpid(), 9)", place).communicate()[0] == "done\n"

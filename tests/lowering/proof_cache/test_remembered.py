@@ -54,7 +54,10 @@ def scheduled(text: str = TEXT, pad: float = 0.0, allowed: Any = None) -> lp.Sch
 
 def told(verdicts: tuple[Verdict, ...]) -> list[dict[str, Any]]:
     """Verdicts as plain data, without times."""
-    return [{**json.loads(json.dumps(verdict.to_dict())), "seconds": 0, "rests_on": verdict.rests_on} for verdict in verdicts]
+    return [
+        {**json.loads(json.dumps(verdict.to_dict())), "seconds": 0, "rests_on": verdict.rests_on}
+        for verdict in verdicts
+    ]
 
 
 def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +128,9 @@ def test_every_refuted_rewrite_stays_so(part: int, tmp_path: Path) -> None:
         litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
         with within(Settings(memory=store)):
             both = [
-                verdicts_of(litmus.rewrite, litmus.header.where, allowed_by(litmus.header.strictness), True, "rewrite", {})
+                verdicts_of(
+                    litmus.rewrite, litmus.header.where, allowed_by(litmus.header.strictness), True, "rewrite", {}
+                )
                 for _ in range(2)
             ]
         assert told(both[0]) == told(both[1])
@@ -133,7 +138,9 @@ def test_every_refuted_rewrite_stays_so(part: int, tmp_path: Path) -> None:
 
 
 def test_what_was_not_searched_is_searched_when_that_is_asked() -> None:
-    """An unknown that was left unsearched does not stand for a refutation, nor a refutation for it; a proof needs no search."""
+    """An unknown that was left unsearched does not stand for a refutation, nor a refutation for it; a proof needs no
+    search.
+    """
     path = next(path for path in REFUTED if path.name == "order_interchanged.py")
     rewrite = parse_litmus(path.read_text(encoding="utf-8"), path.name).rewrite
     memory = Kept()
@@ -151,7 +158,9 @@ def test_what_a_clock_decided_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
     """A verdict whose reason is the wall clock is given, and asked for again."""
     memory = Kept()
     rewrite = scheduled().steps[0].rewrite
-    late = Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "a claim"), "z3", reason="killed", because=frozenset((Because.CLOCK,)))
+    late = Verdict(
+        Status.UNKNOWN, Claim(ClaimKind.OTHER, "a claim"), "z3", reason="killed", because=frozenset((Because.CLOCK,))
+    )
     monkeypatch.setattr(checked, "check_rewrite", lambda *a, **k: (late,))
     with within(Settings(memory=memory)):
         assert verdicts_of(rewrite, None, ALL, True, "rewrite", {}) == (late,)

@@ -79,7 +79,10 @@ def test_info_and_clear(place: Path) -> None:
     store.put_many("report", [(key(n), {"n": n}) for n in range(2)])
     info = store.info(key(-1))
     assert info is not None and info.place == str(place) and info.size > 1000 and info.entries == 11
-    assert {name: (count.entries, count.current) for name, count in info.tables.items()} == {"proof": (9, 3), "report": (2, 0)}
+    assert {name: (count.entries, count.current) for name, count in info.tables.items()} == {
+        "proof": (9, 3),
+        "report": (2, 0),
+    }
     assert store.clear(keep=key(-1)) == 8
     assert {name for name, _ in store.entries("proof")} == {key(n) for n in (0, 3, 6)}
     assert store.clear() == 3 and store.clear() == 0
@@ -157,7 +160,8 @@ def test_two_stores_see_each_other(place: Path) -> None:
     first.put("proof", key(1), value(1))
     assert second.get("proof", key(1)) == value(1)
     told = run(
-        "import sys; s = ProofStore.open(sys.argv[1]); print(s.get('proof', key(1)) == value(1)); s.put('proof', key(2), value(2))", place
+        "import sys; s = ProofStore.open(sys.argv[1]); print(s.get('proof', key(1)) == value(1)); s.put('proof', key(2), value(2))",
+        place,
     )
     assert told == "True\n"
     assert first.get("proof", key(2)) == second.get("proof", key(2)) == value(2)
@@ -257,8 +261,21 @@ def test_clear_removes_nothing_but_entries(tmp_path: Path) -> None:
 
 
 def test_nothing_heavy_is_loaded(place: Path) -> None:
-    """Opening, putting, finding, counting and clearing load no solver, no numpy, no drawing and no library for metadata."""
-    heavy = ("islpy", "z3", "bitwuzla", "cvc5", "numpy", "ml_dtypes", "matplotlib", "rich", "click", "importlib.metadata")
+    """Opening, putting, finding, counting and clearing load no solver, no numpy, no drawing and no library for
+    metadata.
+    """
+    heavy = (
+        "islpy",
+        "z3",
+        "bitwuzla",
+        "cvc5",
+        "numpy",
+        "ml_dtypes",
+        "matplotlib",
+        "rich",
+        "click",
+        "importlib.metadata",
+    )
     code = (
         "import sys\nfrom layoutproof.lowering.proof_cache.versions import tool_digest\n"
         "from layoutproof.lowering.proof_cache.entries import is_storable\n"

@@ -43,7 +43,9 @@ class Kept(dict[str, dict[str, Any]]):
 
 @cache
 def entries() -> dict[str, dict[str, Any]]:
-    """What a schedule of a row sum leaves in a cache: its steps, the passes that lower it, and a pad value that is refuted."""
+    """What a schedule of a row sum leaves in a cache: its steps, the passes that lower it, and a pad value that is
+    refuted.
+    """
     kept = Kept()
     with within(Settings(memory=kept)):
         schedule = Schedule(loads(ROW_SUM.strip() + "\n"))
@@ -72,7 +74,9 @@ def key_of(value: dict[str, Any]) -> str:
 
 def checked(value: dict[str, Any], engines: dict[str, str] | None = None, name: str | None = None) -> Checked:
     """One entry, checked again under its own key or another one, without solvers unless some are given."""
-    (found,) = verify_entries([(key_of(value) if name is None else name, value)], {} if engines is None else engines).entries
+    (found,) = verify_entries(
+        [(key_of(value) if name is None else name, value)], {} if engines is None else engines
+    ).entries
     return found
 
 
@@ -83,7 +87,7 @@ def test_entries_of_a_schedule_are_right() -> None:
     assert {each.found for each in found.entries} == {Found.RIGHT}, [each.problems for each in found.entries]
     assert sum(each.questions for each in found.entries) > 10
     assert all(each.claims == len(entries()[each.key]["obligations"]) for each in found.entries)
-    assert {engine.name for engine in found.engines} == {"z3", "cvc5", "bitwuzla"} and settings().effort == 1.0
+    assert {engine.name for engine in found.engines} == {"z3", "cvc5", "bitwuzla"} and settings().budget_scale == 1.0
 
 
 def test_without_solvers_the_checker_is_asked() -> None:
@@ -93,12 +97,16 @@ def test_without_solvers_the_checker_is_asked() -> None:
 
 
 def test_a_certificate_of_an_entry() -> None:
-    """An entry becomes a certificate of one step, with its primitive, its function, and the questions behind its claims."""
+    """An entry becomes a certificate of one step, with its primitive, its function, and the questions behind its
+    claims.
+    """
     value = entry()
     certificate = certificate_of(value)
     (step,) = certificate.steps
     assert (step["primitive"], certificate.document["function"]) == ("transform_layout", "main")
-    assert [(o["engine"], o["status"]) for o in step["obligations"]] == [(o["engine"], o["status"]) for o in value["obligations"]]
+    assert [(o["engine"], o["status"]) for o in step["obligations"]] == [
+        (o["engine"], o["status"]) for o in value["obligations"]
+    ]
     assert certificate.status is Status.PROVED and certificate.queries
 
 
@@ -115,7 +123,10 @@ def added(value: dict[str, Any]) -> None:
 def renamed(value: dict[str, Any]) -> None:
     """A claim about something else."""
     head, *rest = value["obligations"][0]["parts"]
-    value["obligations"][0] |= {"claim": value["obligations"][0]["claim"].replace("14", "15"), "parts": [head.replace("14", "15"), *rest]}
+    value["obligations"][0] |= {
+        "claim": value["obligations"][0]["claim"].replace("14", "15"),
+        "parts": [head.replace("14", "15"), *rest],
+    }
 
 
 def reworded(value: dict[str, Any]) -> None:
@@ -212,7 +223,9 @@ def test_an_entry_under_a_wrong_key_is_no_hit() -> None:
 
 
 def test_one_claim_of_two_places_on_one_line() -> None:
-    """A claim that stands once, because both of its places are on one line of the user's file, is the same as one that stands twice."""
+    """A claim that stands once, because both of its places are on one line of the user's file, is the same as one that
+    stands twice.
+    """
     value = entry()
     there = Place("line 7", 7)
     verdicts = [Verdict.of_entry(o) for o in value["obligations"]]
@@ -234,7 +247,14 @@ def refuted_entry() -> dict[str, Any]:
     derived = derive(value["rewrite"], "a test").obligations
     assert Status.REFUTED in {obligation.status for obligation in derived}
     value["obligations"] = [
-        Verdict(o.status, o.claim, o.engine, o.strictness, o.reason, {"run": "again"} if o.status is Status.REFUTED else None).to_entry()
+        Verdict(
+            o.status,
+            o.claim,
+            o.engine,
+            o.strictness,
+            o.reason,
+            {"run": "again"} if o.status is Status.REFUTED else None,
+        ).to_entry()
         for o in derived
     ]
     return value
@@ -261,7 +281,9 @@ def test_a_refutation_that_is_none() -> None:
 
 
 def test_what_was_not_searched_for() -> None:
-    """Where no counterexample was looked for, the claim was left open; one that is found now does not make the entry wrong."""
+    """Where no counterexample was looked for, the claim was left open; one that is found now does not make the entry
+    wrong.
+    """
     value = refuted_entry()
     for obligation in value["obligations"]:
         if obligation["status"] == "refuted":
@@ -273,7 +295,7 @@ def test_what_was_not_searched_for() -> None:
 def test_entries_are_checked_with_their_own_budgets() -> None:
     """The factor on budgets is that of the entry while it is checked, and the old one afterwards."""
     value = entry() | {"effort": 2.0}
-    assert checked(value).found is Found.RIGHT and settings().effort == 1.0
+    assert checked(value).found is Found.RIGHT and settings().budget_scale == 1.0
 
 
 def test_entries_that_no_two_solvers_confirm() -> None:
@@ -309,8 +331,12 @@ def test_what_the_clock_ended_is_not_kept(verdicts: list[dict[str, Any]], storab
     ],
     ids=["answers", "gives up", "dies", "nonsense", "hangs"],
 )
-def test_the_clock_is_seen_though_no_verdict_names_it(body: str, struck: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A solver that was stopped, died or answered nonsense makes what is concluded meanwhile not storable, whatever verdicts say."""
+def test_the_clock_is_seen_though_no_verdict_names_it(
+    body: str, struck: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A solver that was stopped, died or answered nonsense makes what is concluded meanwhile not storable, whatever
+    verdicts say.
+    """
     script = tmp_path / "solver.py"
     script.write_text(f"import sys\nsys.stdin.readline()\n{body}\n")
     asked = Worker((sys.executable, str(script)))

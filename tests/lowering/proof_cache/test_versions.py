@@ -23,7 +23,9 @@ TOLD = "from layoutproof.lowering.proof_cache.versions import tool_digest; print
 def copy(tmp_path: Path) -> Path:
     """The package as it would be installed, in a folder of the test."""
     place = tmp_path / "layoutproof"
-    skipped = shutil.ignore_patterns("__pycache__", *(path.name for path in (ROOT / "src" / "layoutproof").iterdir() if path.is_symlink()))
+    skipped = shutil.ignore_patterns(
+        "__pycache__", *(path.name for path in (ROOT / "src" / "layoutproof").iterdir() if path.is_symlink())
+    )
     shutil.copytree(ROOT / "src" / "layoutproof", place, ignore=skipped)
     for room in ("ir", "verify", "lowering"):
         shutil.copytree(ROOT / room, place / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -33,7 +35,9 @@ def copy(tmp_path: Path) -> Path:
 def told(copy: Path) -> str:
     """What a copy says of itself, in a process of its own, from another folder."""
     code = f"import sys; sys.path.insert(0, {str(copy.parent)!r}); {TOLD}"
-    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=copy.parent, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=copy.parent, capture_output=True, text=True, check=True, timeout=60
+    )
     return done.stdout.strip()
 
 
@@ -48,7 +52,14 @@ def test_it_is_one_hash_everywhere(copy: Path, tmp_path: Path) -> None:
 
 @one_in(2)
 @pytest.mark.parametrize(
-    "name", ["verify/checker.py", "ir/expr.py", "lowering/schedule/schedule.py", "verify/values/new.json", "verify/flow/new.py"]
+    "name",
+    [
+        "verify/checker.py",
+        "ir/expr.py",
+        "lowering/schedule/schedule.py",
+        "verify/values/new.json",
+        "verify/flow/new.py",
+    ],
 )
 def test_a_changed_source_changes_it(copy: Path, name: str) -> None:
     """A comment more in one file, or one file more, makes another digest; taken back, it is the first one again."""
@@ -79,7 +90,9 @@ def test_a_package_in_an_archive(copy: Path) -> None:
     """A package that is imported from an archive has a digest of the archive."""
     archive = shutil.make_archive(str(copy.parent / "packed"), "zip", copy.parent, "layoutproof")
     code = f"import sys; sys.path.insert(0, {archive!r}); {TOLD}"
-    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=copy.parent, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=copy.parent, capture_output=True, text=True, check=True, timeout=60
+    )
     assert is_key(done.stdout.strip())
 
 
@@ -104,7 +117,9 @@ def test_another_version_of_an_engine_changes_it(name: str, monkeypatch: pytest.
 
 
 def test_folders_on_the_path_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands on Python's path and cannot be listed is passed over; of two that are installed the first on the path counts."""
+    """What stands on Python's path and cannot be listed is passed over; of two that are installed the first on the path
+    counts.
+    """
     (tmp_path / "ml_dtypes-99.0.dist-info").mkdir()
     (tmp_path / "readme-of-99.dist-info.txt").touch()
     monkeypatch.setattr(sys, "path", [str(tmp_path / "missing"), str(tmp_path), *sys.path])

@@ -1,4 +1,6 @@
-"""Arrays of other libraries, made by hand: DLPack capsules of either form, and objects that offer several protocols at once."""
+"""Arrays of other libraries, made by hand: DLPack capsules of either form, and objects that offer several protocols at
+once.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,13 @@ class Exporter:
     """
 
     def __init__(
-        self, array: Array, *, version: tuple[int, int] | None = (1, 0), flags: int = 0, device: tuple[int, int] = (1, 0), **changes: int
+        self,
+        array: Array,
+        *,
+        version: tuple[int, int] | None = (1, 0),
+        flags: int = 0,
+        device: tuple[int, int] = (1, 0),
+        **changes: int,
     ) -> None:
         self.array, self.version, self.flags, self.device, self.changes = array, version, flags, device, changes
         self.asked: list[dict[str, Any]] = []
@@ -81,7 +89,15 @@ class Exporter:
         _KEPT.extend([shape, strides])
         code = 4 if array.dtype.name == "bfloat16" else _CODES[array.dtype.kind]
         tensor = Tensor(
-            array.ctypes.data, *self.device, array.ndim, code, 8 * array.itemsize, 1, ctypes.addressof(shape), ctypes.addressof(strides), 0
+            array.ctypes.data,
+            *self.device,
+            array.ndim,
+            code,
+            8 * array.itemsize,
+            1,
+            ctypes.addressof(shape),
+            ctypes.addressof(strides),
+            0,
         )
         for field, value in self.changes.items():
             setattr(tensor, field, value)
@@ -161,4 +177,9 @@ class Lazy:
         raise AssertionError("nobody asks for a copy")
 
 
-MAKERS: dict[str, Callable[[Array], Any]] = {"versioned": Exporter, "old": Old, "both": Both, "shared with CUDA": SharedWithCuda}
+MAKERS: dict[str, Callable[[Array], Any]] = {
+    "versioned": Exporter,
+    "old": Old,
+    "both": Both,
+    "shared with CUDA": SharedWithCuda,
+}

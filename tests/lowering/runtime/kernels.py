@@ -33,7 +33,10 @@ def blocked_copy(extent: int | Expr, dtype: str = "float32", noalias: bool = Tru
     box = ((count + 3) // 4, const(4))
     a, b = make_buffer("A", box, dtype), make_buffer("B", box, dtype)
     total = ((count + 3) // 4) * 4
-    flat_a, flat_b = make_buffer("A_flat", (total,), dtype, data=a.data), make_buffer("B_flat", (total,), dtype, data=b.data)
+    flat_a, flat_b = (
+        make_buffer("A_flat", (total,), dtype, data=a.data),
+        make_buffer("B_flat", (total,), dtype, data=b.data),
+    )
     body = loop("p", total, lambda p: BufferStore(flat_b, (p,), BufferLoad(flat_a, (p,))))
     return function("blocked_copy", [a, b], DeclBuffer(flat_a, DeclBuffer(flat_b, body)), noalias=noalias)
 
@@ -46,7 +49,12 @@ def scaled_sum(noalias: bool = True) -> PrimFunc:
     zero = const(0)
     add = loop("i", n, lambda i: BufferStore(total, (zero,), BufferLoad(total, (zero,)) + BufferLoad(a, (i,))))
     scale = loop("i", n, lambda i: BufferStore(b, (i,), BufferLoad(a, (i,)) * factor))
-    body = seq(BufferStore(total, (zero,), const(0.0, FLOAT32)), add, scale, BufferStore(count, (zero,), BufferLoad(count, (zero,)) + 1))
+    body = seq(
+        BufferStore(total, (zero,), const(0.0, FLOAT32)),
+        add,
+        scale,
+        BufferStore(count, (zero,), BufferLoad(count, (zero,)) + 1),
+    )
     return function("scaled_sum", [a, b, total, count], body, noalias=noalias, scalars=[factor])
 
 
@@ -78,7 +86,9 @@ def inside(p: Var, extent: int) -> Expr:
 def guarded(extent: int) -> PrimFunc:
     """A copy of `extent` numbers into rows of four, whose padding is left alone."""
     a, b = make_buffer("A", (extent,), "float32"), make_buffer("B", ((extent + 3) // 4 * 4,), "float32")
-    body = loop("p", (extent + 3) // 4 * 4, lambda p: IfThenElse(inside(p, extent), BufferStore(b, (p,), BufferLoad(a, (p,)))))
+    body = loop(
+        "p", (extent + 3) // 4 * 4, lambda p: IfThenElse(inside(p, extent), BufferStore(b, (p,), BufferLoad(a, (p,))))
+    )
     return function("guarded", [a, b], body)
 
 

@@ -31,7 +31,13 @@ def numbers(count: int = 8) -> Array:
 def good() -> dict[str, Any]:
     """Arguments that fit."""
     zeros = np.zeros
-    return {"A": numbers(), "B": zeros(8, np.float32), "total": zeros(1, np.float32), "count": zeros(1, np.int32), "factor": 2.0}
+    return {
+        "A": numbers(),
+        "B": zeros(8, np.float32),
+        "total": zeros(1, np.float32),
+        "count": zeros(1, np.int32),
+        "factor": 2.0,
+    }
 
 
 def unaligned() -> Array:
@@ -67,7 +73,9 @@ CASES: list[tuple[str, str, Callable[[], Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "make", "code", "words"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("name", "make", "code", "words"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
 @pytest.mark.parametrize("raw", [False, True], ids=["logical", "physical"])
 def test_refused(raw: bool, name: str, make: Callable[[], Any], code: str, words: str, kernel: Kernel) -> None:
     """A call and raw() refuse it alike, and the outputs that were given are as they were."""
@@ -117,7 +125,11 @@ def test_overlap_with_what_is_written(kernel: Kernel) -> None:
 def test_inputs_may_share_memory() -> None:
     """Two arrays that are only read do no harm in one place."""
     a, b, c = (make_buffer(name, (4,), "float32") for name in "ABC")
-    kernel = build_c(function("add", [a, b, c], loop("i", 4, lambda i: BufferStore(c, (i,), BufferLoad(a, (i,)) + BufferLoad(b, (i,))))))
+    kernel = build_c(
+        function(
+            "add", [a, b, c], loop("i", 4, lambda i: BufferStore(c, (i,), BufferLoad(a, (i,)) + BufferLoad(b, (i,))))
+        )
+    )
     x = numbers(4)
     assert np.asarray(kernel(x, x)).tolist() == [0, 2, 4, 6]
 
@@ -186,7 +198,9 @@ class Refusing:
         raise self._problem
 
 
-@pytest.mark.parametrize("problem", [ValueError("no"), KeyError("no"), RuntimeError("no"), OSError("no")], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "problem", [ValueError("no"), KeyError("no"), RuntimeError("no"), OSError("no")], ids=lambda p: type(p).__name__
+)
 def test_what_other_code_raises_is_named(problem: Exception, kernel: Kernel) -> None:
     """Whatever an object does when it is asked for its memory, the error names the argument."""
     with pytest.raises(LayoutproofError, match="A cannot be taken through the array interface"):
@@ -233,7 +247,9 @@ def _anything(random: Random) -> Any:
 
 @pytest.mark.parametrize("raw", [False, True], ids=["logical", "physical"])
 def test_random_mistakes(raw: bool, kernel: Kernel) -> None:
-    """Calls with wrong values, counts and names: each runs or is refused with a message that names the function or the argument."""
+    """Calls with wrong values, counts and names: each runs or is refused with a message that names the function or the
+    argument.
+    """
     random = Random(5)
     names = [*good(), "n", "X", ""]
     ran, messages = 0, []
@@ -243,7 +259,9 @@ def test_random_mistakes(raw: bool, kernel: Kernel) -> None:
             arguments[random.choice(names)] = _anything(random)
         if random.random() < 0.2:
             del arguments[random.choice(list(arguments))]
-        places = [arguments.pop(name) for name in list(arguments)[: random.randrange(8)]] if random.random() < 0.4 else []
+        places = (
+            [arguments.pop(name) for name in list(arguments)[: random.randrange(8)]] if random.random() < 0.4 else []
+        )
         try:
             (kernel.raw if raw else kernel)(*places, **arguments)
             ran += 1

@@ -1,4 +1,6 @@
-"""What a schedule's proofs took for granted is checked at every call, in Python and in C, or listed with whose word it is."""
+"""What a schedule's proofs took for granted is checked at every call, in Python and in C, or listed with whose word it
+is.
+"""
 
 import ctypes
 
@@ -51,14 +53,18 @@ def refused(kernel: Kernel, *arrays: np.ndarray, raw: bool = False, **scalars: i
 
 
 def c_answer(kernel: CKernel, *symbols: int) -> int:
-    """What the C function itself says to symbols, with one small buffer for every array; refusals come before any access."""
+    """What the C function itself says to symbols, with one small buffer for every array; refusals come before any
+    access.
+    """
     function = getattr(ctypes.CDLL(kernel.report.library_path), kernel.source.entry)
     cells = [np.zeros(64, dtype=np.float32) for p in kernel.source.parameters if p.buffer is not None]
     return int(function(*(ctypes.c_void_p(c.ctypes.data) for c in cells), *(ctypes.c_int32(s) for s in symbols)))
 
 
 def test_the_program_s_own_assumptions_are_checked() -> None:
-    """A call that does not meet an assumption is refused with its line, the number and the argument; in C by a return value."""
+    """A call that does not meet an assumption is refused with its line, the number and the argument; in C by a return
+    value.
+    """
     kernel = re_laid(copy_of("n % 4 == 0 and m >= 1"))
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     assert np.array_equal(kernel(x), x)
@@ -107,7 +113,9 @@ def test_scalars_count_as_symbols() -> None:
 
 
 def test_what_buffers_hold_is_listed() -> None:
-    """Padding that a call fills and raw() promises, the program's assumption on data, and noalias: each with whose duty it is."""
+    """Padding that a call fills and raw() promises, the program's assumption on data, and noalias: each with whose duty
+    it is.
+    """
     func = program("""def main(A: T.Buffer((14,), "float32"), B: T.Buffer((14,), "float32")):
     T.func_attr({"tir.noalias": True})
     for i in range(14):

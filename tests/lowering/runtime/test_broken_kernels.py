@@ -1,4 +1,6 @@
-"""Generated C that is broken on its way to the compiler: the comparison that each build ends with catches it, and nothing is returned."""
+"""Generated C that is broken on its way to the compiler: the comparison that each build ends with catches it, and
+nothing is returned.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,7 +18,9 @@ from layoutproof.lowering.schedule.schedule import Schedule
 
 @dataclass(frozen=True)
 class Slip:
-    """One slip of a code generator: in the C of which operator, under which schedule, what stands there instead of what."""
+    """One slip of a code generator: in the C of which operator, under which schedule, what stands there instead of
+    what.
+    """
 
     operator: str
     schedule: str
@@ -36,10 +40,16 @@ SLIPS: dict[str, Slip] = {
     "the sign of a zero": Slip("pad", "plain", ": 0.0f", ": -0.0f"),
     "a store that is lost": Slip("row_sum", "plain", "A_red[ax0] = 0.0f;", ";"),
     "the other choice": Slip("max_axis1", "plain", "= lp_max_f32(", "= fminf("),
-    "two axes exchanged": Slip("transpose", "plain", "T_transpose[ax0 * 30 + ax1 * 5 + ax2]", "T_transpose[ax0 * 30 + ax2 * 6 + ax1]"),
+    "two axes exchanged": Slip(
+        "transpose", "plain", "T_transpose[ax0 * 30 + ax1 * 5 + ax2]", "T_transpose[ax0 * 30 + ax2 * 6 + ax1]"
+    ),
     "a tile of another width": Slip("row_sum", "tiled", "ax0 * 15", "ax0 * 14"),
-    "a sum in a wider type": Slip("row_sum", "plain", "A_red[ax0] + A[ax0 * 14 + k1]", "A_red[ax0] + 1.0000001 * A[ax0 * 14 + k1]"),
-    "an integer that wraps in less": Slip("double_int", "plain", "= lp_mul_i32(A[i], 2)", "= (uint8_t)lp_mul_i32(A[i], 2)"),
+    "a sum in a wider type": Slip(
+        "row_sum", "plain", "A_red[ax0] + A[ax0 * 14 + k1]", "A_red[ax0] + 1.0000001 * A[ax0 * 14 + k1]"
+    ),
+    "an integer that wraps in less": Slip(
+        "double_int", "plain", "= lp_mul_i32(A[i], 2)", "= (uint8_t)lp_mul_i32(A[i], 2)"
+    ),
 }
 
 
@@ -63,7 +73,9 @@ def copy_of(slip: Slip) -> Schedule:
 @one_in(2)
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both values."""
+    """The sound kernel is equal to the interpreter; the broken one is refused with the buffer, the cell and both
+    values.
+    """
     slip = SLIPS[name]
     assert copy_of(slip).build().report.self_check.startswith("equal to the interpreter")
     monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
@@ -89,7 +101,10 @@ def test_switched_off_means_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TRESPASSES: dict[str, tuple[Slip, str]] = {
-    "one element too far": (Slip("row_sum", "plain", "ax0 < 16", "ax0 <= 16"), "writes outside of A_red, 0 bytes behind its end"),
+    "one element too far": (
+        Slip("row_sum", "plain", "ax0 < 16", "ax0 <= 16"),
+        "writes outside of A_red, 0 bytes behind its end",
+    ),
     "one element too early": (
         Slip("relu_nhwc", "plain", "compute[i0 * ", "compute[-1 + i0 * "),
         "writes outside of compute, 1 bytes before its beginning",
@@ -101,7 +116,9 @@ TRESPASSES: dict[str, tuple[Slip, str]] = {
 
 @pytest.mark.parametrize("name", TRESPASSES)
 def test_a_trespass_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is written beside an array or into padding that nobody may touch is refused, and so is one extent taken for another."""
+    """What is written beside an array or into padding that nobody may touch is refused, and so is one extent taken for
+    another.
+    """
     slip, words = TRESPASSES[name]
     monkeypatch.setattr("layoutproof.lowering.runtime.build_c.emit_c", spoilt(slip))
     with pytest.raises(LayoutproofError, match=words) as caught:

@@ -51,7 +51,12 @@ def start(environment: dict[str, str] | None = None) -> "subprocess.Popen[str]":
     """Another Python that builds and runs the kernel."""
     own = {**os.environ, **(environment if environment is not None else {})}
     return subprocess.Popen(
-        [sys.executable, "-c", BUILD_AND_RUN], cwd=ROOT, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", BUILD_AND_RUN],
+        cwd=ROOT,
+        env=own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -60,7 +65,9 @@ def test_second_build_is_found(cache: Path) -> None:
     first, second = build_c(copy(), check=False), build_c(copy(), check=False)
     assert (first.report.reused, second.report.reused) == (False, True)
     assert first.report.command == second.report.command and len(libraries(cache)) == 1
-    assert second.report.source_path is not None and "copy" in Path(second.report.source_path).read_text(encoding="utf-8")
+    assert second.report.source_path is not None and "copy" in Path(second.report.source_path).read_text(
+        encoding="utf-8"
+    )
     assert works(second)
 
 
@@ -134,7 +141,11 @@ def test_eight_processes_at_once(cache: Path) -> None:
 
 def test_killed_while_compiling(cache: Path, tmp_path: Path) -> None:
     """A process killed in the middle leaves nothing that the next one takes for finished."""
-    slow = script(tmp_path, "slow", 'case "$*" in *copy.c*) touch ' + str(tmp_path / "compiling") + '; exec sleep 60;; esac; exec cc "$@"')
+    slow = script(
+        tmp_path,
+        "slow",
+        'case "$*" in *copy.c*) touch ' + str(tmp_path / "compiling") + '; exec sleep 60;; esac; exec cc "$@"',
+    )
     process = start({"CC": str(slow)})
     limit = time.monotonic() + 60
     while not (tmp_path / "compiling").exists():

@@ -1,4 +1,6 @@
-"""Many builds at once: each kernel is compiled by one builder, the others find it, and whoever dies on the way holds nobody up."""
+"""Many builds at once: each kernel is compiled by one builder, the others find it, and whoever dies on the way holds
+nobody up.
+"""
 
 import fcntl
 import os
@@ -20,7 +22,8 @@ from layoutproof.lowering import lock
 from layoutproof.lowering.lock import Hold, locked
 from layoutproof.lowering.runtime.build_c import build_c
 
-# Builds kernels 0 to KINDS - 1 over and over, in as many threads as builds, all let go at once; prints how many were compiled here.
+# Builds kernels 0 to KINDS - 1 over and over, in as many threads as builds, all let go at once; prints how many were
+# compiled here.
 MANY_BUILDS = """
 import sys, threading
 import numpy as np
@@ -63,7 +66,9 @@ def start(code: str, *arguments: object, **environment: str) -> "subprocess.Pope
     """Another Python."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **environment}, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
 
 
 def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
@@ -96,7 +101,9 @@ def many_builds(folder: Path, processes: int, builds: int, kinds: int) -> Counte
     found = [out.split(maxsplit=2) for out, _ in ends]
     assert [(f[0], f[2].strip()) for f in found] == [(str(builds), "[] []")] * processes, ends
     assert sum(int(f[1]) for f in found) == kinds
-    return Counter(next(word for word in line.split() if word.endswith("copy.c")) for line in log.read_text().splitlines())
+    return Counter(
+        next(word for word in line.split() if word.endswith("copy.c")) for line in log.read_text().splitlines()
+    )
 
 
 def assert_tidy(cache: Path, kinds: int) -> None:
@@ -113,9 +120,13 @@ def test_two_hundred_builds_in_eight_processes(kinds: int, cache: Path, tmp_path
 
 
 @one_in(2)
-@pytest.mark.parametrize("delay", [0.1, 0.3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0.0, 0.05, 0.2, 0.6))])
+@pytest.mark.parametrize(
+    "delay", [0.1, 0.3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0.0, 0.05, 0.2, 0.6))]
+)
 def test_builders_killed_at_any_moment(delay: float, cache: Path) -> None:
-    """Whatever many builders were doing when they were killed, those that come afterwards have all kernels right, each compiled once."""
+    """Whatever many builders were doing when they were killed, those that come afterwards have all kernels right, each
+    compiled once.
+    """
     victims = [start(MANY_BUILDS, 6, 12, 6 * number) for number in range(2)]  # kernels 0 to 5, and 6 to 11
     for victim in victims:
         assert victim.stdin is not None and victim.stdout is not None
@@ -134,7 +145,9 @@ def test_builders_killed_at_any_moment(delay: float, cache: Path) -> None:
 
 def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
     """A builder that is killed while it compiles frees the others, who wait for it, at once."""
-    slow = script(tmp_path, "slow", f'case "$*" in *copy.c*) touch {tmp_path}/compiling; exec sleep 60;; esac; exec cc "$@"')
+    slow = script(
+        tmp_path, "slow", f'case "$*" in *copy.c*) touch {tmp_path}/compiling; exec sleep 60;; esac; exec cc "$@"'
+    )
     process = start(BUILD, CC=str(slow))
     wait_for(tmp_path / "compiling", process)
     (held,) = cache.rglob("lock")
@@ -157,7 +170,9 @@ def test_a_killed_holder_lets_go(cache: Path, tmp_path: Path) -> None:
 def test_a_stopped_holder_is_given_up(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that stands still while it holds a kernel's lock is not waited for without end; the report says so."""
     cc = script(
-        tmp_path, "halting", f'case "$*" in *copy.c*) if mkdir {tmp_path}/once 2>/dev/null; then exec sleep 60; fi;; esac; exec cc "$@"'
+        tmp_path,
+        "halting",
+        f'case "$*" in *copy.c*) if mkdir {tmp_path}/once 2>/dev/null; then exec sleep 60; fi;; esac; exec cc "$@"',
     )
     process = start(BUILD, CC=str(cc))
     try:
@@ -178,7 +193,11 @@ def test_locks_without_a_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with locked(tmp_path / "file" / "lock") as hold:
         assert hold is Hold.NOT_OFFERED
-    with locked(tmp_path / "a" / "lock") as hold, locked(tmp_path / "a" / "lock", 0.01) as second, locked(tmp_path / "b" / "lock") as other:
+    with (
+        locked(tmp_path / "a" / "lock") as hold,
+        locked(tmp_path / "a" / "lock", 0.01) as second,
+        locked(tmp_path / "b" / "lock") as other,
+    ):
         assert (hold, second, other) == (Hold.HELD, Hold.GIVEN_UP, Hold.HELD)
     with locked(tmp_path / "a" / "lock") as hold:
         assert hold is Hold.HELD

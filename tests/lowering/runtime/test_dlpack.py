@@ -84,7 +84,9 @@ def test_shapes(shape: tuple[int, ...]) -> None:
 
 
 def test_offsets_and_strides() -> None:
-    """An offset in bytes is followed; strides arrive as they are, so that gaps are refused by the same words as anybody's."""
+    """An offset in bytes is followed; strides arrive as they are, so that gaps are refused by the same words as
+    anybody's.
+    """
     array = numbers()
     later = as_array("A", Exporter(array[:2], byte_offset=32))
     assert np.array_equal(later, array[2:])
@@ -197,6 +199,12 @@ def test_overlap_is_seen_through_other_arrays() -> None:
     """Two exporters of one memory are one memory."""
     kernel = build_c(scaled_sum())
     memory = np.zeros(8, np.float32)
-    given = {"A": Exporter(memory), "B": Both(memory), "total": np.zeros(1, np.float32), "count": np.zeros(1, np.int32), "factor": 1.0}
+    given = {
+        "A": Exporter(memory),
+        "B": Both(memory),
+        "total": np.zeros(1, np.float32),
+        "count": np.zeros(1, np.int32),
+        "factor": 1.0,
+    }
     with pytest.raises(LayoutproofError, match="A and B overlap"):
         kernel.raw(**given)

@@ -73,7 +73,9 @@ def refusing(real: Callable[..., Any], cache: Path, code: int, wanted: Callable[
     ],
     ids=["folder", "lock", "file", "source", "library"],
 )
-def test_no_room_in_the_cache(code: int, place: str, wanted: Callable[[str], bool], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_in_the_cache(
+    code: int, place: str, wanted: Callable[[str], bool], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At whichever step the cache cannot be written, the kernel works, and the next one, with room, is kept."""
     find_compiler()
     module, name = place.split(".")
@@ -95,9 +97,17 @@ def test_no_room_in_the_cache(code: int, place: str, wanted: Callable[[str], boo
 @one_in(3)
 @pytest.mark.parametrize("limit", [0, 100, 2_000, 12_000, 1 << 24])
 def test_files_that_may_not_grow(limit: int, cache: Path) -> None:
-    """Under the system's own limit on the size of files, in every process that takes part: an error with a code, or a kernel."""
+    """Under the system's own limit on the size of files, in every process that takes part: an error with a code, or a
+    kernel.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100, env=os.environ
+        [sys.executable, "-c", LIMITED, str(limit)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env=os.environ,
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.strip()

@@ -24,7 +24,9 @@ def test_copies_are_the_arrays(dtype: object, shape: tuple[int, ...]) -> None:
     array = np.ones(shape, dtype=dtype)  # type: ignore[call-overload]  # one of several types
     guarded = GuardedArrays({"A": array, "n": 3})
     copy = guarded.arrays["A"]
-    assert guarded.arrays["n"] == 3 and copy.dtype == array.dtype and copy.shape == shape and np.array_equal(copy, array)
+    assert (
+        guarded.arrays["n"] == 3 and copy.dtype == array.dtype and copy.shape == shape and np.array_equal(copy, array)
+    )
     assert copy.flags.c_contiguous and copy.flags.aligned and copy.flags.writeable and not np.shares_memory(copy, array)
     assert copy.size == 0 or copy.ctypes.data % 64 == 0
     copy[...] = 0

@@ -1,4 +1,6 @@
-"""Calling kernels: logical and physical arrays, padding by contract, outputs, symbols, scalars, and what a kernel knows of itself."""
+"""Calling kernels: logical and physical arrays, padding by contract, outputs, symbols, scalars, and what a kernel knows
+of itself.
+"""
 
 import ml_dtypes
 import numpy as np
@@ -136,7 +138,11 @@ def test_symbols_that_only_a_name_can_give() -> None:
     kernel = build_c(blocked_copy(n))
     x, y = (np.zeros((2, 4), dtype=np.float32) for _ in range(2))
     kernel.raw(x, y, n=7)
-    for arguments, words in ((({}), "cannot be found"), ({"n": 9}, r"physical shape is \[3, 4\]"), ({"n": -1}, "0 <= n")):
+    for arguments, words in (
+        (({}), "cannot be found"),
+        ({"n": 9}, r"physical shape is \[3, 4\]"),
+        ({"n": -1}, "0 <= n"),
+    ):
         with pytest.raises(LayoutproofError, match=words):
             kernel.raw(x, y, **arguments)
 
@@ -208,7 +214,9 @@ def test_memory_that_runs_out() -> None:
     n = Var("n", make_buffer("x", (1,), "int64").dtype)
     a, work = make_buffer("A", (1,), "float32"), make_buffer("work", (n,), "float32")
     zero = IntImm(0)
-    body = Allocate(work, seq(BufferStore(work, (zero,), const(1.0, FLOAT32)), BufferStore(a, (zero,), BufferLoad(work, (zero,)))))
+    body = Allocate(
+        work, seq(BufferStore(work, (zero,), const(1.0, FLOAT32)), BufferStore(a, (zero,), BufferLoad(work, (zero,))))
+    )
     kernel: Kernel = build_c(function("hungry", [a], body, scalars=[n]), check=False)
     assert one(kernel(n=2000)).tolist() == [1.0]
     with pytest.raises(LayoutproofError, match="out of memory") as caught:

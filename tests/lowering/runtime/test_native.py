@@ -95,7 +95,9 @@ def test_something_that_is_no_compiler(command: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.usefixtures("own_cache")
 def test_output_that_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A file that the system cannot load is an error that says so."""
-    monkeypatch.setenv("CC", str(script(tmp_path, "odd", 'while [ "$1" != "-o" ]; do shift; done; echo nonsense > "$2"')))
+    monkeypatch.setenv(
+        "CC", str(script(tmp_path, "odd", 'while [ "$1" != "-o" ]; do shift; done; echo nonsense > "$2"'))
+    )
     with pytest.raises(LayoutproofError, match="cannot be loaded") as caught:
         build_c(copy(), check=False)
     assert caught.value.diagnostics[0].code == codes.NOT_LOADED
@@ -134,7 +136,9 @@ def test_fast_is_named_in_the_report() -> None:
     """A licence that was taken by the compiler does not go unsaid, and the kernel is compared all the same."""
     report = build_c(copy(), fast=True).report
     assert (
-        report.fast and any("fast math" in note for note in report.notes) and report.self_check == "equal to the interpreter, bit for bit"
+        report.fast
+        and any("fast math" in note for note in report.notes)
+        and report.self_check == "equal to the interpreter, bit for bit"
     )
 
 

@@ -1,4 +1,6 @@
-"""Each kernel is compared with the interpreter when it is built: what is compared, what is not, and that a wrong kernel is caught."""
+"""Each kernel is compared with the interpreter when it is built: what is compared, what is not, and that a wrong kernel
+is caught.
+"""
 
 import re
 
@@ -50,11 +52,18 @@ def test_large_functions_are_compared_in_chosen_cells() -> None:
 def test_large_functions_that_data_can_lead_astray_are_left() -> None:
     """A large gather is not run on made-up indices, nor a division by made-up numbers."""
     count = 10 * LIMIT
-    a, b, where = make_buffer("A", (4,), "int32"), make_buffer("B", (count,), "int32"), make_buffer("where", (count,), "int32")
+    a, b, where = (
+        make_buffer("A", (4,), "int32"),
+        make_buffer("B", (count,), "int32"),
+        make_buffer("where", (count,), "int32"),
+    )
     gather = loop("i", count, lambda i: BufferStore(b, (i,), BufferLoad(a, (BufferLoad(where, (i,)),))))
     divide = loop("i", count, lambda i: BufferStore(b, (i,), BufferLoad(where, (i,)) // BufferLoad(a, (const(0),))))
     for body in (gather, divide):
-        assert build_c(function("astray", [a, where, b], body)).report.self_check == f"not done: {count} statement instances"
+        assert (
+            build_c(function("astray", [a, where, b], body)).report.self_check
+            == f"not done: {count} statement instances"
+        )
 
 
 @pytest.mark.parametrize("temporary", [False, True])
@@ -74,7 +83,10 @@ def test_what_would_need_much_memory_is_not_tried(temporary: bool) -> None:
 
 def test_symbols_get_small_extents() -> None:
     """A symbolic function runs at extents of the check's own choice."""
-    assert build_c(filled(Var("n"), const(2.0, FLOAT32))).report.self_check == "equal to the interpreter for n = 5, bit for bit"
+    assert (
+        build_c(filled(Var("n"), const(2.0, FLOAT32))).report.self_check
+        == "equal to the interpreter for n = 5, bit for bit"
+    )
 
 
 @pytest.mark.parametrize("name", ["exp", "sqrt", "tanh", "pow"])
@@ -94,6 +106,10 @@ def test_a_fast_kernel_that_is_wrong_is_caught() -> None:
 
 def test_a_program_that_faults_on_made_up_data_is_not_run() -> None:
     """A gather whose indices are the user's business is not tried with indices of ours."""
-    a, b, where = make_buffer("A", (4,), "float32"), make_buffer("B", (9,), "float32"), make_buffer("where", (9,), "int32")
+    a, b, where = (
+        make_buffer("A", (4,), "float32"),
+        make_buffer("B", (9,), "float32"),
+        make_buffer("where", (9,), "int32"),
+    )
     body = loop("i", 9, lambda i: BufferStore(b, (i,), BufferLoad(a, (BufferLoad(where, (i,)),))))
     assert "the interpreter stops" in build_c(function("gather", [a, where, b], body)).report.self_check

@@ -1,4 +1,6 @@
-"""What proofs take is the proofs' affair: no licence becomes a compiler flag or a word in the text unless fast math is asked for."""
+"""What proofs take is the proofs' affair: no licence becomes a compiler flag or a word in the text unless fast math is
+asked for.
+"""
 
 import re
 
@@ -22,7 +24,10 @@ PRAGMAS = re.compile(r"(?:#\s*pragma|_Pragma\s*\()\s*(.*)")
 def licensed() -> Schedule:
     """A schedule whose proofs regroup sums and take NaN and infinity for absent."""
     schedule = without_branches(convolution("A", 16, "B", finite=False))
-    assert licences(schedule) == {"sequential_buffer_access": {"reassoc"}, "remove_branching_through_overcompute": {"nnan", "ninf"}}
+    assert licences(schedule) == {
+        "sequential_buffer_access": {"reassoc"},
+        "remove_branching_through_overcompute": {"nnan", "ninf"},
+    }
     return schedule
 
 
@@ -43,36 +48,50 @@ def flags_of(kernel: Kernel) -> list[str]:
 def test_licences_are_no_flags(licensed: Schedule, unlicensed: Schedule) -> None:
     """A kernel whose proofs took licences is compiled with the flags of one whose proofs took none."""
     kernel, plain = licensed.build(), unlicensed.build()
-    assert flags_of(kernel) == flags_of(plain) == list(dict.fromkeys([*find_compiler().flags(openmp=False, truncates=False), "-lm"]))
+    assert (
+        flags_of(kernel)
+        == flags_of(plain)
+        == list(dict.fromkeys([*find_compiler().flags(openmp=False, truncates=False), "-lm"]))
+    )
     assert RELAXING.search(kernel.report.command) is None
     assert not kernel.report.fast and kernel.report.notes == ()
 
 
 def test_licences_are_no_words_in_the_text(licensed: Schedule) -> None:
-    """Nor does the text ask the compiler for it by pragma or attribute; each operation stands there as the program has it."""
+    """Nor does the text ask the compiler for it by pragma or attribute; each operation stands there as the program has
+    it.
+    """
     text = licensed.build().source.text
     assert all(found.startswith("GCC diagnostic") for found in PRAGMAS.findall(text)), PRAGMAS.findall(text)
     assert "__attribute__" not in text and "optimize" not in text and "fma" not in text
 
 
 def test_the_kernel_is_the_new_program_bit_for_bit(licensed: Schedule) -> None:
-    """Licences relate the new program to the old one; between the new program and its kernel there are none, and the build checks it."""
+    """Licences relate the new program to the old one; between the new program and its kernel there are none, and the
+    build checks it.
+    """
     assert licensed.build().report.self_check == "equal to the interpreter, bit for bit"
 
 
 def test_infinities_that_a_proof_took_for_absent_are_computed_with(licensed: Schedule) -> None:
-    """An infinite weight meets a zero of the padding and gives NaN, as the new program says; a compiler that knew no NaN would not."""
+    """An infinite weight meets a zero of the padding and gives NaN, as the new program says; a compiler that knew no
+    NaN would not.
+    """
     a, weights = np.ones(16, np.float32), np.array([1, 2, np.inf], np.float32)
     found = np.asarray(licensed.build()(a, weights))
     assert np.isnan(found).any() and np.isinf(found).any()
 
 
 def test_fast_is_a_choice_that_is_named(licensed: Schedule, unlicensed: Schedule) -> None:
-    """With fast=True the flags relax, whatever the proofs took; report, command and note say so, and results lie within the enclosure."""
+    """With fast=True the flags relax, whatever the proofs took; report, command and note say so, and results lie within
+    the enclosure.
+    """
     for schedule in (licensed, unlicensed):
         report = schedule.build(fast=True).report
         assert report.fast and RELAXING.search(report.command) is not None
-        assert any("fast math" in note for note in report.notes) and report.self_check.startswith("equal to the interpreter, ")
+        assert any("fast math" in note for note in report.notes) and report.self_check.startswith(
+            "equal to the interpreter, "
+        )
 
 
 def test_fast_and_strict_kernels_do_not_mix(unlicensed: Schedule) -> None:

@@ -36,7 +36,9 @@ def stages(count: int) -> str:
     """Copies from one temporary to the next."""
     lines = [HEAD]
     for i in range(count):
-        lines.append(f"    t{i} = T.alloc_buffer((16,), 'float32')\n    for i in range(16):\n        with T.block('b{i}'):\n")
+        lines.append(
+            f"    t{i} = T.alloc_buffer((16,), 'float32')\n    for i in range(16):\n        with T.block('b{i}'):\n"
+        )
         lines.append(f"            v = T.axis.spatial(16, i)\n            t{i}[v] = {f't{i - 1}' if i else 'A'}[v]\n")
     lines.append("    for i in range(16):\n        with T.block('last'):\n            v = T.axis.spatial(16, i)\n")
     lines.append(f"            B[v] = t{count - 1}[v]\n")

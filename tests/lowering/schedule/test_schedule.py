@@ -71,7 +71,9 @@ def test_the_real_convolution_becomes_nchw4c() -> None:
 @one_in(4)
 @pytest.mark.parametrize("name", CONCRETE)
 def test_random_schedules_replay(name: str, tmp_path: Path) -> None:
-    """A trace, through JSON and back, gives the identical program; the kernel-ready form computes what the operator does."""
+    """A trace, through JSON and back, gives the identical program; the kernel-ready form computes what the operator
+    does.
+    """
     rng = Random(f"{name} replay")
     schedule = Schedule(small(name))
     for buffer in small(name).buffers[:2]:
@@ -95,7 +97,9 @@ def test_index_maps_come_in_three_forms(index_map: Any) -> None:
     """Text, a Python function and an IndexMap mean the same and leave the same trace."""
     schedule = Schedule(copy())
     schedule.transform_layout("copy", "B", index_map)
-    assert parse_index_map(schedule.trace[0][1]["index_map"]).rename(["i"]) == parse_index_map("lambda i: [i//4, AXIS_SEPARATOR, i%4]")
+    assert parse_index_map(schedule.trace[0][1]["index_map"]).rename(["i"]) == parse_index_map(
+        "lambda i: [i//4, AXIS_SEPARATOR, i%4]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,9 @@ def test_pad_functions_may_load_from_the_buffer() -> None:
     """`schedule.buffer(name)[...]` stands for the transformed buffer in a Python pad value."""
     schedule = Schedule(copy())
     own = schedule.buffer("B")
-    schedule.transform_layout("copy", "B", "lambda i: [i//4, i%4]", lambda i, j: own[(4 * i + j) % 14 // 4, (4 * i + j) % 14 % 4])
+    schedule.transform_layout(
+        "copy", "B", "lambda i: [i//4, i%4]", lambda i, j: own[(4 * i + j) % 14 // 4, (4 * i + j) % 14 % 4]
+    )
     left = run(schedule.func, {"A": np.arange(14, dtype=np.float32), "B": np.zeros((4, 4), np.float32)})["B"]
     assert left[3].tolist() == [12.0, 13.0, 0.0, 1.0]
 
@@ -137,13 +143,22 @@ BAD_CALLS: list[tuple[tuple[Any, ...], str]] = [
     (("copy", "Z", lambda i: [i]), "main has no buffer called 'Z'"),
     (("copy", "B", lambda i, j: [i, j]), "the index map takes 2 indices, the buffer has 1 axis"),
     (("copy", "B", lambda i: i), "an index map returns a list of expressions"),
-    (("copy", "B", "lambda i: [i//4, i%4]", lambda i: 0.0), "the pad value takes 1 index, the buffer has 2 physical axes"),
+    (
+        ("copy", "B", "lambda i: [i//4, i%4]", lambda i: 0.0),
+        "the pad value takes 1 index, the buffer has 2 physical axes",
+    ),
     (
         ("copy", "B", "lambda i: [i//4, i%4]", lambda i, j: 1.0 if i < j else 0.0),
         "the pad value cannot be evaluated",
     ),
-    (("copy", "B", "lambda i: [i//4, i%4]", object()), "a pad value is None, a number, an expression, text or a function, not object"),
-    (("copy", "B", "lambda i: [i//4, i%4]", lambda i, j: [0.0, 1.0]), "a pad value is one value, the function returned 2"),
+    (
+        ("copy", "B", "lambda i: [i//4, i%4]", object()),
+        "a pad value is None, a number, an expression, text or a function, not object",
+    ),
+    (
+        ("copy", "B", "lambda i: [i//4, i%4]", lambda i, j: [0.0, 1.0]),
+        "a pad value is one value, the function returned 2",
+    ),
 ]
 
 
@@ -237,7 +252,11 @@ def test_steps_as_json() -> None:
     [
         ("row_sum", "lambda i, j: [i, j//4, j%4]", "lambda i: [i//3, i%3]"),
         ("relu_nhwc", "lambda n, h, w, c: [n, c//4, h, w, c%4]", "lambda n, h, w, c: [c, w, h, n]"),
-        ("conv2d_nhwc", "lambda n, h, w, c: [n, (c + 1)//4, h, w, (c + 1)%4]", "lambda n, h, w, c: [n, c//4, h, w, c%4]"),
+        (
+            "conv2d_nhwc",
+            "lambda n, h, w, c: [n, (c + 1)//4, h, w, (c + 1)%4]",
+            "lambda n, h, w, c: [n, c//4, h, w, c%4]",
+        ),
         ("sym_relu", "lambda i: [i//4, i%4]", "lambda i: [i//8, i%8]"),
     ],
 )
@@ -260,7 +279,10 @@ def test_layouts_from_the_attribute_reach_the_kernel() -> None:
         B[i, j] = A[i, j] + 1
 """)
     schedule = Schedule(func)
-    assert [tuple(e.value for e in b.shape if isinstance(e, IntImm)) for b in schedule.lower().buffers] == [(3, 6, 4), (6, 10)]
+    assert [tuple(e.value for e in b.shape if isinstance(e, IntImm)) for b in schedule.lower().buffers] == [
+        (3, 6, 4),
+        (6, 10),
+    ]
     given = np.arange(60, dtype=np.int32).reshape(6, 10)
     np.testing.assert_array_equal(schedule.build("c")(given), given + 1)
 
@@ -343,10 +365,22 @@ def step_with(**changes: Any) -> list[Any]:
         ([GOOD, step_with(buffer=...)], "LP312", "step 2: transform_layout needs the argument 'buffer'"),
         ([step_with(colour=1)], "LP311", "step 1: transform_layout has no argument 'colour'"),
         ([step_with(buffer=3)], "LP313", "step 1: transform_layout, argument 'buffer' is 3, a name is expected"),
-        ([step_with(index_map=["i"])], "LP313", "step 1: transform_layout, argument 'index_map' is ['i'], the text of an index map"),
-        ([step_with(pad_value=[0])], "LP313", "step 1: transform_layout, argument 'pad_value' is [0], null, a number, or text"),
+        (
+            [step_with(index_map=["i"])],
+            "LP313",
+            "step 1: transform_layout, argument 'index_map' is ['i'], the text of an index map",
+        ),
+        (
+            [step_with(pad_value=[0])],
+            "LP313",
+            "step 1: transform_layout, argument 'pad_value' is [0], null, a number, or text",
+        ),
         ([step_with(pad_value=float("inf"))], "LP313", "argument 'pad_value' is inf"),
-        ([["set_axis_separators", {"buffer": "B", "separators": [0.5]}]], "LP313", "argument 'separators' is [0.5], a list of integers"),
+        (
+            [["set_axis_separators", {"buffer": "B", "separators": [0.5]}]],
+            "LP313",
+            "argument 'separators' is [0.5], a list of integers",
+        ),
     ],
 )
 def test_malformed_traces_name_step_and_argument(trace: Any, code: str, words: str) -> None:
@@ -364,7 +398,8 @@ def test_a_refused_step_of_a_trace_is_numbered() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, words", [("{", "is not JSON"), ("[NaN]", "NaN is no JSON number"), ("3", "a trace is a list"), ("", "is not JSON")]
+    "text, words",
+    [("{", "is not JSON"), ("[NaN]", "NaN is no JSON number"), ("3", "a trace is a list"), ("", "is not JSON")],
 )
 def test_files_that_are_no_trace(text: str, words: str, tmp_path: Path) -> None:
     """A file is checked as it is read; a missing one and a directory are errors of their own."""
@@ -388,7 +423,13 @@ def test_passes_are_values() -> None:
 
 def sample(each: type[Pass]) -> Pass:
     """A pass of a type with some options."""
-    options: dict[str, Any] = {"block": "copy", "buffer": "B", "index_map": "lambda i: [i//4, i%4]", "pad_value": 0.5, "separators": (0,)}
+    options: dict[str, Any] = {
+        "block": "copy",
+        "buffer": "B",
+        "index_map": "lambda i: [i//4, i%4]",
+        "pad_value": 0.5,
+        "separators": (0,),
+    }
     options |= {"loop": "i", "factors": (None, 4), "loops": (1, "i"), "guards": (0, -2), "wrap": True}
     options |= {"flags": ("if_else_stmt",)}
     options |= {"expand": True, "scalarize": True, "target": "opencl"}

@@ -36,7 +36,9 @@ def global_sum() -> PrimFunc:
     """A reduction over two axes, which stand inside the others."""
     a = te.placeholder((1, 8, 8, 10), name="A")
     k1, k2 = te.reduce_axis((0, 8), "k1"), te.reduce_axis((0, 8), "k2")
-    return te.create_prim_func([a, te.compute((1, 10), lambda ax0, ax1: te.sum(a[ax0, k1, k2, ax1], axis=[k1, k2]), name="A_red")])
+    return te.create_prim_func(
+        [a, te.compute((1, 10), lambda ax0, ax1: te.sum(a[ax0, k1, k2, ax1], axis=[k1, k2]), name="A_red")]
+    )
 
 
 def bias_add() -> PrimFunc:
@@ -46,7 +48,9 @@ def bias_add() -> PrimFunc:
     return te.create_prim_func([a, b, t])
 
 
-def elementwise(value: Callable[[te.Expr], te.Expr], shape: tuple[object, ...], name: str, dtype: str = "float32") -> PrimFunc:
+def elementwise(
+    value: Callable[[te.Expr], te.Expr], shape: tuple[object, ...], name: str, dtype: str = "float32"
+) -> PrimFunc:
     """A function of each element, whatever the number of axes."""
     a = te.placeholder(shape, dtype, "A")
     return te.create_prim_func([a, te.compute(shape, lambda *i: value(a(*i)), name)])
@@ -116,7 +120,9 @@ def convolution() -> list[te.Tensor]:
     padded = te.compute((1, 3, 8, 8), haloed, name="padded")
     c, ky, kx = (te.reduce_axis((0, 3), name) for name in ("c", "ky", "kx"))
     conv = te.compute(
-        (1, 4, 6, 6), lambda n, f, y, x: te.sum(padded[n, c, y + ky, x + kx] * w[f, c, ky, kx], axis=[c, ky, kx]), name="conv"
+        (1, 4, 6, 6),
+        lambda n, f, y, x: te.sum(padded[n, c, y + ky, x + kx] * w[f, c, ky, kx], axis=[c, ky, kx]),
+        name="conv",
     )
     return [a, w, te.compute(conv.shape, lambda *i: te.max(conv(*i), 0.0) + conv(*i), name="out")]
 
@@ -135,7 +141,10 @@ def several() -> list[te.Tensor]:
     ones = te.compute((3,), lambda i: 1, name="ones")
     return [
         total,
-        te.compute((3,), lambda i: te.cast(ones[i], "float32") * total[()] + te.select(i < 2, total[()], te.infinity("float32"))),
+        te.compute(
+            (3,),
+            lambda i: te.cast(ones[i], "float32") * total[()] + te.select(i < 2, total[()], te.infinity("float32")),
+        ),
     ]
 
 
@@ -166,11 +175,15 @@ def test_programs_compute_what_was_defined() -> None:
     np.testing.assert_array_equal(found, np.maximum(conv, 0) + conv)
 
 
-@pytest.mark.parametrize(("dtype", "least", "greatest"), [("int8", -128, 127), ("uint16", 0, 65535), ("float16", -65504.0, 65504.0)])
+@pytest.mark.parametrize(
+    ("dtype", "least", "greatest"), [("int8", -128, 127), ("uint16", 0, 65535), ("float16", -65504.0, 65504.0)]
+)
 def test_identities(dtype: str, least: float, greatest: float) -> None:
     """A reduction starts from what loses against every value of its type."""
     for reduce, start in ((te.max, least), (te.min, greatest), (te.sum, 0), (te.prod, 1)):
         a, k = te.placeholder((2, 1), dtype, "A"), te.reduce_axis(1, "k")
-        func = te.create_prim_func([a, te.compute(2, lambda i, reduce=reduce, a=a, k=k: reduce(a[i, k], axis=k), name="B")])
+        func = te.create_prim_func(
+            [a, te.compute(2, lambda i, reduce=reduce, a=a, k=k: reduce(a[i, k], axis=k), name="B")]
+        )
         arrays = {"A": np.full((2, 1), start, dtype), "B": np.full(2, 7, dtype)}
         assert run(func, arrays).arrays["B"].tolist() == [start, start]

@@ -160,7 +160,9 @@ REFUSALS: Mapping[str, Refusal] = {
     "stored_tensor_read": Refusal(codes.TE_VALUE, stored_tensor_read),
     "reduction_inside": Refusal(codes.TE_REDUCTION, summed_inside),
     "reduction_in_a_reduction": Refusal(codes.TE_REDUCTION, summed_twice),
-    "reduction_over_an_index": Refusal(codes.TE_REDUCTION, lambda: te.compute(4, lambda i: te.sum(given(4)[i], axis=i), "B")),
+    "reduction_over_an_index": Refusal(
+        codes.TE_REDUCTION, lambda: te.compute(4, lambda i: te.sum(given(4)[i], axis=i), "B")
+    ),
     "reduction_over_nothing": Refusal(codes.TE_REDUCTION, lambda: te.sum(given(4)[0], axis=[])),
     "reduction_of_a_number": Refusal(codes.TE_REDUCTION, lambda: te.sum(1, axis=te.reduce_axis(4, "k"))),
     "axis_not_reduced": Refusal(codes.TE_REDUCTION, not_reduced),
@@ -177,7 +179,9 @@ REFUSALS: Mapping[str, Refusal] = {
     "split_by_both": Refusal(codes.TE_STAGE, scheduled(lambda s, b: s[b].split(b.op.axis[0], 2, 3))),
     "split_of_a_stale_axis": Refusal(codes.TE_STAGE, stale_axis),
     "split_of_a_name": Refusal(codes.TE_STAGE, scheduled(lambda s, b: s[b].split("i0", factor=2))),  # type: ignore[arg-type]  # refused
-    "padding_unsaid": Refusal(codes.TE_PADDING, scheduled(lambda s, b: s[b].transform_layout(lambda i, j: [i // 4, j, i % 4]))),
+    "padding_unsaid": Refusal(
+        codes.TE_PADDING, scheduled(lambda s, b: s[b].transform_layout(lambda i, j: [i // 4, j, i % 4]))
+    ),
     "not_injective": Refusal("LP314", scheduled(lambda s, b: s[b].transform_layout(lambda i, j: [i // 4, j]))),
     "map_of_another_rank": Refusal("LP101", scheduled(lambda s, b: s[b].transform_layout(lambda i: [i]))),
     "split_factor_zero": Refusal("LP313", scheduled(lambda s, b: s[b].split(b.op.axis[0], factor=0))),

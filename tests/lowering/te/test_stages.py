@@ -61,7 +61,12 @@ def test_loops_follow_the_layout(name: str) -> None:
     b = copy(4, 6, 40)
     schedule = te.create_schedule(b.op)
     stored = schedule[b].transform_layout(index_map)
-    assert extents(stored.op.axis) == extents(schedule[stored].axes) == [e.value for e in stored.shape if isinstance(e, IntImm)] == shape
+    assert (
+        extents(stored.op.axis)
+        == extents(schedule[stored].axes)
+        == [e.value for e in stored.shape if isinstance(e, IntImm)]
+        == shape
+    )
     checked(schedule)
 
 
@@ -252,7 +257,9 @@ def test_a_copy_of_what_is_read(golden: Golden) -> None:
 
 
 def test_a_copy_of_what_is_written() -> None:
-    """Fact 74: a cached result of 33 rows in blocks of 32 with a separator has padding from the second row of the second block on."""
+    """Fact 74: a cached result of 33 rows in blocks of 32 with a separator has padding from the second row of the
+    second block on.
+    """
     b = copy(33, 8)
     schedule = te.create_schedule(b)
     cached = schedule.cache_write(b)

@@ -1,9 +1,11 @@
-"""Many random schedules: how often each primitive is proved, refuted, unknown or does not apply, and why; every trace is replayed.
+"""Many random schedules: how often each primitive is proved, refuted, unknown or does not apply, and why; every trace
+is replayed.
 
     python -m tests.lowering.traces.campaign --schedules 1000 --workers 4
     python -m tests.lowering.traces.campaign --schedules 1000 --small     extents small enough to run what is unknown, and judge it
 
-Whatever is unknown and, as far as runs can tell, right, is a gap: with --folder it is written there as the text of a rewrite.
+Whatever is unknown and, as far as runs can tell, right, is a gap: with --folder it is written there as the text of a
+rewrite.
 """
 
 from __future__ import annotations
@@ -74,7 +76,11 @@ def _count(made: Tried, seed: int, judged: bool, tally: Tally) -> None:
         tally.slowest.append((attempt.seconds, f"seed {seed}, {made.operator}, attempt {number}: {attempt.transform}"))
         if attempt.status != Status.PROVED.value:
             told = _told(attempt, seed) if judged and attempt.status == Status.UNKNOWN.value else ""
-            reason = attempt.why.rpartition(" is not decided: ")[2] if attempt.status == Status.UNKNOWN.value else attempt.why
+            reason = (
+                attempt.why.rpartition(" is not decided: ")[2]
+                if attempt.status == Status.UNKNOWN.value
+                else attempt.why
+            )
             tally.causes[f"{attempt.status}{told} {primitive}: {' '.join(reason.split())[:260]}"] += 1
             if told == " (right)":
                 about = " ".join(f"{primitive}: {attempt.transform}; seed {seed}; {reason}".split())
@@ -110,7 +116,10 @@ def report(tally: Tally, seconds: float) -> str:
     total = "".join(f"{sum(n for (_, s), n in tally.counts.items() if s == status):>16}" for status in statuses)
     lines += [f"{'all':<40}{total}{sum(tally.seconds.values()) / 1000:>10.1f}", "the slowest:"]
     lines += [f"  {taken:>6.1f} s  {what[:200]}" for taken, what in tally.slowest]
-    lines += ["what was not kept, by cause:", *(f"  {count:>5}  {cause}" for cause, count in tally.causes.most_common(120))]
+    lines += [
+        "what was not kept, by cause:",
+        *(f"  {count:>5}  {cause}" for cause, count in tally.causes.most_common(120)),
+    ]
     return "\n".join([*lines, *(f"WRONG {each}" for each in tally.wrong)])
 
 
@@ -130,9 +139,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tally, start = Tally(), time.perf_counter()
     with ProcessPoolExecutor(options.workers) as pool:
         count = len(shares)
-        for part in pool.map(schedules, shares, [options.small] * count, [options.search] * count, [not options.no_replay] * count):
+        for part in pool.map(
+            schedules, shares, [options.small] * count, [options.search] * count, [not options.no_replay] * count
+        ):
             tally.add(part)
-            print(f"{time.perf_counter() - start:.0f} s: {sum(tally.lengths.values())} schedules", file=sys.stderr, flush=True)
+            print(
+                f"{time.perf_counter() - start:.0f} s: {sum(tally.lengths.values())} schedules",
+                file=sys.stderr,
+                flush=True,
+            )
     print(report(tally, time.perf_counter() - start))
     if options.folder is not None:
         _write(tally, options.folder)

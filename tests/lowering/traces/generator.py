@@ -1,7 +1,8 @@
-"""Random steps of any primitive that there is, made from its options: a new primitive is drawn as soon as it is registered.
+"""Random steps of any primitive that there is, made from its options: a new primitive is drawn as soon as it is
+registered.
 
-`OPTIONS` says how an option of a name gets a value (of one primitive, where its name has one as well), `WEIGHTS` how often a primitive
-is drawn. An option with a default and without an entry keeps its default.
+`OPTIONS` says how an option of a name gets a value (of one primitive, where its name has one as well), `WEIGHTS` how
+often a primitive is drawn. An option with a default and without an entry keeps its default.
 """
 
 from __future__ import annotations
@@ -243,7 +244,9 @@ WEIGHTS: Mapping[str, float] = {
 
 
 def options_of(kind: type[Pass]) -> list[tuple[str, Callable[[Drawing], Any]]]:
-    """The options of a primitive that are drawn, in order. Raises KeyError for one that needs a value and is in no table."""
+    """The options of a primitive that are drawn, in order. Raises KeyError for one that needs a value and is in no
+    table.
+    """
     found = []
     for option in kind.options():
         how = OPTIONS.get(f"{kind.primitive}.{option.name}", OPTIONS.get(option.name))

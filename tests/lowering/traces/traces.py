@@ -25,7 +25,9 @@ NOT_APPLICABLE = "does not apply"
 
 @dataclass(frozen=True)
 class Attempt:
-    """One step that was tried: its status as a verdict has it, or that it does not apply at all, and why it was not kept."""
+    """One step that was tried: its status as a verdict has it, or that it does not apply at all, and why it was not
+    kept.
+    """
 
     transform: Pass
     status: str
@@ -43,10 +45,13 @@ class Tried:
     attempts: tuple[Attempt, ...]
 
 
-def random_schedule(seed: int, *, longest: int = LONGEST, search: bool = False, program: PrimFunc | None = None) -> Tried:
+def random_schedule(
+    seed: int, *, longest: int = LONGEST, search: bool = False, program: PrimFunc | None = None
+) -> Tried:
     """A schedule of up to `longest` proved steps on one of the operators at its real size, or on `program`.
 
-    With `search`, counterexamples of refused steps are looked for, so that what is refuted is told from what is unknown.
+    With `search`, counterexamples of refused steps are looked for, so that what is refuted is told from what is
+    unknown.
     """
     rng = Random(seed)
     operator = rng.choice(NAMES)

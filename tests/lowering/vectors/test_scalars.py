@@ -1,4 +1,6 @@
-"""`vector_type_rewrite(scalarize=True)`: what a typed target has no vectors for runs lane after lane, never through a cast."""
+"""`vector_type_rewrite(scalarize=True)`: what a typed target has no vectors for runs lane after lane, never through a
+cast.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_whole_vectors_stay_vectors() -> None:
 
 
 def test_one_store_has_one_form() -> None:
-    """A store from memory that stays scalar is a loop, so what it stores to stays scalar too, and so does what that touches."""
+    """A store from memory that stays scalar is a loop, so what it stores to stays scalar too, and so does what that
+    touches.
+    """
     body = f"""{COPY}
 for i in range(4):
     D[T.Ramp(i*4, 1, 4)] = C[T.Ramp(i*4, 1, 4)]
@@ -67,7 +71,9 @@ B[0] = T.float32(1)""")
 
 def test_a_let_of_a_vector_stays() -> None:
     """A value that a let stands for is one for all lanes; such statements stay as they are."""
-    func = function("for i in range(4):\n    x: T.let[T.float32x4] = A[T.Ramp(i*4, 1, 4)]\n    B[T.Ramp(i*4, 1, 4)] = x\nA[0] = B[0]")
+    func = function(
+        "for i in range(4):\n    x: T.let[T.float32x4] = A[T.Ramp(i*4, 1, 4)]\n    B[T.Ramp(i*4, 1, 4)] = x\nA[0] = B[0]"
+    )
     assert rewritten(SCALARS, func) == func
 
 
@@ -93,7 +99,9 @@ def test_wrong_lanes_are_refused(before: str, after: str) -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_vectors_lane_after_lane(seed: int) -> None:
-    """Random loops in lanes, flat, for a target without casts: proved, the same, and no view beside a memory of another type."""
+    """Random loops in lanes, flat, for a target without casts: proved, the same, and no view beside a memory of another
+    type.
+    """
     func = RandomLoops(seed).function()
     lanes = VectorizeLoop(scalarize=True).propose(FlattenBuffer().propose(func).new).new
     new = rewritten(SCALARS, lanes)

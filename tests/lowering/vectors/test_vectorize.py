@@ -142,7 +142,8 @@ def function(body: str) -> PrimFunc:
 def assert_proved(rewrite_of: VectorizeLoop, func: PrimFunc) -> PrimFunc:
     """The pass's result: proved, as text the same, and without a vectorized loop."""
     rewrite = rewrite_of.propose(func)
-    # Loops whose lanes race, or that write no parameter, have nothing to be proved of: what there is to ask of each statement is proved.
+    # Loops whose lanes race, or that write no parameter, have nothing to be proved of: what there is to ask of each
+    # statement is proved.
     asked = [v for v in prove_rewrite(rewrite).verdicts if v.claim != RUNS]
     bad = [v for v in asked if v.status is not Status.PROVED]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"
@@ -154,7 +155,9 @@ def assert_proved(rewrite_of: VectorizeLoop, func: PrimFunc) -> PrimFunc:
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_loops_become_lanes(name: str) -> None:
-    """A statement for all iterations: ramps in the last index, broadcasts, vector arithmetic; proved and the same in the interpreter."""
+    """A statement for all iterations: ramps in the last index, broadcasts, vector arithmetic; proved and the same in
+    the interpreter.
+    """
     before, after = ACCEPTED[name]
     new = assert_proved(VectorizeLoop(), function(before))
     assert print_func(new) == print_func(function(after))
@@ -163,7 +166,9 @@ def test_loops_become_lanes(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_statements_without_lanes_run_lane_after_lane(name: str) -> None:
-    """Where that is asked for, the smallest statement around what has no lanes becomes a serial loop; the rest has lanes."""
+    """Where that is asked for, the smallest statement around what has no lanes becomes a serial loop; the rest has
+    lanes.
+    """
     before, after = REFUSED[name]
     assert print_func(VectorizeLoop(scalarize=True).propose(function(before)).new) == print_func(function(after))
 
@@ -215,7 +220,9 @@ def wrong(func: PrimFunc, before: str, after: str) -> PrimFunc:
     ],
 )
 def test_wrong_lanes_are_refused(before: str, after: str) -> None:
-    """A mistake in the pass is seen by the checker: lanes the other way round, another value, one value for all, a row too few."""
+    """A mistake in the pass is seen by the checker: lanes the other way round, another value, one value for all, a row
+    too few.
+    """
     func = function("for i in range(4):\n    for j in T.vectorized(8):\n        B[i, j] = A[i, j] + T.float32(1)")
     rewrite = VectorizeLoop().propose(func)
     verdicts = check_rewrite(replace(rewrite, new=wrong(rewrite.new, before, after)))
@@ -250,7 +257,9 @@ def test_a_symbolic_number_of_rows_is_proved_flat() -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", some(range(60), 20))
 def test_random_loops_in_lanes(seed: int) -> None:
-    """Whatever stands in a vectorized loop, with an axis each or flat: proved, and the same bit for bit in the interpreter."""
+    """Whatever stands in a vectorized loop, with an axis each or flat: proved, and the same bit for bit in the
+    interpreter.
+    """
     func = RandomLoops(seed).function()
     for each in (func, FlattenBuffer().propose(func).new):
         assert_same_results(func, assert_proved(VectorizeLoop(scalarize=True), each))
@@ -259,7 +268,9 @@ def test_random_loops_in_lanes(seed: int) -> None:
 @one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_operators_in_lanes(name: str) -> None:
-    """The innermost loops of the usual operators, lowered: what has lanes gets them, what sums into one element runs one by one."""
+    """The innermost loops of the usual operators, lowered: what has lanes gets them, what sums into one element runs
+    one by one.
+    """
 
     def innermost(node: Node) -> Node:
         if isinstance(node, For) and not any(isinstance(n, For) for n in walk(node.body)):
@@ -271,7 +282,9 @@ def test_operators_in_lanes(name: str) -> None:
     assert isinstance(body, Stmt)
     new = assert_proved(VectorizeLoop(scalarize=True), lowered.with_body(body))
     lanes_found = any(isinstance(n, BufferStore) and n.value.dtype.lanes > 1 for n in walk(new.body))
-    assert lanes_found is (name in {"bias_add", "conv2d_nhwc", "double_int", "exp1d", "relu_nhwc", "reshape", "softmax", "transpose"})
+    assert lanes_found is (
+        name in {"bias_add", "conv2d_nhwc", "double_int", "exp1d", "relu_nhwc", "reshape", "softmax", "transpose"}
+    )
 
 
 def test_the_table_knows_every_expression() -> None:
@@ -290,7 +303,9 @@ def test_stores_keep_their_order() -> None:
     for seed in range(20):
         func = RandomLoops(seed).function()
         rewrite = VectorizeLoop(scalarize=True).propose(func)
-        stores = [[n.buffer.name for n in walk(f.body) if isinstance(n, BufferStore)] for f in (rewrite.old, rewrite.new)]
+        stores = [
+            [n.buffer.name for n in walk(f.body) if isinstance(n, BufferStore)] for f in (rewrite.old, rewrite.new)
+        ]
         assert stores[0] == stores[1]
         assert [m.old_store for m in rewrite.witness.instances] == list(range(len(stores[0])))
 

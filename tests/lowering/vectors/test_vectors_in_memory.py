@@ -1,4 +1,6 @@
-"""`rewrite_ramp_as_pointer_cast` and `vector_type_rewrite`: whole vectors in memory, where alignment and the target allow (fact 80)."""
+"""`rewrite_ramp_as_pointer_cast` and `vector_type_rewrite`: whole vectors in memory, where alignment and the target
+allow (fact 80).
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def function(body: str, extent: str = "16", attrs: str = '"tirx.noalias": True',
 
 
 def rewritten(each: Pass, func: PrimFunc) -> PrimFunc:
-    """The pass's result: proved, well-formed, as text the same, the calling convention kept, and left alone a second time."""
+    """The pass's result: proved, well-formed, as text the same, the calling convention kept, and left alone a second
+    time.
+    """
     rewrite = each.propose(func)
     bad = [v for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED and v.claim != RUNS]
     assert not bad, f"{print_func(rewrite.new)}\n{bad}"
@@ -58,11 +62,17 @@ def rewritten(each: Pass, func: PrimFunc) -> PrimFunc:
 def lines_of(func: PrimFunc) -> list[str]:
     """The printed lines of the body, without indentation, its attributes and parameters left out."""
     lines = [line.strip() for line in print_func(func).splitlines()]
-    return [line for line in lines if line and not line.startswith(("#", "@", "def ", "T.func_attr", "A = T.match", "B = T.match"))]
+    return [
+        line
+        for line in lines
+        if line and not line.startswith(("#", "@", "def ", "T.func_attr", "A = T.match", "B = T.match"))
+    ]
 
 
 def test_copies_of_four_become_copies_of_vectors() -> None:
-    """Fact 80: `A[i*4:i*4+4]` copies become accesses of float32x4 by a scalar index, through a view or by the type of the memory."""
+    """Fact 80: `A[i*4:i*4+4]` copies become accesses of float32x4 by a scalar index, through a view or by the type of
+    the memory.
+    """
     assert lines_of(rewritten(CAST, function(COPY))) == [
         'A_x4 = T.decl_buffer((4,), "float32x4", data=A.data)',
         'B_x4 = T.decl_buffer((4,), "float32x4", data=B.data)',
@@ -83,7 +93,9 @@ for i in range(4):
     typed, cast = rewritten(TYPE, lowered), rewritten(CAST, lowered)
     assert 'C = T.alloc_buffer((4,), "float32x4")' in lines_of(typed)
     assert "B_x4[3 - i] = C[i]" in lines_of(typed) or "B_x4[i * -1 + 3] = C[i]" in lines_of(typed)
-    assert {'C = T.alloc_buffer((16,), "float32")', 'C_x4 = T.decl_buffer((4,), "float32x4", data=C.data)'} <= set(lines_of(cast))
+    assert {'C = T.alloc_buffer((16,), "float32")', 'C_x4 = T.decl_buffer((4,), "float32x4", data=C.data)'} <= set(
+        lines_of(cast)
+    )
     for new in (typed, cast):
         assert_same_results(lowered, new)
 
@@ -108,7 +120,9 @@ def test_mixed_accesses_keep_scalars() -> None:
     ],
 )
 def test_other_accesses_stay(body: str) -> None:
-    """Fact 80: scalar accesses are unchanged; so are ramps with steps, off a multiple, or of a length that is no vector's."""
+    """Fact 80: scalar accesses are unchanged; so are ramps with steps, off a multiple, or of a length that is no
+    vector's.
+    """
     func = function(body)
     assert rewritten(CAST, func) == func and rewritten(TYPE, func) == func
 
@@ -135,7 +149,9 @@ def test_a_memory_whose_address_is_used_keeps_its_type() -> None:
 
 @pytest.mark.parametrize("align, casts", [(0, False), (4, False), (8, False), (16, True), (64, True)])
 def test_parameters_of_c_are_aligned_as_promised(align: int, casts: bool) -> None:
-    """A caller of C owes the alignment of an element alone; vectors need a promise of more. What is allocated is aligned."""
+    """A caller of C owes the alignment of an element alone; vectors need a promise of more. What is allocated is
+    aligned.
+    """
     func = function(COPY, align=align)
     cast = rewritten(RewriteRampAsPointerCast("c"), func)
     assert ("B_x4[i] = A_x4[i]" in lines_of(cast)) is casts and (cast != func) is casts
@@ -167,12 +183,16 @@ def test_symbolic_extents() -> None:
 
 
 def test_targets_without_casts_get_types_never_a_cast() -> None:
-    """Where pointers cannot be cast the pass is refused by name; the rewrite of types serves what it can, and the rest keeps its ramps."""
+    """Where pointers cannot be cast the pass is refused by name; the rewrite of types serves what it can, and the rest
+    keeps its ramps.
+    """
     schedule = Schedule(function(COPY + "\nB[3] = A[5]"))
     with pytest.raises(IllegalTransform, match="vulkan"):
         schedule.rewrite_ramp_as_pointer_cast("vulkan")
     schedule.vector_type_rewrite("vulkan")
-    assert "float32x4" not in schedule.script() and "B[T.Ramp(i * 4, 1, 4)] = A[T.Ramp(i * 4, 1, 4)]" in schedule.script()
+    assert (
+        "float32x4" not in schedule.script() and "B[T.Ramp(i * 4, 1, 4)] = A[T.Ramp(i * 4, 1, 4)]" in schedule.script()
+    )
     assert [name for name, target in TARGETS.items() if not target.pointer_casts] == ["vulkan"]
 
 
@@ -182,8 +202,14 @@ def test_targets_without_casts_get_types_never_a_cast() -> None:
         ("A_x4[i]", "A_x4[3 - i]"),
         ("A_x4[i]", "A_x4[0]"),
         ("B_x4[i] =", "B_x4[i // 2] ="),
-        ('A_x4 = T.decl_buffer((4,), "float32x4", data=A.data)', 'A_x4 = T.decl_buffer((3,), "float32x4", data=A.data, elem_offset=1)'),
-        ('A_x4 = T.decl_buffer((4,), "float32x4", data=A.data)', 'A_x4 = T.decl_buffer((4,), "float32x4", data=B.data)'),
+        (
+            'A_x4 = T.decl_buffer((4,), "float32x4", data=A.data)',
+            'A_x4 = T.decl_buffer((3,), "float32x4", data=A.data, elem_offset=1)',
+        ),
+        (
+            'A_x4 = T.decl_buffer((4,), "float32x4", data=A.data)',
+            'A_x4 = T.decl_buffer((4,), "float32x4", data=B.data)',
+        ),
     ],
 )
 def test_wrong_views_are_refused(before: str, after: str) -> None:
@@ -197,7 +223,9 @@ def test_wrong_views_are_refused(before: str, after: str) -> None:
 
 @pytest.mark.parametrize("pad", [0.0, "T.undef()"])
 def test_channels_that_are_padded_are_vectors(pad: str | float) -> None:
-    """14 channels, four at a time, computed on the padding too: whole vectors through views, proved with the padding's contract."""
+    """14 channels, four at a time, computed on the padding too: whole vectors through views, proved with the padding's
+    contract.
+    """
     schedule = relaid("3", 14, pad)
     schedule.apply(CAST)
     assert "C_x4[j_0 * 3 + i] = A_flat_x4[j_0 * 3 + i] * T.Broadcast(T.float32(2.0), 4)" in lines_of(schedule.func)
@@ -212,7 +240,8 @@ def test_channels_of_any_number_of_rows(each: Pass) -> None:
     rewrite = each.propose(schedule.func)
     name = "C_x4" if each is CAST else "C"
     assert any(
-        line.startswith(f'{name}[T.Cast("int64", i) + T.Cast("int64", j_0) * T.Cast("int64", n)] = ') for line in lines_of(rewrite.new)
+        line.startswith(f'{name}[T.Cast("int64", i) + T.Cast("int64", j_0) * T.Cast("int64", n)] = ')
+        for line in lines_of(rewrite.new)
     )
     assert_same_results(schedule.original, rewrite.new, symbols={"n": 3})
     undecided = [v.claim.text for v in prove_rewrite(rewrite).verdicts if v.status is not Status.PROVED]
@@ -293,7 +322,9 @@ def test_random_loops_with_vectors_in_memory(seed: int) -> None:
 
 
 def test_from_blocks_to_a_kernel() -> None:
-    """Layout, lowering, lanes and vectors in memory, each step proved; the kernel is compared with the interpreter when it is built."""
+    """Layout, lowering, lanes and vectors in memory, each step proved; the kernel is compared with the interpreter when
+    it is built.
+    """
     func = program("""def main(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
     T.func_attr({"tirx.noalias": True})
     C = T.sblock_alloc_buffer((6, 8), "float32")

@@ -1,4 +1,6 @@
-"""The normal form: equal to the expressions it was lifted from, everywhere; its ranges and inequalities sound; its printing exact."""
+"""The normal form: equal to the expressions it was lifted from, everywhere; its ranges and inequalities sound; its
+printing exact.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,17 @@ from layoutproof.ir.expr import Expr, Var, binary, const
 from layoutproof.ir.operators import BinaryOp as Op
 from layoutproof.ir.text import expr_text
 from layoutproof.verify.algebra.lift import Lifter, Renderer
-from layoutproof.verify.algebra.polynomials import GiveUp, Poly, add, constant, constant_of, key_of, multiply, plus, scale
+from layoutproof.verify.algebra.polynomials import (
+    GiveUp,
+    Poly,
+    add,
+    constant,
+    constant_of,
+    key_of,
+    multiply,
+    plus,
+    scale,
+)
 from layoutproof.verify.algebra.ring import Ring
 from layoutproof.verify.maps.inverse import Condition, Sense, condition_expr
 
@@ -32,7 +44,9 @@ def random_expr(rng: Random, depth: int) -> Expr:
     if depth == 0 or rng.random() < 0.1:
         return Var(rng.choice("ijk")) if rng.random() < 0.8 else const(rng.randint(-5, 12))
     left = random_expr(rng, depth - 1)
-    op = rng.choice([Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.FLOORMOD, Op.BITXOR, Op.BITAND, Op.TRUNCDIV, Op.MIN, Op.SHR, Op.BITOR])
+    op = rng.choice(
+        [Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.FLOORMOD, Op.BITXOR, Op.BITAND, Op.TRUNCDIV, Op.MIN, Op.SHR, Op.BITOR]
+    )
     if op in (Op.ADD, Op.SUB, Op.BITXOR, Op.MIN) and rng.random() < 0.8:
         return binary(op, left, random_expr(rng, depth - 1))
     value = rng.choice([2, 3, 4, 5, 7, 8, 16, -2, -3, -4, 1, 6]) if op is not Op.SHR else rng.randint(0, 3)
@@ -61,7 +75,9 @@ def test_lifted_form_and_its_text_have_the_values_of_the_expression(seed: int) -
         assert (low is None or low <= value) and (high is None or value <= high)
         assert not claims or value >= 0
         for condition, text in zip([c for c in conditions if not c.poly.keys() <= {()}], texts, strict=True):
-            truth = {Sense.NEGATIVE: value < 3, Sense.NONNEGATIVE: value >= 3, Sense.NONZERO: value != 3}[condition.sense]
+            truth = {Sense.NEGATIVE: value < 3, Sense.NONNEGATIVE: value >= 3, Sense.NONZERO: value != 3}[
+                condition.sense
+            ]
             assert bool(evaluate(text, point)) == truth, expr_text(text, "plain")
             decided = condition.decided(ring)
             assert decided is None or decided == truth
@@ -105,7 +121,9 @@ def test_usual_identities_are_seen(text: object, expected: str) -> None:
 
 
 def test_products_and_quotients_of_symbols_simplify() -> None:
-    """The mixed-radix lemma: (i*m + j)//m is i and (i*m + j)%m is j, for every m; so with m + 1, and with digits of products."""
+    """The mixed-radix lemma: (i*m + j)//m is i and (i*m + j)%m is j, for every m; so with m + 1, and with digits of
+    products.
+    """
     ring = Ring()
     m, k = ring.name("m", 1, None), ring.name("k", 1, None)
     i = ring.name("i", 0, None)

@@ -66,7 +66,9 @@ def test_radices_from_strides(index: Expr, extent: Expr, expected: list[Expr | i
     """Strides that divide one another tell the radices; a single variable tells nothing."""
     found = stride_radices([index], extent, SYMBOLS)
     if expected is not None:
-        assert [Polynomial.of(r) for r in found] == [Polynomial.of(e if isinstance(e, Expr) else const(e)) for e in expected]
+        assert [Polynomial.of(r) for r in found] == [
+            Polynomial.of(e if isinstance(e, Expr) else const(e)) for e in expected
+        ]
     else:
         product = Polynomial.of(const(1))
         for radix in found:

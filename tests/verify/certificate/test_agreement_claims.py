@@ -81,7 +81,9 @@ def answers_on_function(outputs: tuple[Expr, ...], points: str = POINTS) -> set[
 
 
 def test_expressions_for_sources() -> None:
-    """Expressions that say a relation are confirmed; others, and points from which it does not lead, are found by a solver."""
+    """Expressions that say a relation are confirmed; others, and points from which it does not lead, are found by a
+    solver.
+    """
     i, j = Var("i"), Var("j")
     assert answers_on_function((i, j // 4, j % 4)) == {Answer.UNSAT}
     assert Answer.SAT in answers_on_function((i, j // 4, 3 - j % 4))
@@ -90,7 +92,9 @@ def test_expressions_for_sources() -> None:
 
 @pytest.mark.parametrize("name", ["inlined_by_parts", "inlined_terms_of_a_sum"])
 def test_what_stands_for_loads_is_confirmed(name: str) -> None:
-    """Where a value was stored that stands for a load, and what its loads found then, is said for each, and two solvers agree."""
+    """Where a value was stored that stands for a load, and what its loads found then, is said for each, and two solvers
+    agree.
+    """
     case = litmus(ROOT / "proofs" / "accepted" / f"{name}.py")
     verdicts = prove_rewrite(case.rewrite, gathered=Gathered()).verdicts
     evidence = [piece for verdict in verdicts for piece in verdict.evidence]
@@ -98,4 +102,6 @@ def test_what_stands_for_loads_is_confirmed(name: str) -> None:
     assert {piece.what.partition(" ")[0] for piece in told} >= {"where", "what"}
     queries, missing = queries_of(told)
     assert missing == ()
-    assert {ask(engine, query.text, query.logic, 20.0).answer for query in queries for engine in ("z3", "cvc5")} == {Answer.UNSAT}
+    assert {ask(engine, query.text, query.logic, 20.0).answer for query in queries for engine in ("z3", "cvc5")} == {
+        Answer.UNSAT
+    }

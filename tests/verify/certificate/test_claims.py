@@ -16,8 +16,17 @@ from layoutproof.verify.certificate.lemmas import Layout, Lemma, LemmaFile, layo
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.faults.no_faults import check_facts
 from layoutproof.verify.isl.instance_search import Model
-from layoutproof.verify.program.evidence import Covered, Digits, Gathered, NoInstance, OneToOne, Setting, Unsaid, Unwritten
-from layoutproof.verify.program.instances import Dim, Guard, Scene
+from layoutproof.verify.program.evidence import (
+    Covered,
+    Digits,
+    Gathered,
+    NoInstance,
+    OneToOne,
+    Setting,
+    Unsaid,
+    Unwritten,
+)
+from layoutproof.verify.program.instances import Dim, Guard, IterationDomain
 from layoutproof.verify.program.questions import Cover, SmtQuery
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.smtlib import Writer, legal, queries_of
@@ -63,25 +72,27 @@ SWIZZLE = Binary(BinaryOp.BITXOR, j, i % 8)
     ],
 )
 def test_instances(conditions: tuple[Expr, ...], expected: set[Answer]) -> None:
-    """A scene without such an instance makes a text without a model, one with such an instance one with a model."""
-    scene = Scene((dim(i, n), dim(j, 4)))
-    assert answers(only(NoInstance(Setting((n >= 0,), (("n", 0, None),)), scene, (conditions,), "isl"))) == expected
+    """A iteration domain without such an instance makes a text without a model, one with such an instance one with a
+    model.
+    """
+    domain = IterationDomain((dim(i, n), dim(j, 4)))
+    assert answers(only(NoInstance(Setting((n >= 0,), (("n", 0, None),)), domain, (conditions,), "isl"))) == expected
 
 
 def test_what_is_said_of_one_scene_becomes_one_question() -> None:
-    """Several answers about a scene are one text, which has a model as soon as one of them is wrong."""
-    scene = Scene((dim(i, 8),), (Guard(i < 4),))
+    """Several answers about a iteration domain are one text, which has a model as soon as one of them is wrong."""
+    domain = IterationDomain((dim(i, 8),), (Guard(i < 4),))
     setting = Setting()
-    right = [NoInstance(setting, scene, ((i > bound,),), "isl") for bound in (3, 5)]
+    right = [NoInstance(setting, domain, ((i > bound,),), "isl") for bound in (3, 5)]
     assert answers(only(*right)) == NOTHING
-    assert answers(only(*right, NoInstance(setting, scene, ((i > 2,),), "isl"))) == SOMETHING
+    assert answers(only(*right, NoInstance(setting, domain, ((i > 2,),), "isl"))) == SOMETHING
 
 
 def covered(*covers: Cover, extent: Expr | int = 8, conditions: tuple[Expr, ...] = ()) -> Covered:
     """That the covers reach all of a loop over `i`, as isl says it; the answer must be that they do."""
-    scene = Scene((dim(i, extent),))
+    domain = IterationDomain((dim(i, extent),))
     gathered = Gathered()
-    found = Model((n,), (), {n: (0, None)}, gathered=gathered).uncovered(scene, covers, *conditions)
+    found = Model((n,), (), {n: (0, None)}, gathered=gathered).uncovered(domain, covers, *conditions)
     assert found.is_empty, found
     (evidence,) = gathered.taken()
     assert isinstance(evidence, Covered)
@@ -90,7 +101,7 @@ def covered(*covers: Cover, extent: Expr | int = 8, conditions: tuple[Expr, ...]
 
 def cover(condition: Expr, extent: Expr | int, *without: Cover) -> Cover:
     """Instances of `i` that some `j` below an extent reaches."""
-    return Cover(Scene((dim(i, 8), dim(j, extent))), (condition,), without)
+    return Cover(IterationDomain((dim(i, 8), dim(j, extent))), (condition,), without)
 
 
 def test_covers() -> None:
@@ -99,7 +110,7 @@ def test_covers() -> None:
     evidence = covered(*halves)
     assert answers(only(evidence)) == NOTHING
     partial = Covered(
-        evidence.setting, evidence.scene, (), evidence.covers, lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl"
+        evidence.setting, evidence.domain, (), evidence.covers, lambda: [w for w in evidence.witnesses() if w[0] == 0], "isl"
     )  # fmt: skip
     assert answers(only(partial)) == SOMETHING
 
@@ -108,17 +119,17 @@ def test_a_wrong_witness_proves_nothing() -> None:
     """A witness that does not reach what it should leaves a model: the text does not trust isl."""
     evidence = covered(cover(equal(i, 7 - j), 8))
     assert answers(only(evidence)) == NOTHING
-    wrong = Covered(evidence.setting, evidence.scene, (), evidence.covers, lambda: [(0, {"j": i})], "isl")
+    wrong = Covered(evidence.setting, evidence.domain, (), evidence.covers, lambda: [(0, {"j": i})], "isl")
     assert answers(only(wrong)) == SOMETHING
 
 
 def test_covers_that_leave_out_others() -> None:
     """A cover may leave out what another reaches; the text says so, and is not fooled when the other reaches more."""
-    inner = Cover(Scene((dim(i, 8), dim(j, 8), dim(k, 8))), (equal(k, j), j > 3))
+    inner = Cover(IterationDomain((dim(i, 8), dim(j, 8), dim(k, 8))), (equal(k, j), j > 3))
     evidence = covered(cover(i < 8, 8, inner))
     assert answers(only(evidence)) == NOTHING
-    everything = Cover(inner.scene, (equal(k, j),))
-    wrong = Covered(evidence.setting, evidence.scene, (), (cover(i < 8, 8, everything),), evidence.witnesses, "isl")
+    everything = Cover(inner.domain, (equal(k, j),))
+    wrong = Covered(evidence.setting, evidence.domain, (), (cover(i < 8, 8, everything),), evidence.witnesses, "isl")
     assert answers(only(wrong)) == SOMETHING
 
 
@@ -130,8 +141,8 @@ def test_what_cannot_be_said_is_named() -> None:
 
     call = Binary(BinaryOp.BITXOR, n, m)
     for piece, reason in (
-        (Covered(Setting(), Scene((dim(i, 8),)), (), (), no_witness, "isl"), "too hard"),
-        (NoInstance(Setting(), Scene(), ((equal(call, 0),),), "z3"), "bits"),
+        (Covered(Setting(), IterationDomain((dim(i, 8),)), (), (), no_witness, "isl"), "too hard"),
+        (NoInstance(Setting(), IterationDomain(), ((equal(call, 0),),), "z3"), "bits"),
         (Unwritten("a flow", "nobody wrote it"), "nobody"),
     ):
         queries, (missing,) = queries_of([piece])
@@ -154,7 +165,9 @@ def test_one_to_one(outputs: tuple[Expr, ...], expected: set[Answer]) -> None:
 
 
 def test_digits() -> None:
-    """The lemma of mixed radices holds, and so do the identities that its use needs; digits of another number have a model."""
+    """The lemma of mixed radices holds, and so do the identities that its use needs; digits of another number have a
+    model.
+    """
     index = (i * n + j) * m + k
     right, missing = queries_of([Digits(index, (i, j, k), (Var("l"), n, m), Var("l") * n * m)])
     assert missing == () and len(right) == 3
@@ -168,7 +181,9 @@ def test_names_are_legal(name: str) -> None:
     """Any name of a program becomes one that solvers read, and different names stay different."""
     query = Query()
     encoder = Writer(query)
-    query.add(encoder.variable(name) < encoder.variable(f"{name}_"), encoder.variable(name) > encoder.variable(f"{name}_"))
+    query.add(
+        encoder.variable(name) < encoder.variable(f"{name}_"), encoder.variable(name) > encoder.variable(f"{name}_")
+    )
     text = SmtQuery(query.text("QF_LIA"), "QF_LIA")
     assert answers(text) == NOTHING
     names = ["x", "x'", "x.27.", "let", "let!", "ä", "äb"]

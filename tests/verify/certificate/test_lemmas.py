@@ -78,7 +78,14 @@ def test_float_rules(dtype: DType) -> None:
         "max": prove_rule(rule(Binary(BinaryOp.MAX, x, y), Binary(BinaryOp.MAX, y, x), domain=Domain.VALUE)).status,
     }
     proved, refuted = Status.PROVED, Status.REFUTED
-    assert answers == {"x + -0.0": proved, "x + 0.0": refuted, "x * 0.0": refuted, "x - x": refuted, "x + y": proved, "max": refuted}
+    assert answers == {
+        "x + -0.0": proved,
+        "x + 0.0": refuted,
+        "x * 0.0": refuted,
+        "x - x": refuted,
+        "x + y": proved,
+        "max": refuted,
+    }
 
 
 @pytest.mark.parametrize("dtype", [INT8, UINT8, INT32], ids=str)

@@ -26,7 +26,9 @@ HALF = SmtQuery("(set-logic QF_FP)\n(declare-fun x () (_ FloatingPoint 5 11))\n(
 def lemmas(folder: Path, *queries: SmtQuery) -> Path:
     """A file of lemmas with one question each."""
     path = folder / "some.lplemmas.json"
-    LemmaFile("a test", tuple(Lemma(f"l{k}", "it holds", Status.PROVED, (q,)) for k, q in enumerate(queries))).save(path)
+    LemmaFile("a test", tuple(Lemma(f"l{k}", "it holds", Status.PROVED, (q,)) for k, q in enumerate(queries))).save(
+        path
+    )
     return path
 
 
@@ -45,7 +47,10 @@ def test_two_solvers_confirm(tmp_path: Path) -> None:
     report = said(lemmas(tmp_path, LINEAR, PRODUCTS), "unsat", "unsat")
     assert (report.status, report.disagreements) == (Status.PROVED, ())
     assert [(f.claims, f.questions, f.confirmed) for f in report.files] == [(2, 2, 2)]
-    assert [(e.name, e.asked, e.confirmed, e.unknown, e.contradicted) for e in report.engines] == [("z3", 2, 2, 0, 0), ("cvc5", 2, 2, 0, 0)]
+    assert [(e.name, e.asked, e.confirmed, e.unknown, e.contradicted) for e in report.engines] == [
+        ("z3", 2, 2, 0, 0),
+        ("cvc5", 2, 2, 0, 0),
+    ]
 
 
 def test_solvers_that_contradict_each_other(tmp_path: Path) -> None:
@@ -70,7 +75,9 @@ def test_a_question_that_must_have_a_model(tmp_path: Path) -> None:
     assert said(path, "unsat", "unsat").status is Status.REFUTED
 
 
-@pytest.mark.parametrize(("query", "status"), [(LINEAR, Status.UNKNOWN), (PRODUCTS, Status.PROVED), (HALF, Status.PROVED)])
+@pytest.mark.parametrize(
+    ("query", "status"), [(LINEAR, Status.UNKNOWN), (PRODUCTS, Status.PROVED), (HALF, Status.PROVED)]
+)
 def test_one_solver_is_not_enough(tmp_path: Path, query: SmtQuery, status: Status) -> None:
     """One answer is unknown, except for products of variables and 16-bit floats, where it is named."""
     report = said(lemmas(tmp_path, query), "unsat", "unknown")
@@ -90,7 +97,9 @@ def test_a_lemma_without_a_question(tmp_path: Path) -> None:
     path = tmp_path / "some.lplemmas.json"
     LemmaFile("a test", (Lemma("l", "it holds", Status.PROVED, ()),)).save(path)
     assert said(path, "unsat", "unsat").status is Status.UNKNOWN
-    LemmaFile("a test", (Lemma("l", "it holds", Status.PROVED, (), exceptions=(("enumeration", "all 65536 values"),)),)).save(path)
+    LemmaFile(
+        "a test", (Lemma("l", "it holds", Status.PROVED, (), exceptions=(("enumeration", "all 65536 values"),)),)
+    ).save(path)
     report = said(path, "unsat", "unsat")
     assert report.status is Status.PROVED and "65536" in report.files[0].exceptions[0]
 
@@ -150,7 +159,9 @@ def after(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     ],
 )
 def test_expectations(tmp_path: Path, expect: str, value: str, status: Status) -> None:
-    """A rewrite must get the verdict that its header says: right programs proved, wrong ones refuted by a run, and never the other."""
+    """A rewrite must get the verdict that its header says: right programs proved, wrong ones refuted by a run, and
+    never the other.
+    """
     path = tmp_path / "case.py"
     path.write_text(REWRITE.format(expect=expect, value=value).lstrip())
     reading = read_file(path)

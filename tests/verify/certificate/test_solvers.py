@@ -66,7 +66,9 @@ def misbehaves(seconds: float, task: Task) -> Reply:
     return Reply(UNSAT)
 
 
-@pytest.mark.parametrize(("bad", "reason"), [("hangs", "wall: no answer in 2.5 s"), ("dies", "SIGSEGV"), ("leaves", "exit status 3")])
+@pytest.mark.parametrize(
+    ("bad", "reason"), [("hangs", "wall: no answer in 2.5 s"), ("dies", "SIGSEGV"), ("leaves", "exit status 3")]
+)
 def test_a_solver_that_misbehaves(bad: str, reason: str) -> None:
     """Its question is unknown with the reason; the questions before and after it are answered; nothing takes long."""
     start = time.monotonic()
@@ -78,7 +80,10 @@ def test_a_solver_that_misbehaves(bad: str, reason: str) -> None:
 
 def test_what_a_solver_prints() -> None:
     """What a solver prints is not taken for an answer."""
-    assert ask_engines([Task(FALSE, "talks"), Task(FALSE, "good")], 1, 0.5, ask_one=misbehaves) == [Reply(UNSAT), Reply(UNSAT)]
+    assert ask_engines([Task(FALSE, "talks"), Task(FALSE, "good")], 1, 0.5, ask_one=misbehaves) == [
+        Reply(UNSAT),
+        Reply(UNSAT),
+    ]
 
 
 def test_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,10 @@ def _other_program(document: Document) -> None:
 
 def _other_witness(document: Document) -> None:
     step = document["steps"][0]
-    step["rewrite"] = [line.replace("j // 4, j % 4", "j % 4, j // 4") if line.startswith("# cells") else line for line in step["rewrite"]]
+    step["rewrite"] = [
+        line.replace("j // 4, j % 4", "j % 4, j // 4") if line.startswith("# cells") else line
+        for line in step["rewrite"]
+    ]
 
 
 def _fewer_questions(document: Document) -> None:
@@ -218,14 +221,19 @@ def _rehashed(document: Document) -> Document:
     return sealed(document)
 
 
-# Both lead to a certificate that is whole and true: of the lowering alone, and of the same obligations in another order.
+# Both lead to a certificate that is whole and true: of the lowering alone, and of the same obligations in another
+# order.
 TRUE_STILL = {_without_step, _swapped}
 
 
 @one_in(3)
-@pytest.mark.parametrize("change", [c for c in CHANGES if c not in TRUE_STILL], ids=lambda change: change.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "change", [c for c in CHANGES if c not in TRUE_STILL], ids=lambda change: change.__name__.strip("_")
+)
 def test_a_forgery_is_caught_by_deriving_again(saved: Path, change: Change) -> None:
-    """Whoever changes a certificate and computes all hashes anew is caught: the checker has other obligations, or other questions."""
+    """Whoever changes a certificate and computes all hashes anew is caught: the checker has other obligations, or other
+    questions.
+    """
     document = copy.deepcopy(certificate().document)
     change(document)
     saved.write_bytes(to_bytes(_rehashed(document)))
@@ -244,15 +252,22 @@ def test_a_forgery_that_says_the_truth_passes(saved: Path) -> None:
 
 
 def test_a_dataflow_in_other_pieces(tmp_path: Path) -> None:
-    """Another question about where a cell was written last does not break a certificate: it is asked besides the checker's own."""
+    """Another question about where a cell was written last does not break a certificate: it is asked besides the
+    checker's own.
+    """
     made = Schedule.replay(
         load(OPERATORS / "dense.py"), [["split", {"block": "T_matmul_NT", "loop": "k", "factors": [None, 9]}]]
     ).certificate
     document, path = copy.deepcopy(made.document), tmp_path / "dense.lpcert.json"
-    flow = next(o for step in document["steps"] for o in step["obligations"] if o["engine"] == DATAFLOW and o["queries"])
+    flow = next(
+        o for step in document["steps"] for o in step["obligations"] if o["engine"] == DATAFLOW and o["queries"]
+    )
     query = document["queries"][flow["queries"][0]]
     other = SmtQuery(
-        "\n".join(query["text"]).replace("(check-sat)", "(assert true)\n(check-sat)"), query["logic"], query["expected"], query["engine"]
+        "\n".join(query["text"]).replace("(check-sat)", "(assert true)\n(check-sat)"),
+        query["logic"],
+        query["expected"],
+        query["engine"],
     )
     document["queries"][query_id(other)] = query_dict(other)
     flow["queries"][0] = query_id(other)

@@ -1,4 +1,6 @@
-"""Accesses in bounds: proved, refuted with an instance that was evaluated, or unknown with the expression that is to blame."""
+"""Accesses in bounds: proved, refuted with an instance that was evaluated, or unknown with the expression that is to
+blame.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,9 @@ GATHER = """
     ],
 )
 def test_indices_from_data(statement: str, expected: Status) -> None:
-    """An index that is loaded may be anything of its type, unless a guard on the same cell says more; arithmetic on data may wrap."""
+    """An index that is loaded may be anything of its type, unless a guard on the same cell says more; arithmetic on
+    data may wrap.
+    """
     verdicts = prove_in_bounds(facts(GATHER.format(statement=statement)))
     assert next(v for v in verdicts if v.claim.text.startswith("read A")).status is expected
 

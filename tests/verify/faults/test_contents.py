@@ -25,7 +25,9 @@ def after({parameters}):
     T.func_attr({{"tirx.noalias": True}})
     {after}
 """
-PLAIN = 'A: T.Buffer((9,), "float32"), I: T.Buffer((8,), "int32"), J: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")'
+PLAIN = (
+    'A: T.Buffer((9,), "float32"), I: T.Buffer((8,), "int32"), J: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")'
+)
 SYMBOLIC = 'A: T.Buffer(("m",), "float32"), I: T.Buffer(("n",), "int32"), B: T.Buffer(("n",), "float32")'
 EACH = "for i in range(8): B[i] = A[I[i]]"
 
@@ -34,7 +36,11 @@ def open_claims(before: str, after: str, parameters: str = PLAIN) -> list[str]:
     """What is not proved of the new program's bounds and arithmetic."""
     rewrite = parse_rewrite(TEXT.format(parameters=parameters, before=before, after=after))
     verdicts = prove_rewrite(rewrite).verdicts
-    return [v.claim.text for v in verdicts if v.status is not Status.PROVED and ("stays within" in v.claim.text or "fits" in v.claim.text)]
+    return [
+        v.claim.text
+        for v in verdicts
+        if v.status is not Status.PROVED and ("stays within" in v.claim.text or "fits" in v.claim.text)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +54,16 @@ def open_claims(before: str, after: str, parameters: str = PLAIN) -> list[str]:
         ("for i in range(8): B[i] = A[I[i] // 2]", "for i in range(8): B[i] = A[I[i] // 3]"),
         ("for i in range(8):\n        if i < 4: B[i] = A[I[i]]", "for i in range(4): B[i] = A[I[i]]"),
         ("for i in range(8): B[I[i]] = A[i]", "for i in range(8): B[I[i]] = A[I[i]]"),
-        ("for i in range(8): B[i] = T.if_then_else(i < 6, A[I[i]], 0.0)", "for i in range(8): B[i] = T.if_then_else(i < 5, A[I[i]], 0.0)"),
+        (
+            "for i in range(8): B[i] = T.if_then_else(i < 6, A[I[i]], 0.0)",
+            "for i in range(8): B[i] = T.if_then_else(i < 5, A[I[i]], 0.0)",
+        ),
     ],
 )
 def test_what_is_told(before: str, after: str) -> None:
-    """An element that certainly decided an index may decide one again, wherever and however often that is in the new program."""
+    """An element that certainly decided an index may decide one again, wherever and however often that is in the new
+    program.
+    """
     assert open_claims(before, after) == []
 
 

@@ -81,8 +81,8 @@ def test_convolution_for_every_extent() -> None:
     ],
 )
 def test_mutants_of_the_convolution_are_refuted(old: str, new: str, part: str) -> None:
-    """One wrong offset, a guard that is dropped, an extent one too large: refuted at the access that is to blame, and the interpreter
-    faults.
+    """One wrong offset, a guard that is dropped, an extent one too large: refuted at the access that is to blame, and
+    the interpreter faults.
     """
     assert old in CONV
     function = program(CONV.replace(old, new))
@@ -105,14 +105,18 @@ def main(A: T.Buffer((4, 4), "float32"), F: T.Buffer((3,), "float32"), B: T.Buff
 
 
 def test_roadmap_convolution_overcompute_reads_out_of_bounds() -> None:
-    """Without its branch the roadmap's 1-d convolution reads A[4, 0] of a [4, 4] buffer; wrapped, or with the branch, it does not."""
+    """Without its branch the roadmap's 1-d convolution reads A[4, 0] of a [4, 4] buffer; wrapped, or with the branch,
+    it does not.
+    """
     plain, wrapped = "(4*io + ii + f) // 4, (4*io + ii + f) % 4", "(4*io + ii + f) // 4 % 4, (4*io + ii + f) % 4"
     removed = check_program(program(OVERCOMPUTE.replace("GUARD", "").replace("INDEX", plain)))
     verdict = first(removed, Status.REFUTED, "read A")
     assert verdict.counterexample is not None
     assert verdict.counterexample["indices"][0] == 4
     assert verdict.counterexample["extents"] == [4, 4]
-    assert statuses(check_program(program(OVERCOMPUTE.replace("GUARD", "").replace("INDEX", wrapped)))) == {Status.PROVED}
+    assert statuses(check_program(program(OVERCOMPUTE.replace("GUARD", "").replace("INDEX", wrapped)))) == {
+        Status.PROVED
+    }
     guarded = OVERCOMPUTE.replace("GUARD", "if 4*io + ii < 12: ").replace("INDEX", plain)
     assert statuses(check_program(program(guarded))) == {Status.PROVED}
 
@@ -128,7 +132,10 @@ def test_block_variable_outside_its_domain() -> None:
                 v = T.axis.spatial(14, i * 4 + j)
                 B[v] = A[v]
     """
-    assert first(check_program(program(text.replace("WHERE\n", "\n"))), Status.REFUTED, "block variable v").counterexample is not None
+    assert (
+        first(check_program(program(text.replace("WHERE\n", "\n"))), Status.REFUTED, "block variable v").counterexample
+        is not None
+    )
     assert statuses(check_program(program(text.replace("WHERE", "T.where(i * 4 + j < 14)")))) == {Status.PROVED}
 
 
@@ -165,7 +172,8 @@ def test_opaque_calls_are_not_looked_into() -> None:
     assert "call_extern" in verdict.reason
 
 
-# -- against the reference interpreter ----------------------------------------------------------------------------------------
+# -- against the reference interpreter
+# ----------------------------------------------------------------------------------------
 
 _KINDS: dict[FaultKind, tuple[str, ...]] = {
     FaultKind.OUT_OF_BOUNDS: ("stays within", "stays inside"),
@@ -184,7 +192,11 @@ def arguments(function: PrimFunc, symbols: dict[str, int], seed: int) -> dict[st
     found: dict[str, object] = {}
     for buffer in function.buffers:
         shape = tuple(int(evaluate(extent, symbols)) for extent in buffer.shape)
-        data = rng.integers(0, 6, shape).astype(np.int32) if buffer.dtype.is_integer else rng.random(shape).astype(np.float32)
+        data = (
+            rng.integers(0, 6, shape).astype(np.int32)
+            if buffer.dtype.is_integer
+            else rng.random(shape).astype(np.float32)
+        )
         found[buffer.name] = data
     return found
 
@@ -209,7 +221,9 @@ def can_be_run(function: PrimFunc) -> bool:
 
 
 def check_seed(seed: int, *, symbolic: bool) -> None:
-    """A proved program runs without a fault; each fault has an obligation of its kind that was not proved; what is refuted does fault."""
+    """A proved program runs without a fault; each fault has an obligation of its kind that was not proved; what is
+    refuted does fault.
+    """
     text = random_program(seed, symbolic=symbolic)
     function = loads(text)
     verdicts = check_program(function)
@@ -220,7 +234,9 @@ def check_seed(seed: int, *, symbolic: bool) -> None:
         fault = fault_of(function, {"n": n, "m": m}, seed)
         if fault is not None:
             words = _KINDS[fault.kind]
-            to_blame = [v for v in verdicts if v.status is not Status.PROVED and any(word in v.claim.text for word in words)]
+            to_blame = [
+                v for v in verdicts if v.status is not Status.PROVED and any(word in v.claim.text for word in words)
+            ]
             assert to_blame, f"seed {seed}: {fault}\n{text}"
     for verdict in verdicts:
         if verdict.status is Status.REFUTED:

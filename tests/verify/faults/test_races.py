@@ -58,7 +58,9 @@ def test_parameters_may_overlap_without_noalias() -> None:
 
 def test_refutation_has_both_iterations() -> None:
     """The counterexample names two iterations and the cell in which they meet."""
-    (verdict,) = prove_race_free(facts(PROGRAM.format(kind="T.parallel", statement="B[i // 2, j] = A[i, j]", noalias=True)))
+    (verdict,) = prove_race_free(
+        facts(PROGRAM.format(kind="T.parallel", statement="B[i // 2, j] = A[i, j]", noalias=True))
+    )
     assert verdict.counterexample is not None
     one, other = verdict.counterexample["first"], verdict.counterexample["second"]
     assert one["i"] != other["i"]

@@ -35,7 +35,11 @@ def _temporary(writes: str, index: str = "i") -> str:
         ("for i in range(4): C[2 * i] = A[i]", "i // 2 * 2", Status.PROVED),
         ("for i, j in T.grid(2, 4): C[i * 4 + j] = A[j]", "i", Status.PROVED),
         ("for i in range(8):\n            if i % 3 != 1: C[i] = A[i]", "i", Status.REFUTED),
-        ("for i in range(8):\n            if i % 3 != 1: C[i] = A[i]\n            else: C[i] = A[0]", "i", Status.PROVED),
+        (
+            "for i in range(8):\n            if i % 3 != 1: C[i] = A[i]\n            else: C[i] = A[0]",
+            "i",
+            Status.PROVED,
+        ),
         ("for i in range(8):\n            if A[i] > T.float32(0): C[i] = A[i]", "i", Status.UNKNOWN),
         ("for i in range(8): C[I[i] % 9] = A[i]", "i", Status.UNKNOWN),
         ("C[8] = A[0]", "i", Status.REFUTED),
@@ -118,13 +122,22 @@ def test_an_init_needs_a_first_update(loops: str) -> None:
     """A reduction's result is there where the reduction is not empty, whatever the order of the loops."""
     text = REDUCTION.format(loops=loops)
     assert Status.REFUTED in statuses(prove_readable(facts(text)))
-    assert statuses(prove_readable(facts(text.replace("C = T.alloc", "T.assume(m >= 1)\n        C = T.alloc", 1)))) == {Status.PROVED}
+    assert statuses(prove_readable(facts(text.replace("C = T.alloc", "T.assume(m >= 1)\n        C = T.alloc", 1)))) == {
+        Status.PROVED
+    }
 
 
-@pytest.mark.parametrize(("guard", "expected"), [("vi < 5", Status.REFUTED), ("vj < 5", Status.PROVED), ("vj > 0", Status.REFUTED)])
+@pytest.mark.parametrize(
+    ("guard", "expected"), [("vi < 5", Status.REFUTED), ("vj < 5", Status.PROVED), ("vj > 0", Status.REFUTED)]
+)
 def test_an_init_does_not_run_where_the_guard_is_false(guard: str, expected: Status) -> None:
     """A result that the guard leaves out, or whose first update it skips, is not there."""
-    text = REDUCTION.replace('"n", "m"', "8, 8").replace('"n",', "8,").replace("(n,)", "(8,)").replace("range(n)", "range(8)")
+    text = (
+        REDUCTION.replace('"n", "m"', "8, 8")
+        .replace('"n",', "8,")
+        .replace("(n,)", "(8,)")
+        .replace("range(n)", "range(8)")
+    )
     text = text.replace("        n, m = T.int32(), T.int32()\n", "").format(loops="i, j in T.grid(8, 8)")
     text = text.replace("                with T.init", f"                T.where({guard})\n                with T.init")
     found = statuses(prove_readable(facts(text)))
@@ -133,7 +146,9 @@ def test_an_init_does_not_run_where_the_guard_is_false(guard: str, expected: Sta
 
 def test_reduction_without_init_reads_nothing() -> None:
     """Without an init the first update reads an unwritten cell."""
-    text = REDUCTION.format(loops="i, j in T.grid(n, m)").replace("with T.init():\n                    C[vi] = T.float32(0)", "pass")
+    text = REDUCTION.format(loops="i, j in T.grid(n, m)").replace(
+        "with T.init():\n                    C[vi] = T.float32(0)", "pass"
+    )
     text = text.replace("                pass\n", "")
     assert Status.REFUTED in statuses(prove_readable(facts(text)))
 
@@ -150,7 +165,12 @@ PADDED = """
 
 @pytest.mark.parametrize(
     ("contract", "trip", "expected"),
-    [("None", 14, Status.PROVED), ("None", 15, Status.REFUTED), ('"T.float32(0)"', 16, Status.PROVED), ('"undef"', 16, Status.PROVED)],
+    [
+        ("None", 14, Status.PROVED),
+        ("None", 15, Status.REFUTED),
+        ('"T.float32(0)"', 16, Status.PROVED),
+        ('"undef"', 16, Status.PROVED),
+    ],
 )
 def test_padding_needs_a_contract_to_be_read(contract: str, trip: int, expected: Status) -> None:
     """Padding without a contract may not be read; with one, undef included, it may."""
@@ -160,11 +180,14 @@ def test_padding_needs_a_contract_to_be_read(contract: str, trip: int, expected:
 
 
 @pytest.mark.parametrize(
-    ("contract", "trip", "expected"), [("None", 14, {Status.PROVED}), ("None", 16, {Status.REFUTED}), ('"T.float32(0)"', 16, set())]
+    ("contract", "trip", "expected"),
+    [("None", 14, {Status.PROVED}), ("None", 16, {Status.REFUTED}), ('"T.float32(0)"', 16, set())],
 )
 def test_padding_needs_a_contract_to_be_written(contract: str, trip: int, expected: set[Status]) -> None:
     """Nobody writes padding without a contract; with one there is nothing to prove."""
-    text = PADDED.format(contract=contract, trip=trip, statement="A[i // 4, i % 4] = B[i % 14]").replace('"A":', '"A_data":')
+    text = PADDED.format(contract=contract, trip=trip, statement="A[i // 4, i % 4] = B[i % 14]").replace(
+        '"A":', '"A_data":'
+    )
     verdicts = prove_no_forbidden_write(facts(text))
     assert statuses(verdicts) == expected
     for verdict in verdicts:
@@ -186,7 +209,9 @@ def test_padding_is_found_through_a_later_step() -> None:
                 B[0] = A[i, j]
     """
     answers = {
-        condition: next(v for v in prove_readable(facts(text.replace("CONDITION", condition))) if v.claim.text.startswith("read A")).status
+        condition: next(
+            v for v in prove_readable(facts(text.replace("CONDITION", condition))) if v.claim.text.startswith("read A")
+        ).status
         for condition in ("j < 3", "j == 4", "j == 3 and i < 2", "j == 3 and i == 2")
     }
     assert answers == {

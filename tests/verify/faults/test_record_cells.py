@@ -30,7 +30,9 @@ SCALARS = '(4, 4), "float32"'
     ],
 )
 def test_vectors_touch_all_their_scalars(elements: str, view: str, loop: str, store: str, expected: Status) -> None:
-    """Stores through a view stay off the padding, or are refuted; where view and box count different things, nothing is claimed."""
+    """Stores through a view stay off the padding, or are refuted; where view and box count different things, nothing is
+    claimed.
+    """
     dtype = view.split('"')[1]
     value = {"float32": "T.float32(0)", "int8": "T.int8(0)"}.get(dtype, f"T.Broadcast(T.float32(0), {dtype[-1]})")
     text = f"""@T.prim_func(s_tir=True)
@@ -43,9 +45,13 @@ def main(A: T.Buffer({elements}), B: T.Buffer((16,), "float32")):
     assert worst(v.status for v in check_program(loads(text, "p.py"))) is expected
 
 
-@pytest.mark.parametrize(("more", "expected"), [("", Status.REFUTED), (', B: T.Buffer((n,), "float32")', Status.PROVED)])
+@pytest.mark.parametrize(
+    ("more", "expected"), [("", Status.REFUTED), (', B: T.Buffer((n,), "float32")', Status.PROVED)]
+)
 def test_a_scalar_in_a_record_may_be_negative(more: str, expected: Status) -> None:
-    """A scalar that a record's logical shape names is whatever callers pass, unless it is also the extent of what they pass."""
+    """A scalar that a record's logical shape names is whatever callers pass, unless it is also the extent of what they
+    pass.
+    """
     step = '{"index_map": "lambda i: [i//4, i%4]", "shape": ["(n + 3) // 4", 4], "contract": None}'
     text = f"""@T.prim_func(s_tir=True)
 def main(A: T.Buffer((64, 4), "float32"), n: T.int32{more}):

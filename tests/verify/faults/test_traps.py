@@ -56,7 +56,9 @@ PROGRAM = """
     ],
 )
 def test_operations_that_may_trap(statement: str, expected: set[Status]) -> None:
-    """A verdict for each operation that could have no result, in the instances in which it is evaluated; none where that is plain."""
+    """A verdict for each operation that could have no result, in the instances in which it is evaluated; none where
+    that is plain.
+    """
     assert statuses(prove_no_trap(facts(PROGRAM.format(statement=statement)))) == expected
 
 
@@ -93,7 +95,9 @@ INSIDE = """if n > 0:
     ],
 )
 def test_what_the_old_program_evaluates_as_well(new: str, old: str, status: Status) -> None:
-    """An operation that the old program evaluates at the same instances, both sides of `and` taken, is no new trap; any other is."""
+    """An operation that the old program evaluates at the same instances, both sides of `and` taken, is no new trap; any
+    other is.
+    """
     before = facts(PROGRAM.format(statement=old)).program
     (verdict,) = prove_no_trap(facts(PROGRAM.format(statement=new)), before)
     assert verdict.status is status

@@ -1,4 +1,6 @@
-"""That a program runs at all is shown by an input, or it is proved that there is none, or nobody knows: each is what brute force says."""
+"""That a program runs at all is shown by an input, or it is proved that there is none, or nobody knows: each is what
+brute force says.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ HOLDS = {
 @one_in(3)
 @pytest.mark.parametrize("case", HOLDS.values(), ids=HOLDS)
 def test_what_can_hold_is_shown(case: tuple[str, str | None]) -> None:
-    """A program whose assumptions some input satisfies is proved to be itself backwards, and refuted to be itself plus one."""
+    """A program whose assumptions some input satisfies is proved to be itself backwards, and refuted to be itself plus
+    one.
+    """
     pre, where = case
     assert lp.compare(func(pre + COPY), func(pre + BACK), where=where).status is Status.PROVED
     assert lp.compare(func(pre + COPY), func(pre + MORE), where=where).status in (Status.REFUTED, Status.UNKNOWN)
@@ -110,13 +114,17 @@ FAULTY = {
 
 @pytest.mark.parametrize("body", FAULTY.values(), ids=FAULTY)
 def test_what_always_faults_is_equal_to_nothing(body: str) -> None:
-    """An old program that faults on every input is not proved equal to anything, itself aside; one that faults on some may be."""
+    """An old program that faults on every input is not proved equal to anything, itself aside; one that faults on some
+    may be.
+    """
     assert lp.compare(func(body), func(COPY)).status is Status.VACUOUS
     assert lp.compare(func(body), func(body)).status is Status.PROVED
     assert status_of(prove_runs(func(body))) == "vacuous"
 
 
-@pytest.mark.parametrize("body", ["for i in range(4):\n    B[i] = A[i] // A[3 - i]", "for i in range(4):\n    B[i] = A[i] // (i + n)"])
+@pytest.mark.parametrize(
+    "body", ["for i in range(4):\n    B[i] = A[i] // A[3 - i]", "for i in range(4):\n    B[i] = A[i] // (i + n)"]
+)
 def test_what_faults_on_some_inputs_runs_on_others(body: str) -> None:
     """A fault that some inputs have is no reason to prove nothing."""
     assert prove_runs(func(body)) is None
@@ -124,7 +132,11 @@ def test_what_faults_on_some_inputs_runs_on_others(body: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["C = T.alloc_buffer((4,), 'int32')\nfor i in range(4):\n    C[i] = A[i]", "T.evaluate(0)", "for i in range(0):\n    B[i] = A[i]"],
+    [
+        "C = T.alloc_buffer((4,), 'int32')\nfor i in range(4):\n    C[i] = A[i]",
+        "T.evaluate(0)",
+        "for i in range(0):\n    B[i] = A[i]",
+    ],
 )
 def test_what_nobody_sees_is_vacuous(body: str) -> None:
     """A program that stores nothing to a parameter says nothing, unless the other one does: then that is wrong."""
@@ -134,7 +146,9 @@ def test_what_nobody_sees_is_vacuous(body: str) -> None:
 
 
 def test_what_could_not_be_shown_is_not_proved() -> None:
-    """Assumptions that neither a search satisfies nor a solver contradicts leave a right rewrite unknown, and the reason says so."""
+    """Assumptions that neither a search satisfies nor a solver contradicts leave a right rewrite unknown, and the
+    reason says so.
+    """
     cyclic = "for i in range(4):\n    T.evaluate(T.assume(A[i] < A[(i + 1) % 4]))\n"
     verdict = prove_runs(func(cyclic + COPY))
     assert verdict is not None and verdict.status is Status.UNKNOWN and "no input could be shown" in str(verdict.reason)
@@ -145,7 +159,9 @@ def test_what_could_not_be_shown_is_not_proved() -> None:
 
 
 def test_a_program_that_is_too_large_to_run_is_shown_by_proof() -> None:
-    """Where no run can be made in time, a program that is proved to have no fault, under a contract that constants satisfy, runs."""
+    """Where no run can be made in time, a program that is proved to have no fault, under a contract that constants
+    satisfy, runs.
+    """
     large = 'A: T.Buffer((4000, 4000), "float32"), B: T.Buffer((4000, 4000), "float32")'
     loops = "for i, j in T.grid(4000, 4000):\n    "
     contract = f"{loops}T.evaluate(T.assume(j < 3990 or A[i, j] == T.float32(7)))\n"
@@ -192,10 +208,13 @@ _DATA = ("A[i]", "A[3 - i]", "A[0]", "A[i] * A[i]", "A[i] + A[3 - i]", "A[i] + i
 @one_in(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_assumptions_about_data_agree_with_brute_force(seed: int) -> None:
-    """Assumptions about four elements between -2 and 2: what brute force satisfies is never vacuous, what it cannot is never shown."""
+    """Assumptions about four elements between -2 and 2: what brute force satisfies is never vacuous, what it cannot is
+    never shown.
+    """
     random = Random(seed)
     compared = [
-        f"{random.choice(_DATA)} {random.choice(['==', '<', '>', '!='])} {random.randrange(-3, 5)}" for _ in range(random.randrange(1, 4))
+        f"{random.choice(_DATA)} {random.choice(['==', '<', '>', '!='])} {random.randrange(-3, 5)}"
+        for _ in range(random.randrange(1, 4))
     ]
     body = of_elements(*compared, "A[i] >= -2", "A[i] <= 2") + COPY
     program = func(body)
@@ -210,14 +229,18 @@ def test_random_assumptions_about_data_agree_with_brute_force(seed: int) -> None
 def runs(program: PrimFunc, values: tuple[int, ...]) -> bool:
     """Whether the interpreter runs the program on these elements."""
     try:
-        run(program, {"A": np.array(values, dtype="int32"), "B": np.zeros(4, dtype="int32"), "n": 1, "m": 1}, plain=True)
+        run(
+            program, {"A": np.array(values, dtype="int32"), "B": np.zeros(4, dtype="int32"), "n": 1, "m": 1}, plain=True
+        )
     except Fault:
         return False
     return True
 
 
 def test_a_certificate_of_nothing_is_not_confirmed() -> None:
-    """What rechecking derives from the text of a rewrite under assumptions that cannot hold is vacuous, or unknown, and never proved."""
+    """What rechecking derives from the text of a rewrite under assumptions that cannot hold is vacuous, or unknown, and
+    never proved.
+    """
     from layoutproof.ir.index_map import IndexMap
     from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
     from layoutproof.ir.visit import loops_of_stores

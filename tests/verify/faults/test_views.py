@@ -32,7 +32,9 @@ VIEW = """
         ("13,", "float64", "", 13, "T.Cast('float32', V[i])", Status.REFUTED),
     ],
 )
-def test_views_stay_inside_their_memory(shape: str, dtype: str, offset: str, trip: int, value: str, expected: Status) -> None:
+def test_views_stay_inside_their_memory(
+    shape: str, dtype: str, offset: str, trip: int, value: str, expected: Status
+) -> None:
     """A view may promise more than there is as long as no access goes there."""
     verdicts = prove_views(facts(VIEW.format(shape=shape, dtype=dtype, offset=offset, trip=trip, value=value)))
     assert statuses(verdicts) == {expected}
@@ -73,7 +75,9 @@ ALIASED = """
         ("48,", "float16", 24, "T.Cast('float32', V[i])", Status.PROVED),
     ],
 )
-def test_what_is_written_through_one_view_is_read_through_another(view: str, dtype: str, trip: int, value: str, expected: Status) -> None:
+def test_what_is_written_through_one_view_is_read_through_another(
+    view: str, dtype: str, trip: int, value: str, expected: Status
+) -> None:
     """Cells are told by their place in memory, whatever shape or element type they are seen in."""
     whole = prove_readable(facts(ALIASED.format(view=view, dtype=dtype, trip=trip, value=value)))
     assert next(v for v in whole if v.claim.text.startswith("read V")).status is expected
@@ -98,4 +102,6 @@ def test_race_through_two_views() -> None:
             A[i, 0] = V[OFFSET]
     """
     assert statuses(prove_race_free(facts(text.replace("OFFSET", "i * 6 + 5")))) == {Status.PROVED}
-    assert first(prove_race_free(facts(text.replace("OFFSET", "18 - i * 6"))), Status.REFUTED).counterexample is not None
+    assert (
+        first(prove_race_free(facts(text.replace("OFFSET", "18 - i * 6"))), Status.REFUTED).counterexample is not None
+    )

@@ -48,5 +48,8 @@ def test_what_does_not_overlap_is_assumed_by_name(before: str, after: str, statu
 
 def test_a_promise_that_is_not_needed_is_refused_too() -> None:
     """Later steps would build on it."""
-    assert worst(v.status for v in prove_rewrite(rewrite("", '"tirx.noalias": True', "T.float32(1)")).verdicts) is Status.UNKNOWN
+    assert (
+        worst(v.status for v in prove_rewrite(rewrite("", '"tirx.noalias": True', "T.float32(1)")).verdicts)
+        is Status.UNKNOWN
+    )
     assert worst(v.status for v in prove_rewrite(rewrite("", "", "T.float32(1)")).verdicts) is Status.PROVED

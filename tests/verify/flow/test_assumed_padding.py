@@ -1,5 +1,5 @@
-"""What may be assumed of padding after several layouts in one step: on each cell what the contract of the step says that left it, by brute
-force.
+"""What may be assumed of padding after several layouts in one step: on each cell what the contract of the step says
+that left it, by brute force.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ def case(rng: Random) -> tuple[str, bool]:
     tiles = -(-length // low)
     outer = -(-tiles // rows)
     contracts = [rng.choice(CONTRACTS), rng.choice(CONTRACTS)]
-    # Numbered row-major, the last box has the elements first, then the padding of the first step, then that of the second.
-    cells = [None] * length + [contracts[0]] * (tiles * low - length) + [contracts[1]] * (outer * rows * low - tiles * low)
+    # Numbered row-major, the last box has the elements first, then the padding of the first step, then that of the
+    # second.
+    cells = (
+        [None] * length + [contracts[0]] * (tiles * low - length) + [contracts[1]] * (outer * rows * low - tiles * low)
+    )
     first = rng.randint(length - 1, len(cells) - 1)
     last = rng.randint(first + 1, len(cells))
     said = rng.choice([each for each in (*cells[first:last], "T.int32(0)", "undef") if each is not None])
@@ -76,7 +79,9 @@ def _text(contract: str | None) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_contracts_of_several_steps(seed: int) -> None:
-    """An assumption about padding is accepted where each cell that it speaks of has a contract that states it, and nowhere else."""
+    """An assumption about padding is accepted where each cell that it speaks of has a contract that states it, and
+    nowhere else.
+    """
     rng, seen = Random(seed), set[bool]()
     for _ in range(25):
         text, wanted = case(rng)

@@ -30,8 +30,16 @@ THETA = "# theta: 0 -> 0: lambda i: [7 - i]"
         ("T.evaluate(T.assume(i < 7))", "T.evaluate(T.assume(i < 7))", True),
         ("T.evaluate(T.assume(A[i] == T.float32(0)))", "T.evaluate(T.assume(A[7 - i] == T.float32(0)))", True),
         ("T.evaluate(T.assume(A[i] == T.float32(0)))", "T.evaluate(T.assume(A[i] == T.float32(0) and i < 7))", False),
-        ("T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))", "T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))", True),
-        ("T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))", "T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))", False),
+        (
+            "T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))",
+            "T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))",
+            True,
+        ),
+        (
+            "T.evaluate(T.assume(i < 5 or A[i] == T.float32(0)))",
+            "T.evaluate(T.assume(i < 4 or A[i] == T.float32(0)))",
+            False,
+        ),
         ("T.evaluate(T.assume(A[i] == T.float32(0)))", 'T.evaluate(T.assume(A[i] == T.undef(dtype="float32")))', False),
         (
             'T.evaluate(T.assume(i < 4 or A[i] == T.undef(dtype="float32")))',

@@ -1,4 +1,6 @@
-"""Instances of the old program that the new one drops: they go where they changed nothing, and stay where they did something."""
+"""Instances of the old program that the new one drops: they go where they changed nothing, and stay where they did
+something.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ IEEE: Licences = frozenset()
 FINITE: Licences = frozenset({Licence.NNAN, Licence.NINF})
 
 
-def program(columns: int, pad: str, init: str | None, value: str, extra: str = "") -> str:
+def program(columns: int, pad: str, init: str | None, value: str, unmatched: str = "") -> str:
     """Updates of `B[i]` over some columns of `A`, whose last one is padding."""
     first = f"    for i in range(4):\n        B[i] = {init}\n" if init is not None else ""
     return f"""@T.prim_func(s_tir=True)
@@ -23,7 +25,7 @@ def main(A: T.Buffer((4, 4), "float32"), W: T.Buffer((4, 4), "float32"), B: T.Bu
     T.func_attr({{"tirx.noalias": True}})
     for p, q in T.grid(4, 4):
         T.evaluate(T.assume(q < 3 or A[p, q] == {pad}))
-{extra}{first}    for i, j in T.grid(4, {columns}):
+{unmatched}{first}    for i, j in T.grid(4, {columns}):
         B[i] = {value}
 """
 
@@ -52,10 +54,10 @@ BOUNDED = """    for p, q in T.grid(4, 4):
     ],
 )
 def test_updates_by_padding_are_dropped(
-    pad: str, init: str | None, value: str, extra: str, allowed: Licences, needs: set[str] | None
+    pad: str, init: str | None, value: str, unmatched: str, allowed: Licences, needs: set[str] | None
 ) -> None:
     """The reverse of overcompute, with the fewest licences that suffice; `needs` is None where it is wrong."""
-    old, new = (loads(program(columns, pad, init, value, extra), "p.py") for columns in (4, 3))
+    old, new = (loads(program(columns, pad, init, value, unmatched), "p.py") for columns in (4, 3))
     maps = [InstanceMap(0, 0, parse_index_map("lambda i: [i]"))] if init is not None else []
     update = InstanceMap(len(maps), len(maps), parse_index_map("lambda i, j: [i, j]"))
     verdicts = check_rewrite(Rewrite(old, new, Witness((*maps, update))), allowed=allowed)

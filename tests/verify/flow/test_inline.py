@@ -1,5 +1,5 @@
-"""Values in the place of loads: a form of a statement stores what the statement stores, by brute force, and what must not be looked
-through is not.
+"""Values in the place of loads: a form of a statement stores what the statement stores, by brute force, and what must
+not be looked through is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.checker import prove_rewrite
 from layoutproof.verify.flow.sources import representatives
-from layoutproof.verify.flow.stored_values import Form, Looking, unfolded
+from layoutproof.verify.flow.stored_values import Form, StoredValues, unfolded
 from layoutproof.verify.isl.dataflow import Dataflow
 from layoutproof.verify.isl.instance_sets import no_points
 from layoutproof.verify.isl.space import BudgetExceeded
@@ -35,13 +35,21 @@ from layoutproof.verify.verdict.verdict import Status, worst
 def forms_of(flow: Dataflow, statement: Statement, *, updates: bool = True) -> list[Form]:
     """Everything that can be looked through in one statement."""
     points = flow.domain(statement)
-    return Looking(flow, no_points(points), updates=updates).through(statement, points)
+    return StoredValues(flow, no_points(points), updates=updates).through(statement, points)
 
 
 class FormRun(ModelRun):
     """A run of a program's model in which each statement stores what its forms say."""
 
-    def __init__(self, function: PrimFunc, flow: Dataflow, symbols: Mapping[str, int], arrays: Mapping[str, Any], *, updates: bool) -> None:
+    def __init__(
+        self,
+        function: PrimFunc,
+        flow: Dataflow,
+        symbols: Mapping[str, int],
+        arrays: Mapping[str, Any],
+        *,
+        updates: bool,
+    ) -> None:
         super().__init__(function, flow, symbols, arrays)
         at = fixed(flow, symbols)
         self.changed = 0
@@ -54,7 +62,9 @@ class FormRun(ModelRun):
                 found += here
                 self.forms |= {(f"{flow.tag}{statement.number}", point): form.statement for point in here}
                 self.changed += form.statement is not statement and bool(here)
-            assert sorted(found) == sorted(set_points(flow.domain(statement), at)), "the forms are of all points, each once"
+            assert sorted(found) == sorted(set_points(flow.domain(statement), at)), (
+                "the forms are of all points, each once"
+            )
 
     def value(self, source: Named) -> Number:
         """What an instance stores, by its form."""
@@ -70,7 +80,9 @@ class FormRun(ModelRun):
 
 
 def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | None:
-    """Cells that forms say to end otherwise than the statements themselves, and how many forms differ from their statement."""
+    """Cells that forms say to end otherwise than the statements themselves, and how many forms differ from their
+    statement.
+    """
     try:
         model = modelled(random_function(kind, seed), 2_000_000)
         symbols = next(sizes(model))
@@ -84,7 +96,11 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
         wrong = []
         for buffer in model.function.buffers:
             mine, theirs = formed.final(buffer.data), plain.final(buffer.data)
-            wrong += [f"{buffer.name}{list(c)}: {mine[c]}, not {v}" for c, v in theirs.items() if not same_value(float(v), float(mine[c]))]
+            wrong += [
+                f"{buffer.name}{list(c)}: {mine[c]}, not {v}"
+                for c, v in theirs.items()
+                if not same_value(float(v), float(mine[c]))
+            ]
     except (NotModelled, BudgetExceeded, Fault, IndexError):
         return None
     return wrong, formed.changed
@@ -94,7 +110,9 @@ def compared(kind: str, seed: int, *, updates: bool) -> tuple[list[str], int] | 
 @pytest.mark.parametrize("kind", ["flow", "symbolic", "nodes"])
 @pytest.mark.parametrize("seeds", some((range(3), range(3, 40)), 1), ids=str)
 def test_a_form_stores_what_its_statement_stores(seeds: range, kind: str, *, updates: bool) -> None:
-    """Random programs run through their forms end as they end through their statements; many statements have another form."""
+    """Random programs run through their forms end as they end through their statements; many statements have another
+    form.
+    """
     results = [found for seed in seeds if (found := compared(kind, seed, updates=updates)) is not None]
     assert [wrong for wrong, _ in results if wrong] == []
     assert 2 * len(results) >= len(seeds) and 2 * sum(changed for _, changed in results) + 1 >= len(seeds)
@@ -151,7 +169,7 @@ def test_what_is_kept_stays() -> None:
     model = modelled(program(SEVERAL))
     reader, second = model.statements.statements[3], model.statements.statements[1]
     kept = no_points(model.flow.domain(second)).union(model.flow.domain(second).to_union_set())
-    forms = Looking(model.flow, kept).through(reader, model.flow.domain(reader))
+    forms = StoredValues(model.flow, kept).through(reader, model.flow.domain(reader))
     at = fixed(model.flow, {})
     loading = [f for f in forms if any(v.name.startswith("C_value") for v in free_variables(f.statement.value))]
     assert [set_points(f.points, at) for f in loading] == [{(1,), (3,), (5,), (7,)}]
@@ -180,7 +198,12 @@ def asked(theta: str, before: str, after: str, ctype: str = "float32") -> Status
     def body(text: str) -> str:
         return "".join(f"    {line}\n" for line in text.splitlines())
 
-    text = PAIR.replace("THETA", theta).replace("CTYPE", ctype).replace("BEFORE", body(before)).replace("AFTER", body(after))
+    text = (
+        PAIR.replace("THETA", theta)
+        .replace("CTYPE", ctype)
+        .replace("BEFORE", body(before))
+        .replace("AFTER", body(after))
+    )
     return worst(v.status for v in prove_rewrite(parse_rewrite(text, "pair")).verdicts)
 
 
@@ -197,7 +220,9 @@ def stored(value: str, use: str = "C[i] * T.float32(2)") -> str:
 EXP, ONE = "T.exp(A[i])", "T.float32(1)"
 RATIO = 'A[7 - i] / T.Cast("float32", D[i])'
 CHOICE = 'T.if_then_else(i < 3, A[i], T.Cast("float32", i * i))'
-BRANCH = 'if i < 3:\n        B[i] = A[i] * T.float32(2)\n    else:\n        B[i] = T.Cast("float32", i * i) * T.float32(2)'
+BRANCH = (
+    'if i < 3:\n        B[i] = A[i] * T.float32(2)\n    else:\n        B[i] = T.Cast("float32", i * i) * T.float32(2)'
+)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +261,12 @@ def test_written_out(before: str, after: str, theta: str) -> None:
         (stored(EXP), loop(f"B[i] = T.if_then_else(i < 7, {EXP}, A[i]) * T.float32(2)"), "0 -> 1", "float32"),
         # What the temporary rounds, or wraps, is left as it is.
         (stored('T.Cast("float16", A[i])', 'T.Cast("float32", C[i])'), loop("B[i] = A[i]"), "0 -> 1", "float16"),
-        (stored('T.Cast("int8", D[i])', 'T.Cast("float32", C[i])'), loop('B[i] = T.Cast("float32", D[i])'), "0 -> 1", "int8"),
+        (
+            stored('T.Cast("int8", D[i])', 'T.Cast("float32", C[i])'),
+            loop('B[i] = T.Cast("float32", D[i])'),
+            "0 -> 1",
+            "int8",
+        ),
         # The operand is overwritten in between.
         (
             loop(f"C[i] = {EXP}", "A[i] = T.float32(0)") + loop("B[i] = C[i]"),
@@ -289,7 +319,9 @@ def test_not_proved(before: str, after: str, theta: str, ctype: str) -> None:
 
 
 def test_a_temporary_that_iterations_share() -> None:
-    """One cell for all iterations is written and loaded by each in turn: right in a serial loop, a race in a parallel one."""
+    """One cell for all iterations is written and loaded by each in turn: right in a serial loop, a race in a parallel
+    one.
+    """
     before, theta = loop(f"B[i] = {EXP} * T.float32(2)"), "0 -> none\n# theta: 1 -> 0"
     for over, wanted in (("range(8)", True), ("T.parallel(8)", False)):
         after = "C = T.alloc_buffer((1,))\n" + loop(f"C[0] = {EXP}", "B[i] = C[0] * T.float32(2)", over=over)
@@ -297,7 +329,9 @@ def test_a_temporary_that_iterations_share() -> None:
 
 
 def test_loads_that_never_happen_together_are_not_one() -> None:
-    """Of three loads of one cell, two under opposite conditions and one after a store, no two stand for one another by way of the third."""
+    """Of three loads of one cell, two under opposite conditions and one after a store, no two stand for one another by
+    way of the third.
+    """
     model = modelled(
         program("""
     @T.prim_func

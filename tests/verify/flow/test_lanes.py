@@ -30,7 +30,9 @@ SHIFTED = f"""{_HEAD}        B[i, T.Ramp(0, 1, 4)] = A[i, T.Ramp(3, -1, 4)] + T.
 
 def rewrite(old: str, new: str, instances: str) -> Rewrite:
     """The rewrite from one text to another, with one store in each."""
-    return Rewrite(loads(old, "old.py"), loads(new, "new.py"), Witness((InstanceMap(0, 0, parse_index_map(instances)),)))
+    return Rewrite(
+        loads(old, "old.py"), loads(new, "new.py"), Witness((InstanceMap(0, 0, parse_index_map(instances)),))
+    )
 
 
 @one_in(2)

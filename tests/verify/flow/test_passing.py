@@ -58,7 +58,9 @@ ALWAYS = "M[0] = T.max(A[i], M[0])"
 
 @pytest.mark.parametrize("text", [KEPT.replace("UPDATE", SOMETIMES), CHOSEN], ids=["kept", "chosen"])
 def test_a_literal_that_is_passed_on(text: str) -> None:
-    """Where no element counts, the accumulator keeps its -inf, and `M - M` is NaN; where a choice picks -inf, -inf is stored: refuted."""
+    """Where no element counts, the accumulator keeps its -inf, and `M - M` is NaN; where a choice picks -inf, -inf is
+    stored: refuted.
+    """
     assert worst(v.status for v in check_rewrite(parse_rewrite(text, "passed"))) is Status.REFUTED
 
 

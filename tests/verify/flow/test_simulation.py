@@ -17,7 +17,9 @@ from layoutproof.verify.verdict.verdict import Status, Verdict
 
 def simulated(header: str, before: str, after: str, params: str, allowed: Licences = ALL) -> tuple[Verdict, ...]:
     """The verdicts of the simulation on two bodies over parameters such as `A: 16 float32`."""
-    return run_text("\n".join((dedent(header), program("before", before, params), program("after", after, params))), allowed)
+    return run_text(
+        "\n".join((dedent(header), program("before", before, params), program("after", after, params))), allowed
+    )
 
 
 def run_text(text: str, allowed: Licences = ALL) -> tuple[Verdict, ...]:
@@ -76,7 +78,9 @@ for k in range(8):
 def test_interchanged_loops_of_a_reduction_are_proved_bit_for_bit(dtype: str) -> None:
     """Each result gets its contributions in the order that they had."""
     theta = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda k, i: [i, k]"
-    found = simulated(theta, SUM.format(dtype=dtype), INTERCHANGED.format(dtype=dtype), f"A: 16 8 {dtype}; B: 16 {dtype}")
+    found = simulated(
+        theta, SUM.format(dtype=dtype), INTERCHANGED.format(dtype=dtype), f"A: 16 8 {dtype}; B: 16 {dtype}"
+    )
     assert holds(found)
     assert strictness(found) == set()
 
@@ -94,7 +98,9 @@ def test_a_reversed_sum_of_floats_needs_reassoc() -> None:
 def test_a_reversed_sum_of_integers_is_the_sum() -> None:
     """Integer sums wrap, and wrapping sums regroup without a licence."""
     theta = "# theta: 0 -> 0: lambda i: [i]\n# theta: 1 -> 1: lambda k, i: [i, 7 - k]"
-    found = simulated(theta, SUM.format(dtype="int32"), REVERSED.format(dtype="int32"), "A: 16 8 int32; B: 16 int32", IEEE)
+    found = simulated(
+        theta, SUM.format(dtype="int32"), REVERSED.format(dtype="int32"), "A: 16 8 int32; B: 16 int32", IEEE
+    )
     assert holds(found)
 
 

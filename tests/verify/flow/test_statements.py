@@ -1,4 +1,6 @@
-"""Programs read into statements: exact domains, values over what is read, and refusals that name what has no exact model."""
+"""Programs read into statements: exact domains, values over what is read, and refusals that name what has no exact
+model.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def only(statements: Statements) -> Statement:
 
 def guards(statement: Statement) -> list[str]:
     """What restricts a statement's instances."""
-    return [expr_text(g.as_expr, "plain") for g in statement.scene.guards]
+    return [expr_text(g.as_expr, "plain") for g in statement.domain.guards]
 
 
 def roles(statement: Statement) -> list[tuple[str, ReadRole, bool]]:
@@ -121,7 +123,7 @@ for i in range(8):
 
 
 def test_a_gather_may_read_any_cell() -> None:
-    """A load whose index depends on data reads anywhere along that axis, in a scene with one more dim."""
+    """A load whose index depends on data reads anywhere along that axis, in a iteration domain with one more dim."""
     statement = only(
         read("""
 for i in range(8):
@@ -130,7 +132,7 @@ for i in range(8):
     )
     gather = next(r for r in statement.reads if r.anywhere)
     assert cells(gather) == ["cell", "i"]
-    assert [d.var.name for d in gather.access.scene.dims] == ["i", "cell"]
+    assert [d.var.name for d in gather.access.domain.dims] == ["i", "cell"]
     index = next(r for r in statement.reads if r.role is ReadRole.INDEX)
     assert gather.access.indices[0] == index.var
 
@@ -145,8 +147,8 @@ for i in range(8):
 """)
     second = found.statements[1]
     (taken,) = second.reads
-    assert taken.access.scene.time < second.scene.time
-    assert taken.access.scene.time < found.statements[0].scene.time  # numbers stand at the first difference
+    assert taken.access.domain.time < second.domain.time
+    assert taken.access.domain.time < found.statements[0].domain.time  # numbers stand at the first difference
     assert expr_text(second.value, "plain") == f"{taken.var.name} + {taken.var.name}"
 
 
@@ -159,7 +161,7 @@ for i in range(8):
 """)
     )
     (load,) = statement.reads
-    assert [expr_text(g.as_expr, "plain") for g in load.access.scene.guards] == ["i > 0"]
+    assert [expr_text(g.as_expr, "plain") for g in load.access.domain.guards] == ["i > 0"]
 
 
 def test_lanes_are_a_dim() -> None:
@@ -168,7 +170,7 @@ def test_lanes_are_a_dim() -> None:
     (lane,) = statement.dims
     assert lane.lane and cells(statement) == ["0 + lane*2"]
     assert [cells(r) for r in statement.reads] == [["3", "7 + -lane"], ["7"]]
-    assert lane not in statement.reads[0].access.scene.time and lane in statement.scene.time
+    assert lane not in statement.reads[0].access.domain.time and lane in statement.domain.time
 
 
 def test_lanes_of_elements_are_a_coordinate() -> None:
@@ -196,15 +198,19 @@ for i, k in T.grid(8, 8):
 
 
 def test_an_init_is_a_store_at_the_start_of_the_reduction() -> None:
-    """It has the dims of the update, is numbered before it, and happens in the first iteration, under the block's guard."""
+    """It has the dims of the update, is numbered before it, and happens in the first iteration, under the block's
+    guard.
+    """
     start, update = read(SUM.format(where="i < 5", init="T.float32(0)")).statements
     assert [d.var.name for d in start.dims] == [d.var.name for d in update.dims] == ["i", "k"]
     assert (guards(start), guards(update)) == (["i < 5", "k == 0"], ["i < 5"])
-    assert start.scene.time < update.scene.time and start.reads == ()
+    assert start.domain.time < update.domain.time and start.reads == ()
 
 
 def test_data_may_decide_whether_an_init_happens() -> None:
-    """Under a guard on data the init keeps what is there or stores its value; the loops of the reduction may take part in that."""
+    """Under a guard on data the init keeps what is there or stores its value; the loops of the reduction may take part
+    in that.
+    """
     start, _ = read(SUM.format(where="I[k] > 0", init='T.Cast("float32", vk)')).statements
     assert guards(start) == ["k == 0", "i >= 0", "i < 8"]
     assert expr_text(start.value, "plain") == "if_then_else(I_value > 0, float32(k), B_value)"
@@ -262,7 +268,7 @@ B[0] = T.float32(0)
     (load,) = fact.reads
     assert [d.var.name for d in fact.dims] == ["i", "j"]
     assert expr_text(fact.condition, "plain") == "j < 5 or A_value == 0.0"
-    assert [expr_text(g.as_expr, "plain") for g in load.access.scene.guards] == ["not j < 5"]
+    assert [expr_text(g.as_expr, "plain") for g in load.access.domain.guards] == ["not j < 5"]
 
 
 @pytest.mark.parametrize(

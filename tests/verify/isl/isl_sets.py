@@ -1,4 +1,6 @@
-"""Small relations as isl has them and as lists of points, found without isl: with existential variables that nothing explains."""
+"""Small relations as isl has them and as lists of points, found without isl: with existential variables that nothing
+explains.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Small:
                 rows = rows.set_element_val(i, j, isl.Val(number, ctx))
         space = isl.Space.alloc(ctx, 0, self.inputs, 1)
         none = isl.Mat.alloc(ctx, 0, self.inputs + 3)
-        return isl.Map.from_basic_map(isl.BasicMap.from_constraint_matrices(space, none, rows, _D.cst, _D.param, _D.in_, _D.out, _D.div))
+        return isl.Map.from_basic_map(
+            isl.BasicMap.from_constraint_matrices(space, none, rows, _D.cst, _D.param, _D.in_, _D.out, _D.div)
+        )
 
     def partners(self) -> Mapping[Point, list[Point]]:
         """The outputs of each input."""
@@ -83,9 +87,12 @@ def random_small(rng: Random) -> Small:
     for _ in range(rng.randint(1, 2)):
         fine, coarse = rng.choice(_GRAINS)
         sign = rng.choice((1, -1))
-        sides = [rng.choice((1, -1)) * rng.choice((coarse, coarse, 1, 2)) if rng.random() < 0.8 else 0 for _ in range(inputs)]
+        sides = [
+            rng.choice((1, -1)) * rng.choice((coarse, coarse, 1, 2)) if rng.random() < 0.8 else 0 for _ in range(inputs)
+        ]
         window(
-            [rng.randint(-8, 8), *sides, sign * fine, -fine * coarse], rng.choice((fine - 1, coarse - 1, rng.randint(0, fine * coarse - 1)))
+            [rng.randint(-8, 8), *sides, sign * fine, -fine * coarse],
+            rng.choice((fine - 1, coarse - 1, rng.randint(0, fine * coarse - 1))),
         )
         if rng.random() < 0.85:
             window([rng.randint(-1, coarse), *(0 for _ in sides), sign, -coarse], rng.randint(0, coarse - 1))

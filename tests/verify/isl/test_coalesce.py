@@ -11,7 +11,8 @@ from tests.shares import some
 from layoutproof.verify.isl.operations import coalesced
 from layoutproof.verify.isl.space import new_context
 
-# What is left to be explained of a guarded matmul whose loops were fused and split again: isl alone joins these pieces in three ways.
+# What is left to be explained of a guarded matmul whose loops were fused and split again: isl alone joins these pieces
+# in three ways.
 WHOLE = (
     "{ [a, b, c, d, e, f] : 0 <= a <= 2 and 0 <= b <= 4 and 0 <= c <= 99 - 35a - 7b and c <= 6 and 0 <= d <= 62 and 0 <= e <= 6"
     " and 0 <= f <= 3499 - 56d - 8e and f <= 7 }"
@@ -35,7 +36,11 @@ def random_pieces(rng: Random) -> str:
     for _ in range(rng.randint(2, 6)):
         low = [rng.randint(-3, 3) for _ in range(3)]
         box = [f"{start} <= {name} <= {start + rng.randint(0, 5)}" for name, start in zip("xyz", low, strict=True)]
-        remainders = [f"({name} + {rng.randint(0, 4)}) mod {m} = 0" for name, m in zip("xyz", moduli, strict=True) if rng.random() < 0.7]
+        remainders = [
+            f"({name} + {rng.randint(0, 4)}) mod {m} = 0"
+            for name, m in zip("xyz", moduli, strict=True)
+            if rng.random() < 0.7
+        ]
         across = [f"(x + {rng.randint(1, 3)}y + {rng.randint(0, 3)}) mod {moduli[0]} = 0"] if rng.random() < 0.3 else []
         floors = [f"{m}*floor((z + {rng.randint(0, 3)})/{m}) < z" for m in moduli[2:] if rng.random() < 0.3]
         pieces.append(f"[x, y, z] : {' and '.join([*box, *remainders, *across, *floors])}")
@@ -70,7 +75,9 @@ def test_joined_pieces_are_the_same_set(seed: int) -> None:
         for whole in (one, one.subtract(other), one.intersect(other), one.union(other)):
             joined = coalesced(whole)
             assert joined.is_equal(whole) and joined.n_basic_set() <= whole.n_basic_set()
-        relation = isl.Map.from_domain_and_range(one, other).subtract(isl.Map.identity(isl.Space.map_from_set(one.get_space())))
+        relation = isl.Map.from_domain_and_range(one, other).subtract(
+            isl.Map.identity(isl.Space.map_from_set(one.get_space()))
+        )
         both = isl.UnionMap.from_map(relation)
         assert coalesced(relation).is_equal(relation) and coalesced(both).is_equal(both)
         assert coalesced(isl.UnionSet.from_set(one)).is_equal(isl.UnionSet.from_set(one))

@@ -1,4 +1,6 @@
-"""Where values come from: every source of every read, the ends of memories, and what reductions contribute, against brute force."""
+"""Where values come from: every source of every read, the ends of memories, and what reductions contribute, against
+brute force.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from layoutproof.ir.stmt import Attributes
 from layoutproof.verify.faults.facts import Facts
 from layoutproof.verify.flow.statement_reader import read_statements
 from layoutproof.verify.isl.dataflow import Dataflow, Workspace
-from layoutproof.verify.isl.last_writer import Moment, suffixes
+from layoutproof.verify.isl.last_writer import Timestamp, suffixes
 from layoutproof.verify.isl.operations import greatest, is_extreme, least
 from layoutproof.verify.isl.space import BudgetExceeded
 from layoutproof.verify.program.statement import NotModelled, Statements
@@ -52,7 +54,9 @@ def modelled(function: PrimFunc, operations: int = 200_000) -> Modelled:
     facts = Facts.of(function)
     statements = read_statements(facts.program)
     return Modelled(
-        function, statements, Dataflow(Workspace(facts.program.symbols, facts.assumed, facts.ranges, operations), statements, "n")
+        function,
+        statements,
+        Dataflow(Workspace(facts.program.symbols, facts.assumed, facts.ranges, operations), statements, "n"),
     )
 
 
@@ -77,7 +81,9 @@ SUM = """
 
 
 def test_a_reduction_of_any_length() -> None:
-    """The first update reads what init stored, every other one its predecessor; an empty reduction leaves what was there."""
+    """The first update reads what init stored, every other one its predecessor; an empty reduction leaves what was
+    there.
+    """
     model = modelled(program(SUM))
     start, update = model.statements.statements
     got = model.flow.sources(update, update.reads[0])
@@ -91,7 +97,9 @@ def test_a_reduction_of_any_length() -> None:
         context=model.flow.workspace.ctx,
     )
     assert model.flow.final(model.data("B")).is_equal(ends)
-    assert model.flow.domain(start).is_equal(isl.Set("[n] -> { n0[i, 0] : 0 <= i <= 15 and n > 0 }", context=model.flow.workspace.ctx))
+    assert model.flow.domain(start).is_equal(
+        isl.Set("[n] -> { n0[i, 0] : 0 <= i <= 15 and n > 0 }", context=model.flow.workspace.ctx)
+    )
 
 
 def test_a_rotated_reduction_starts_in_its_middle() -> None:
@@ -114,16 +122,22 @@ def test_what_nobody_writes_is_there_from_the_start() -> None:
 
 
 def test_contributions_of_a_reduction() -> None:
-    """Outside the chain of updates the owner is init, or what was there; the chain contributes all its updates before the reader."""
+    """Outside the chain of updates the owner is init, or what was there; the chain contributes all its updates before
+    the reader.
+    """
     model = modelled(program(SUM))
     owner, parts = model.flow.reduced_final(model.data("B"), frozenset((1,)))
     ctx = model.flow.workspace.ctx
     owners = "[n] -> { nout_B_data[i] -> n0[i, 0] : 0 <= i <= 15 and n > 0; nout_B_data[i] -> nin_B_data[i] : 0 <= i <= 15 and n = 0 }"
     assert owner.is_equal(isl.UnionMap(owners, context=ctx))
-    assert parts.is_equal(isl.UnionMap("[n] -> { nout_B_data[i] -> n1[i, k] : 0 <= i <= 15 and 0 <= k < n }", context=ctx))
+    assert parts.is_equal(
+        isl.UnionMap("[n] -> { nout_B_data[i] -> n1[i, k] : 0 <= i <= 15 and 0 <= k < n }", context=ctx)
+    )
     update = model.statements.statements[1]
     _, before = model.flow.reduced(update, update.reads[0], frozenset((1,)))
-    assert before.is_equal(isl.UnionMap("[n] -> { n1[i, k] -> n1[i, l] : 0 <= i <= 15 and 0 <= l < k < n }", context=ctx))
+    assert before.is_equal(
+        isl.UnionMap("[n] -> { n1[i, k] -> n1[i, l] : 0 <= i <= 15 and 0 <= l < k < n }", context=ctx)
+    )
 
 
 def test_stores_can_be_deleted() -> None:
@@ -140,7 +154,9 @@ def test_stores_can_be_deleted() -> None:
     )
     assert left.sources(update, update.reads[0]).is_equal(expected)
     inputs = left.sources(update, update.reads[1])
-    assert inputs.is_equal(model.flow.sources(update, update.reads[1]).intersect_domain(isl.UnionSet.from_set(left.domain(update))))
+    assert inputs.is_equal(
+        model.flow.sources(update, update.reads[1]).intersect_domain(isl.UnionSet.from_set(left.domain(update)))
+    )
     again = left.without({1: isl.Set("[n] -> { [i, k] : k mod 2 = 0 }", context=ctx)})
     assert again.domain(update).is_empty()
 
@@ -199,14 +215,16 @@ def test_blocks_of_work_share_a_budget() -> None:
 def test_two_writes_at_one_time_are_an_error() -> None:
     """A tie would let a writer be overlooked silently: it cannot be computed with."""
     space = Workspace((), (), {}).space(["i"])
-    tied = Moment(space, (0, 1), space.universe())
+    tied = Timestamp(space, (0, 1), space.universe())
     with pytest.raises(ValueError, match="at one time"):
         suffixes([tied, tied], 0)
 
 
 def test_extremes_are_checked() -> None:
     """The last partner is the last one: a wrong answer is noticed, a right one recognised, the relation left as it was."""
-    relation = isl.Map("{ [i] -> [j] : 0 <= i <= 2 and 0 <= j <= 5 and (i - j) mod 3 = 0 and 3*floor(j/3) <= 2*floor(j/2) }")
+    relation = isl.Map(
+        "{ [i] -> [j] : 0 <= i <= 2 and 0 <= j <= 5 and (i - j) mod 3 = 0 and 3*floor(j/3) <= 2*floor(j/2) }"
+    )
     text = str(relation)
     assert greatest(relation).is_equal(isl.Map("{ [0] -> [0]; [1] -> [4]; [2] -> [5] }"))
     assert least(relation).is_equal(isl.Map("{ [0] -> [0]; [1] -> [1]; [2] -> [2] }"))
@@ -239,14 +257,18 @@ def sizes(model: Modelled) -> Iterator[dict[str, int]]:
         yield dict(zip(symbols, numbers, strict=True))
 
 
-def some_removed(model: Modelled, rng: Random, symbols: dict[str, int]) -> tuple[dict[int, isl.Set], dict[int, set[Point]]]:
+def some_removed(
+    model: Modelled, rng: Random, symbols: dict[str, int]
+) -> tuple[dict[int, isl.Set], dict[int, set[Point]]]:
     """Some instances of some statements."""
     numbers = [s.number for s in model.statements.statements]
     removed: dict[int, isl.Set] = {}
     for number in rng.sample(numbers, rng.randint(1, min(2, len(numbers)))):
         points = model.flow.domain(model.statements.statements[number])
         if points.dim(isl.dim_type.set) and rng.random() < 0.7:
-            points = points.upper_bound_val(isl.dim_type.set, 0, isl.Val.int_from_si(model.flow.workspace.ctx, rng.randint(0, 3)))
+            points = points.upper_bound_val(
+                isl.dim_type.set, 0, isl.Val.int_from_si(model.flow.workspace.ctx, rng.randint(0, 3))
+            )
         removed[number] = points
     return removed, {number: set_points(points, fixed(model.flow, symbols)) for number, points in removed.items()}
 
@@ -271,7 +293,9 @@ def found_wrong(kind: str, seed: int) -> list[str] | None:
 STARTS = [(FLOW, 0), (SYMBOLIC, 0), (TEXT, 0), (NODES, 872), (NODES, 3136), (FAULTY, 0)]
 
 
-@pytest.mark.parametrize("start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS)))
+@pytest.mark.parametrize(
+    "start", some([(kind, first + skipped) for skipped in range(0, 32, 4) for kind, first in STARTS], len(STARTS))
+)
 def test_random_programs_have_their_exact_sources(start: tuple[str, int]) -> None:
     """Domains, sources, ends, chains and deletions agree with brute force; most programs have a model."""
     kind, first = start
@@ -281,7 +305,9 @@ def test_random_programs_have_their_exact_sources(start: tuple[str, int]) -> Non
 
 
 def run_wrong(kind: str, seed: int) -> list[str] | None:
-    """Where the model of a random program, run on arrays, ends otherwise than the program; None where that faults or has no model."""
+    """Where the model of a random program, run on arrays, ends otherwise than the program; None where that faults or
+    has no model.
+    """
     try:
         model = modelled(random_function(kind, seed))
         symbols = next(sizes(model))
@@ -299,7 +325,9 @@ def run_wrong(kind: str, seed: int) -> list[str] | None:
 @pytest.mark.parametrize("kind", [FLOW, SYMBOLIC, NODES])
 @pytest.mark.parametrize("first", some(range(0, 60, 12), 1))
 def test_models_run_as_the_reference_interpreter(first: int, kind: str) -> None:
-    """Following sources from the end to the inputs, and computing values on the way, gives what a run gives: inits, guards, scatters."""
+    """Following sources from the end to the inputs, and computing values on the way, gives what a run gives: inits,
+    guards, scatters.
+    """
     results = [run_wrong(kind, seed) for seed in range(first, first + 12)]
     assert [wrong for wrong in results if wrong] == []
     assert sum(wrong is not None for wrong in results) >= 8

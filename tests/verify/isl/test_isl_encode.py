@@ -20,7 +20,7 @@ from layoutproof.verify.isl.decode import Decoder
 from layoutproof.verify.isl.encode import Encoder, NotQuasiAffine
 from layoutproof.verify.isl.instance_search import Model
 from layoutproof.verify.isl.space import BudgetExceeded, NamedSpace, limited, value
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 
 X, Y, N = Var("i"), Var("j"), Var("n")
 
@@ -119,7 +119,9 @@ def test_let_bound_names_stand_for_functions() -> None:
 
 
 def test_budget_stops_the_same_way_every_time() -> None:
-    """A hard question raises BudgetExceeded, again and again; its context is spent, since isl may leave what it was at half changed."""
+    """A hard question raises BudgetExceeded, again and again; its context is spent, since isl may leave what it was at
+    half changed.
+    """
     hard = X ^ (Y * 5) ^ (X // 3)
     for _ in range(3):
         with limited() as ctx:
@@ -132,14 +134,16 @@ def test_budget_stops_the_same_way_every_time() -> None:
 
 
 def test_a_model_goes_on_after_a_hard_question() -> None:
-    """Sets that were at hand when the budget was spent are made anew: later answers are those of a model that was never stopped."""
+    """Sets that were at hand when the budget was spent are made anew: later answers are those of a model that was never
+    stopped.
+    """
     dims = tuple(Dim(v, const(0), const(64), ForKind.SERIAL) for v in (X, Y))
-    scene = Scene(dims)
+    domain = IterationDomain(dims)
     hard, easy = compare(CompareOp.EQ, X ^ (Y * 5) ^ (X // 3), const(200)), compare(CompareOp.EQ, X * 2 + Y, const(5))
     model, fresh = Model((), (), {}, 3_000), Model((), (), {}, 3_000)
-    assert model.search(scene, hard).reason is not None
-    assert model.search(scene, easy) == fresh.search(scene, easy)
-    assert model.search(scene, easy).point is not None
+    assert model.search(domain, hard).reason is not None
+    assert model.search(domain, easy) == fresh.search(domain, easy)
+    assert model.search(domain, easy).point is not None
 
 
 def test_numbers_of_any_size_fit() -> None:
@@ -173,8 +177,8 @@ def test_symbolic_function_is_printed_with_its_remainder() -> None:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(150))
 def test_products_and_quotients_are_told_apart_by_cases(seed: int) -> None:
-    """Products with a factor of few values, and quotients by a symbol with few values, are what the evaluator says on the whole domain;
-    all else is refused.
+    """Products with a factor of few values, and quotients by a symbol with few values, are what the evaluator says on
+    the whole domain; all else is refused.
     """
     rng = Random(seed)
     space = NamedSpace(isl.Context(), ["i", "j"], ["n"])

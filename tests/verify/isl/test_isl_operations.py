@@ -1,4 +1,6 @@
-"""What every proof with integer sets rests on, against brute force: each isl operation that is used unchecked, and the checked ones."""
+"""What every proof with integer sets rests on, against brute force: each isl operation that is used unchecked, and the
+checked ones.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import pytest
 from tests.shares import one_in
 from tests.verify.isl.isl_sets import Small, from_rows, points_of, random_small
 
-from layoutproof.verify.isl.operations import bounds_of, coalesced, extreme_of, function_of, greatest, is_extreme, least, point_of
+from layoutproof.verify.isl.operations import (
+    bounds_of,
+    coalesced,
+    extreme_of,
+    function_of,
+    greatest,
+    is_extreme,
+    least,
+    point_of,
+)
 from layoutproof.verify.isl.space import NoAnswer, new_context
 
 _D = isl.dim_type
@@ -18,17 +29,44 @@ _D = isl.dim_type
 HARD = (
     from_rows(
         1,
-        [[-4, 3, 4, -12], [7, -3, -4, 12], [1, 0, -1, 3], [1, 0, 1, -3], [-1, 0, 1, 0], [4, 0, -1, 0], [0, 1, 0, 0], [3, -1, 0, 0]],
+        [
+            [-4, 3, 4, -12],
+            [7, -3, -4, 12],
+            [1, 0, -1, 3],
+            [1, 0, 1, -3],
+            [-1, 0, 1, 0],
+            [4, 0, -1, 0],
+            [0, 1, 0, 0],
+            [3, -1, 0, 0],
+        ],
         [range(4), range(1, 5)],
     ),
     from_rows(
         1,
-        [[1, 0, 1, 0], [2, 0, -1, 0], [0, 1, 0, 0], [4, -1, 0, 0], [-8, 2, 5, -10], [9, -2, -5, 10], [0, 0, -1, 2], [1, 0, 1, -2]],
+        [
+            [1, 0, 1, 0],
+            [2, 0, -1, 0],
+            [0, 1, 0, 0],
+            [4, -1, 0, 0],
+            [-8, 2, 5, -10],
+            [9, -2, -5, 10],
+            [0, 0, -1, 2],
+            [1, 0, 1, -2],
+        ],
         [range(5), range(-1, 3)],
     ),
     from_rows(
         1,
-        [[1, 0, 1, 0], [3, 0, -1, 0], [0, 1, 0, 0], [3, -1, 0, 0], [-1, 2, -3, -12], [3, -2, 3, 12], [1, 0, 1, -4], [0, 0, -1, 4]],
+        [
+            [1, 0, 1, 0],
+            [3, 0, -1, 0],
+            [0, 1, 0, 0],
+            [3, -1, 0, 0],
+            [-1, 2, -3, -12],
+            [3, -2, 3, 12],
+            [1, 0, 1, -4],
+            [0, 0, -1, 4],
+        ],
         [range(4), range(-1, 4)],
     ),
 )
@@ -108,7 +146,9 @@ def test_questions_are_answered_rightly(seed: int) -> None:
     assert points_of(isl.Set.from_point(point_of(one.wrap().flatten()))) <= a
     if one.is_single_valued():
         assert points_of(isl.Map.from_pw_multi_aff(function_of(one))) == a
-    last = isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(one.wrap().flatten().get_space()), _D.set, first.inputs))
+    last = isl.PwAff.from_aff(
+        isl.Aff.var_on_domain(isl.LocalSpace.from_space(one.wrap().flatten().get_space()), _D.set, first.inputs)
+    )
     bounds = bounds_of(last.intersect_domain(one.wrap().flatten()))
     assert bounds is None or bounds == (min(p[-1] for p in a), max(p[-1] for p in a))
 

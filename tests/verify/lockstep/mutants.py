@@ -7,7 +7,20 @@ from dataclasses import replace
 from random import Random
 
 from layoutproof.ir.buffer import Buffer, BufferLoad
-from layoutproof.ir.expr import TRUE, Binary, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var, const
+from layoutproof.ir.expr import (
+    TRUE,
+    Binary,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Logical,
+    Not,
+    Select,
+    Var,
+    const,
+)
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
@@ -58,9 +71,17 @@ def _expressions(node: Node, rng: Random, variables: list[Var]) -> list[Node]:
             return [const(v, dtype) for v in (0.0, -0.0, 1.0) if str(v) != str(value)]
         case Binary(op=op, lhs=lhs, rhs=rhs):
             floats = [Binary(o, lhs, rhs) for o in _OPERATIONS if o is not op]
-            return [*floats, Binary(op, rhs, lhs), lhs, *([Binary(_TRUNCATING[op], lhs, rhs)] if op in _TRUNCATING else [])]
+            return [
+                *floats,
+                Binary(op, rhs, lhs),
+                lhs,
+                *([Binary(_TRUNCATING[op], lhs, rhs)] if op in _TRUNCATING else []),
+            ]
         case Compare(op=op, lhs=lhs, rhs=rhs):
-            return [*(Compare(o, lhs, rhs) for o in CompareOp if o is not op), *([TRUE] if node.dtype.lanes == 1 else [])]
+            return [
+                *(Compare(o, lhs, rhs) for o in CompareOp if o is not op),
+                *([TRUE] if node.dtype.lanes == 1 else []),
+            ]
         case Logical(op=op, lhs=lhs, rhs=rhs):
             return [lhs, rhs, Logical(LogicalOp.OR if op is LogicalOp.AND else LogicalOp.AND, lhs, rhs)]
         case Not(operand=operand):
@@ -91,7 +112,11 @@ def _statements(node: Node, rng: Random) -> list[Node]:
             return [replace(node, extent=node.extent + 1), replace(node, extent=node.extent - 1)]
         case Block(init=init, body=body, iter_vars=iter_vars) if init is not None:
             spatial = tuple(replace(v, kind=IterKind.SPATIAL) for v in iter_vars)
-            return [replace(node, init=None), replace(node, init=None, body=seq(init, body)), replace(node, iter_vars=spatial)]
+            return [
+                replace(node, init=None),
+                replace(node, init=None, body=seq(init, body)),
+                replace(node, iter_vars=spatial),
+            ]
         case Block(where=where) if where != TRUE:
             return [replace(node, where=TRUE)]
         case _:

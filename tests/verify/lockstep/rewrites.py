@@ -50,12 +50,16 @@ def lockstep(
     cells: Mapping[str, str] | None = None,
     pairs: Mapping[int, int | None] | None = None,
 ) -> Lockstep:
-    """Walk two programs. `cells` are index maps by buffer name; new store `n` computes old store `pairs[n]`, store `n` if not given."""
+    """Walk two programs. `cells` are index maps by buffer name; new store `n` computes old store `pairs[n]`, store `n`
+    if not given.
+    """
     stores = len(list(stores_in(new.body)))
     before = len(list(stores_in(old.body)))
     chosen = pairs if pairs is not None else {n: n if n < before else None for n in range(stores)}
     maps = tuple(InstanceMap(n, o, None if o is None else IndexMap.identity(0)) for n, o in chosen.items())
-    moved = tuple(CellMap(data_of(old, name), data_of(new, name), parse_index_map(text)) for name, text in (cells or {}).items())
+    moved = tuple(
+        CellMap(data_of(old, name), data_of(new, name), parse_index_map(text)) for name, text in (cells or {}).items()
+    )
     names = tuple(name for name in cells or {} if any(b.name == name for b in old.buffers))
     rewrite = Rewrite(old, new, Witness(maps, moved, names))
     return prove_lockstep(rewrite, Facts.of(old), Facts.of(new), PROVER)

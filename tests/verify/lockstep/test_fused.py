@@ -56,7 +56,12 @@ FUSED = program("f in range(n * m)", "f // m, f % m")
             Status.PROVED,
         ),
         (FUSED, program("f in range(m * n)", "f // m, f % m"), "lambda f: [f]", Status.PROVED),
-        (NEST, program("f in range(n * m)", "f // m, m - 1 - f % m"), "lambda f: [f // m, m - 1 - f % m]", Status.UNKNOWN),
+        (
+            NEST,
+            program("f in range(n * m)", "f // m, m - 1 - f % m"),
+            "lambda f: [f // m, m - 1 - f % m]",
+            Status.UNKNOWN,
+        ),
         (NEST, program("f in range(n * m - 1)", "f // m, f % m"), "lambda f: [f // m, f % m]", Status.REFUTED),
     ],
 )

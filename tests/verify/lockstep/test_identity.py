@@ -84,7 +84,9 @@ def test_names_are_free(body: str) -> None:
 def mutants(function: PrimFunc) -> Iterator[PrimFunc]:
     """Programs that differ in one number, one variable or one kind of loop."""
     nodes = [node for node in walk(function.body) if isinstance(node, IntImm | FloatImm | Var | For)]
-    variables = [v for v in dict.fromkeys(node for node in nodes if isinstance(node, Var)) if v.dtype == IntImm(0).dtype]
+    variables = [
+        v for v in dict.fromkeys(node for node in nodes if isinstance(node, Var)) if v.dtype == IntImm(0).dtype
+    ]
     for target in nodes:
         done = False
 
@@ -113,7 +115,9 @@ def mutants(function: PrimFunc) -> Iterator[PrimFunc]:
 
 @pytest.mark.parametrize("body", ALL.values(), ids=ALL)
 def test_no_mutant_is_the_program(body: str) -> None:
-    """What differs in one constant, one use of a variable or one annotation is another program, under its own names and under others."""
+    """What differs in one constant, one use of a variable or one annotation is another program, under its own names and
+    under others.
+    """
     function = func(body)
     found = 0
     for mutant in mutants(function):
@@ -127,7 +131,12 @@ S = 'A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32")'
 ONE = "C = T.alloc_buffer((8,), 'float32')\nC[0] = A[0, 0]\nB[0, 0] = C[0]"
 DIFFERENT = {
     "variables swapped": (PLAIN, PLAIN.replace("A[i, j]", "A[j, i]"), S, S),
-    "free variable": ("B[n, 0] = T.float32(0)", "B[m, 0] = T.float32(0)", f"{S}, n: T.int32, m: T.int32", f"{S}, n: T.int32, m: T.int32"),
+    "free variable": (
+        "B[n, 0] = T.float32(0)",
+        "B[m, 0] = T.float32(0)",
+        f"{S}, n: T.int32, m: T.int32",
+        f"{S}, n: T.int32, m: T.int32",
+    ),
     "zero of another sign": ("B[0, 0] = T.float32(0.0)", "B[0, 0] = T.float32(-0.0)", S, S),
     "parameters in another order": (PLAIN, PLAIN, S, 'B: T.Buffer((8, 4), "float32"), A: T.Buffer((8, 4), "float32")'),
     "type of a buffer": (
@@ -155,14 +164,24 @@ DIFFERENT = {
     "noalias": (f'T.func_attr({{"tirx.noalias": True}})\n{PLAIN}', PLAIN, S, S),
     "extern function": (OPAQUE, OPAQUE.replace("'f'", "'g'"), SIGNATURE, SIGNATURE),
     "thread": (THREADS, THREADS.replace("threadIdx.x", "threadIdx.y"), S, S),
-    "kind of a loop": (PLAIN, PLAIN.replace("T.grid(8, 4)", "T.grid(8, 4)").replace("for i, j in", "for j, i in"), S, S),
+    "kind of a loop": (
+        PLAIN,
+        PLAIN.replace("T.grid(8, 4)", "T.grid(8, 4)").replace("for i, j in", "for j, i in"),
+        S,
+        S,
+    ),
     "strides": (
         "B[0, 0] = A[0, 0]",
         "B[0, 0] = A[0, 0]",
         S,
         'A: T.Buffer((8, 4), "float32", strides=(8, 1)), B: T.Buffer((8, 4), "float32")',
     ),
-    "order of stores": ("B[0, 0] = T.float32(1)\nB[0, 0] = T.float32(2)", "B[0, 0] = T.float32(2)\nB[0, 0] = T.float32(1)", S, S),
+    "order of stores": (
+        "B[0, 0] = T.float32(1)\nB[0, 0] = T.float32(2)",
+        "B[0, 0] = T.float32(2)\nB[0, 0] = T.float32(1)",
+        S,
+        S,
+    ),
     "one store more": ("B[0, 0] = A[0, 0]", "B[0, 0] = A[0, 0]\nB[0, 1] = A[0, 1]", S, S),
     "else": (
         "if A[0, 0] > T.float32(0):\n    B[0, 0] = A[0, 0]",

@@ -116,7 +116,9 @@ def test_a_block_in_another_layout() -> None:
     old = reduction(loops, head=head)
     accepted(
         lockstep(
-            old, reduction(loops, init=f"{cell} = 0", update=f"{cell} = {cell} + A[vi, vk]", head=after, attrs=attrs), cells={"B": SPLIT}
+            old,
+            reduction(loops, init=f"{cell} = 0", update=f"{cell} = {cell} + A[vi, vk]", head=after, attrs=attrs),
+            cells={"B": SPLIT},
         )
     )
     wrong = reduction(loops, init=f"{cell} = 1", update=f"{cell} = {cell} + A[vi, vk]", head=after, attrs=attrs)

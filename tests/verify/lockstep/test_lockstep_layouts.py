@@ -1,4 +1,6 @@
-"""Cells that moved: loads and stores under a cell map, padding that is filled, owed or assumed, views, and what may overlap."""
+"""Cells that moved: loads and stores under a cell map, padding that is filled, owed or assumed, views, and what may
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ PAD = "for p, q in T.grid(4, 4):\n    if 14 <= p * 4 + q:\n        B[p, q] = T.f
 ASSUME = "for p, q in T.grid(4, 4):\n    T.assume(not 14 <= p * 4 + q or A[p, q] == T.float32(0))"
 
 
-def output(body: str, contract: str = ZERO, attrs: str = '"tirx.noalias": True', step: str = SPLIT, logical: str = "14") -> PrimFunc:
+def output(
+    body: str, contract: str = ZERO, attrs: str = '"tirx.noalias": True', step: str = SPLIT, logical: str = "14"
+) -> PrimFunc:
     """A function with the output `B` stored as 4 by 4."""
     head = f"{buffer('A', '14')}, {buffer('B', '4, 4')}"
     return function(head, body, f"{attrs}, {record('B_data', logical, step, '4, 4', contract)}")
@@ -41,7 +45,9 @@ READ = "for i in range(14):\n    B[i] = A[i // 4, i % 4]"
 
 def test_a_temporary_stored_differently() -> None:
     """Each store and load goes to the cell that the old one became."""
-    old = function(AB, "C = T.alloc_buffer((14,))\nfor i in range(14):\n    C[i] = A[i]\nfor i in range(14):\n    B[i] = C[i]")
+    old = function(
+        AB, "C = T.alloc_buffer((14,))\nfor i in range(14):\n    C[i] = A[i]\nfor i in range(14):\n    B[i] = C[i]"
+    )
     text = "C = T.alloc_buffer((4, 4))\nfor i in range(14):\n    C[i // 4, i % 4] = A[i]\nfor i in range(14):\n    B[i] = C[{}]"
     accepted(lockstep(old, function(AB, text.format("i // 4, i % 4")), cells={"C": SPLIT}))
     refused(lockstep(old, function(AB, text.format("i % 4, i // 4")), cells={"C": SPLIT}), "is not known to be")
@@ -78,7 +84,7 @@ def test_owed_padding_that_is_not_paid_is_refused(stage: str, reason: str) -> No
     new = output(f"{MOVED}\n{stage}")
     pairs: dict[int, int | None] = {0: 0, 1: None} if stage else {0: 0}
     refused(relaid(new, pairs=pairs), reason)
-    with without(Clause.OWED_PADDING):
+    with without(Clause.PADDING_POSTCONDITION):
         accepted(relaid(new, pairs=pairs))
 
 
@@ -150,7 +156,9 @@ def test_old_assumptions_may_be_kept_or_dropped() -> None:
     """Kept, in other words even; not replaced by others."""
     old = function(AB, f"for p in range(14):\n    T.assume(not p < 3 or A[p] == T.float32(0))\n{COPY}")
     accepted(lockstep(old, function(AB, COPY)))
-    accepted(lockstep(old, function(AB, f"for p in range(14):\n    T.assume(not p <= 2 or A[p] == T.float32(0))\n{COPY}")))
+    accepted(
+        lockstep(old, function(AB, f"for p in range(14):\n    T.assume(not p <= 2 or A[p] == T.float32(0))\n{COPY}"))
+    )
     other = function(AB, f"for p in range(14):\n    T.assume(not p < 4 or A[p] == T.float32(0))\n{COPY}")
     refused(lockstep(old, other), "the new program assumes")
 
@@ -169,7 +177,9 @@ def test_identity_is_not_equality() -> None:
 
 
 def test_parameters_that_may_overlap() -> None:
-    """One of two cannot be stored differently, unless the step asks every call that they do not overlap, in its own name."""
+    """One of two cannot be stored differently, unless the step asks every call that they do not overlap, in its own
+    name.
+    """
     old = function(AB, COPY, '"global_symbol": "main"')
     new = output(MOVED, "None", '"global_symbol": "main"')
     refused(lockstep(old, new, cells={"B": SPLIT}), "parameters may overlap")
@@ -178,7 +188,9 @@ def test_parameters_that_may_overlap() -> None:
     refused(lockstep(old, output(MOVED, "None"), cells={"B": SPLIT}), "does not say so as a step's own assumption")
 
 
-@pytest.mark.parametrize(("step", "logical"), [("lambda i: [i//4, i%4 ^ 1]", "14"), ("lambda i: [i%4, i//4]", "14"), (SPLIT, "15")])
+@pytest.mark.parametrize(
+    ("step", "logical"), [("lambda i: [i//4, i%4 ^ 1]", "14"), ("lambda i: [i%4, i//4]", "14"), (SPLIT, "15")]
+)
 def test_a_record_that_says_something_else_is_refused(step: str, logical: str) -> None:
     """The record is how callers know where the elements are."""
     refused(relaid(output(MOVED, "None", step=step, logical=logical)), "does not say where its cells went")
@@ -187,7 +199,10 @@ def test_a_record_that_says_something_else_is_refused(step: str, logical: str) -
 def test_a_parameter_that_changed_shape_without_a_map_is_refused() -> None:
     """Even though the bytes are where they were; and so is a record that grew while the cells stayed."""
     head = f"{buffer('A', '14')}, {buffer('B', '2, 7')}"
-    refused(lockstep(function(AB, COPY), function(head, "for i in range(14):\n    B[i // 7, i % 7] = A[i]")), "another shape")
+    refused(
+        lockstep(function(AB, COPY), function(head, "for i in range(14):\n    B[i // 7, i % 7] = A[i]")),
+        "another shape",
+    )
     grown = function(AB, COPY, f'"tirx.noalias": True, {record("B_data", "14", SPLIT, "4, 4", "None")}')
     refused(lockstep(function(AB, COPY), grown), "its cells stay where they are")
 

@@ -7,7 +7,16 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.lowering.small_operators import CONCRETE, NAMES, Arrays, inputs_of, logical_outputs, physical_inputs, random_map, small
+from tests.lowering.small_operators import (
+    CONCRETE,
+    NAMES,
+    Arrays,
+    inputs_of,
+    logical_outputs,
+    physical_inputs,
+    random_map,
+    small,
+)
 from tests.shares import one_in
 from tests.verify.lockstep.mutants import mutants
 from tests.verify.lockstep.rewrites import PROVER
@@ -53,7 +62,9 @@ def padded(name: str, rng: Random) -> dict[str, float | None]:
 @one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_of_an_operator_is_proved(name: str) -> None:
-    """Layouts with and without padding, then lowering, flattening and simplification; symbolic extents are lowered only."""
+    """Layouts with and without padding, then lowering, flattening and simplification; symbolic extents are lowered
+    only.
+    """
     rng = Random(name)
     for rewrite in steps(name, rng, padded(name, rng) if name in CONCRETE else {}):
         found = walked(rewrite)
@@ -82,7 +93,9 @@ def inputs(base: PrimFunc) -> list[Arrays]:
     plain, special = inputs_of(base, 0), inputs_of(base, 1)
     for array in special.values():
         if array.dtype.kind == "f" and array.size:
-            array.reshape(-1)[::3] = np.resize(np.array([np.nan, -0.0, np.inf], array.dtype), array.reshape(-1)[::3].shape)
+            array.reshape(-1)[::3] = np.resize(
+                np.array([np.nan, -0.0, np.inf], array.dtype), array.reshape(-1)[::3].shape
+            )
     return [plain, special]
 
 

@@ -21,7 +21,9 @@ def test_other_names_of_loops_change_nothing() -> None:
     assert any("B[x, y]" in claim for claim in claims)
 
 
-@pytest.mark.parametrize("new", ["B[i, j] = A[i, j]", "B[j, i] = A[j, i]", "B[i, (j + 1) % 6] = A[j, i]", "B[i, j] = A[j, (i + 1) % 6]"])
+@pytest.mark.parametrize(
+    "new", ["B[i, j] = A[i, j]", "B[j, i] = A[j, i]", "B[i, (j + 1) % 6] = A[j, i]", "B[i, j] = A[j, (i + 1) % 6]"]
+)
 def test_another_cell_is_refused(new: str) -> None:
     """A store or a load of another cell does not match."""
     old = function(SQUARES, "for i, j in T.grid(6, 6):\n    B[i, j] = A[j, i]")
@@ -65,7 +67,10 @@ def test_a_loop_of_one_iteration_may_be_written_out() -> None:
 
 def test_what_never_runs_may_go() -> None:
     """A branch that is never taken, and a loop without iterations."""
-    old = function(AB, "for i in range(14):\n    B[i] = A[i]\n    if i > 20:\n        B[i] = 0.0\nfor j in range(0):\n    B[j] = 1.0")
+    old = function(
+        AB,
+        "for i in range(14):\n    B[i] = A[i]\n    if i > 20:\n        B[i] = 0.0\nfor j in range(0):\n    B[j] = 1.0",
+    )
     new = function(AB, "for i in range(14):\n    B[i] = A[i]")
     accepted(lockstep(old, new, pairs={0: 0}))
     old = function(AB, "for i in range(14):\n    B[i] = A[i]\n    if i > 12:\n        B[i] = 0.0")
@@ -99,7 +104,12 @@ def test_another_condition_is_refused(condition: str) -> None:
 def test_conditions_on_data() -> None:
     """The same cells decide, read at the same moment."""
     old = function(AB, "for i in range(14):\n    if A[i] > 0.0:\n        B[i] = A[i]\n    else:\n        B[i] = 1.0")
-    accepted(lockstep(old, function(AB, "for k in range(14):\n    if A[k] > 0.0:\n        B[k] = A[k]\n    else:\n        B[k] = 1.0")))
+    accepted(
+        lockstep(
+            old,
+            function(AB, "for k in range(14):\n    if A[k] > 0.0:\n        B[k] = A[k]\n    else:\n        B[k] = 1.0"),
+        )
+    )
     new = function(AB, "for i in range(14):\n    if A[i] >= 0.0:\n        B[i] = A[i]\n    else:\n        B[i] = 1.0")
     refused(lockstep(old, new), "not known to be the same condition")
     new = function(AB, "for i in range(14):\n    if A[i] > 0.0:\n        B[i] = A[i]")
@@ -111,7 +121,9 @@ def test_an_index_that_depends_on_data() -> None:
     head = f"{buffer('A', '14')}, {buffer('B', '14')}, {buffer('D', '14', 'int32')}"
     old = function(head, "for i in range(14):\n    B[D[i] % 14] = A[D[i] % 14]")
     accepted(lockstep(old, function(head, "for i in range(14):\n    B[D[i] % 14] = A[D[i] % 7 + D[i] // 7 % 2 * 7]")))
-    refused(lockstep(old, function(head, "for i in range(14):\n    B[D[i] % 14] = A[D[13 - i] % 14]")), "is not known to be")
+    refused(
+        lockstep(old, function(head, "for i in range(14):\n    B[D[i] % 14] = A[D[13 - i] % 14]")), "is not known to be"
+    )
 
 
 def test_two_stores_may_not_change_places() -> None:
@@ -237,7 +249,9 @@ def test_integers_wrap_where_they_are_values() -> None:
 def test_division_that_truncates_is_another_one() -> None:
     """Below zero they differ."""
     old = function(ABI, "for i in range(-7, 7):\n    B[i + 7] = i // 4")
-    refused(lockstep(old, function(ABI, "for i in range(-7, 7):\n    B[i + 7] = T.truncdiv(i, 4)")), "is not known to be")
+    refused(
+        lockstep(old, function(ABI, "for i in range(-7, 7):\n    B[i + 7] = T.truncdiv(i, 4)")), "is not known to be"
+    )
     old = function(ABI, "for i in range(14):\n    B[i] = i // 4")
     accepted(lockstep(old, function(ABI, "for i in range(14):\n    B[i] = T.truncdiv(i, 4)")))
 
@@ -259,7 +273,10 @@ def test_calls_may_not_be_duplicated_or_dropped_in_values() -> None:
     old = function(AB, f"for i in range(14):\n    B[i] = T.Select(i < 14, {call}, {call})")
     refused(lockstep(old, function(AB, f"for i in range(14):\n    B[i] = {call}")), "is not known to be")
     old = function(AB, f"for i in range(14):\n    B[i] = {call}")
-    refused(lockstep(old, function(AB, f"for i in T.parallel(14):\n    B[i] = {call}")), "calls in it what nobody looks into")
+    refused(
+        lockstep(old, function(AB, f"for i in T.parallel(14):\n    B[i] = {call}")),
+        "calls in it what nobody looks into",
+    )
     undefined = function(AB, "for i in range(14):\n    B[i] = T.undef()")
     refused(lockstep(undefined, old), "is not known to be")
 

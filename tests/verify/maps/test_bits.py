@@ -33,7 +33,9 @@ def random_linear(rng: Random, names: str, bits: int) -> Expr:
 @one_in(4)
 @pytest.mark.parametrize("seed", range(150))
 def test_elimination_agrees_with_brute_force(seed: int) -> None:
-    """Random linear maps on one or two inputs: verdict, inverse at every image, predicate at every cell of the box, collision."""
+    """Random linear maps on one or two inputs: verdict, inverse at every image, predicate at every cell of the box,
+    collision.
+    """
     rng = Random(seed)
     names = "i" if rng.random() < 0.5 else "ij"
     extents = [1 << rng.randint(1, 3) for _ in names]

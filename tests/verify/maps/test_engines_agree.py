@@ -1,4 +1,6 @@
-"""Elimination, bits, integer sets, z3 and enumeration agree with each other on every map that more than one of them decides."""
+"""Elimination, bits, integer sets, z3 and enumeration agree with each other on every map that more than one of them
+decides.
+"""
 
 from __future__ import annotations
 

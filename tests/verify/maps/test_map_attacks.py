@@ -1,4 +1,6 @@
-"""Maps made to mislead the verifier: hidden traps, huge numbers, clashing names, deep nests, side conditions that cannot hold."""
+"""Maps made to mislead the verifier: hidden traps, huge numbers, clashing names, deep nests, side conditions that
+cannot hold.
+"""
 
 import time
 from random import Random
@@ -41,7 +43,9 @@ TRAPS = [
 
 @pytest.mark.parametrize(("text", "shape"), TRAPS)
 def test_a_division_by_zero_is_refused(text: str, shape: str) -> None:
-    """A map that divides by zero or shifts too far at some logical index is refused, even where the value would not matter."""
+    """A map that divides by zero or shifts too far at some logical index is refused, even where the value would not
+    matter.
+    """
     with pytest.raises(LayoutproofError):
         check_map(text, shape)
 
@@ -128,7 +132,9 @@ TRUE_CLAIMS = [
 
 @pytest.mark.parametrize(("text", "shape", "where"), TRUE_CLAIMS)
 def test_true_claims_are_proved(text: str, shape: str, where: str | None) -> None:
-    """Injective maps with huge numbers, clashing names or products of symbols are proved, and the inverse is right where it is given."""
+    """Injective maps with huge numbers, clashing names or products of symbols are proved, and the inverse is right
+    where it is given.
+    """
     found = report(text, shape, where)
     assert found["injective"]["status"] == "proved"
     rng = Random(text)
@@ -140,7 +146,9 @@ def test_true_claims_are_proved(text: str, shape: str, where: str | None) -> Non
         assert back(*forward(*index)) == index
 
 
-@pytest.mark.parametrize("where", ["n >= 1 and n < 0", "n == 2 and n == 3", "n % 4 == 1 and n % 2 == 0", "2*n == 5", "n*n == 2", "n < n"])
+@pytest.mark.parametrize(
+    "where", ["n >= 1 and n < 0", "n == 2 and n == 3", "n % 4 == 1 and n % 2 == 0", "2*n == 5", "n*n == 2", "n < n"]
+)
 def test_conditions_that_cannot_hold_are_vacuous(where: str) -> None:
     """Nothing is proved of a map whose side condition has no instance."""
     assert report("lambda i: [i // 4]", "n", where)["injective"]["status"] == "vacuous"
@@ -217,4 +225,6 @@ SIDES = [("1 == 2", "vacuous"), ("4 % 3 == 2", "vacuous"), ("False", "vacuous"),
 def test_a_side_condition_without_symbols(where: str, status: str) -> None:
     """A side condition that is false holds of nothing, whether or not the shape has names: nothing but vacuous follows."""
     assert check_map("lambda i: [i]", (4,), where).injective.status.value == status
-    assert check_map("lambda i: [i//2]", (4,), where).injective.status.value == ("vacuous" if status == "vacuous" else "refuted")
+    assert check_map("lambda i: [i//2]", (4,), where).injective.status.value == (
+        "vacuous" if status == "vacuous" else "refuted"
+    )

@@ -1,4 +1,6 @@
-"""Index maps at the limits: numbers past 64 bits, large irregular tables, refusals that name a witness, arguments of a wrong type."""
+"""Index maps at the limits: numbers past 64 bits, large irregular tables, refusals that name a witness, arguments of a
+wrong type.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def refusal(index_map: Any, shape: Any, where: Any = None, **options: Any) -> tu
     return caught.value.diagnostics[0].code, str(caught.value)
 
 
-# -- numbers past 64 bits -----------------------------------------------------------------------------------------------------------
+# -- numbers past 64 bits
+# -----------------------------------------------------------------------------------------------------------
 
 
 FUNCTIONS = {
@@ -51,7 +54,9 @@ FUNCTIONS = {
     ],
 )
 def test_values_past_64_bits_are_exact(text: str, shape: list[int]) -> None:
-    """Verdicts, count, predicate and inverse agree with brute force by Python's integers, which the array oracle does not use."""
+    """Verdicts, count, predicate and inverse agree with brute force by Python's integers, which the array oracle does
+    not use.
+    """
     report = check_map(text, shape).to_dict()
     found = {index: tuple(eval(text, dict(FUNCTIONS))(*index)) for index in product(*map(range, shape))}
     box = report["physical_shape"]
@@ -62,7 +67,9 @@ def test_values_past_64_bits_are_exact(text: str, shape: list[int]) -> None:
     assert report["padding"]["cells"] == prod(box) - len(reached)
     predicate = compile(report["padding"]["predicate"], "predicate", "eval")
     some = [*reached, *islice(product(*map(range, box)), 20_000)]
-    assert all(bool(eval(predicate, {f"p{k}": c for k, c in enumerate(cell)})) == (cell not in reached) for cell in some)
+    assert all(
+        bool(eval(predicate, {f"p{k}": c for k, c in enumerate(cell)})) == (cell not in reached) for cell in some
+    )
     if len(reached) == len(found):
         inverse = eval(report["inverse"])
         assert all(tuple(inverse(*cell)) == index for cell, index in reached.items())
@@ -79,7 +86,9 @@ def test_tables_of_python_integers_equal_single_values() -> None:
 
 
 def test_many_points_of_large_values_are_given_up() -> None:
-    """Past 65,536 points only int64 arrays are used: a value that does not fit them makes the table too large, never wrong."""
+    """Past 65,536 points only int64 arrays are used: a value that does not fit them makes the table too large, never
+    wrong.
+    """
     (output,) = parse_index_map("lambda i: [i*i*i*i*i*i*i % 1000003]").outputs
     with pytest.raises(TooLarge):
         over_box(output, ["i"], [70_000])
@@ -97,7 +106,8 @@ def test_a_box_past_64_bits_is_enumerated() -> None:
                 assert eval(predicate, {}, {"p0": cell}) == (bin(cell).count("1") != 1)
 
 
-# -- refusals name a witness --------------------------------------------------------------------------------------------------------
+# -- refusals name a witness
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,7 +139,9 @@ def test_divisions_by_zero_are_named(text: str, shape: str, where: str | None) -
     ],
 )
 def test_images_below_zero_are_named(text: str, shape: str, where: str | None) -> None:
-    """The refusal gives the logical index and the symbols' values, inside the domain and the side condition; there the map is negative."""
+    """The refusal gives the logical index and the symbols' values, inside the domain and the side condition; there the
+    map is negative.
+    """
     code, message = refusal(text, shape, where)
     assert code == "LP103"
     index, known = named_point(message)
@@ -143,7 +155,9 @@ def named_point(message: str) -> tuple[tuple[int, ...], dict[str, int]]:
     shown = message.split("logical index (")[1]
     index, rest = shown.split(")", 1)
     pairs = rest.split(" with ")[1].split(":")[0].split("\n")[0].split(", ")
-    return tuple(map(int, index.split(","))), {name: int(value) for name, value in (pair.split(" = ") for pair in pairs)}
+    return tuple(map(int, index.split(","))), {
+        name: int(value) for name, value in (pair.split(" = ") for pair in pairs)
+    }
 
 
 def images(text: str, index: tuple[int, ...], known: dict[str, int]) -> list[int]:
@@ -152,7 +166,8 @@ def images(text: str, index: tuple[int, ...], known: dict[str, int]) -> list[int
     return result
 
 
-# -- reasons ------------------------------------------------------------------------------------------------------------------------
+# -- reasons
+# ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_proof_for_all_symbols_says_what_was_assumed() -> None:
@@ -174,11 +189,14 @@ def test_predicates_have_no_idle_comparisons() -> None:
     """The bits of a Gray code are 0 or 1: no condition says so again; chains of `or` are printed without parentheses."""
     predicate = check_map("lambda i: [i ^ (i >> 1)]", [36]).to_dict()["padding"]["predicate"]
     assert "< 0" not in predicate and ">= 2" not in predicate
-    window = check_map("lambda i, j: [max(i, j), min(i, j), select(i < j, 0, 1)]", [4, 8]).to_dict()["padding"]["predicate"]
+    window = check_map("lambda i, j: [max(i, j), min(i, j), select(i < j, 0, 1)]", [4, 8]).to_dict()["padding"][
+        "predicate"
+    ]
     assert window == "p2 == 1 and (p0 < p1 or p0 >= 4) or p2 == 0 and p1 >= p0"
 
 
-# -- large irregular maps -----------------------------------------------------------------------------------------------------------
+# -- large irregular maps
+# -----------------------------------------------------------------------------------------------------------
 
 
 @one_in(2)
@@ -187,7 +205,10 @@ def test_predicates_have_no_idle_comparisons() -> None:
     [
         ("lambda i, j, k, x: [k - min(k, 2), j, max(min(k, 11), 2), (i + 2*j) % 10]", [1024, 32768, 262145, 512]),
         ("lambda i, j, k: [i, select(i < 6, min(i, j), max(i, j)), j % 4, (27*k) % 15]", [512, 32, 1048577]),
-        ("lambda i, j, k, x: [max(k, x), select(k < x, 0, 1), ((2*i + j) % 3) * 3 + (2*i + j) // 3, min(k, x)]", [114685211, 2, 210, 2288]),
+        (
+            "lambda i, j, k, x: [max(k, x), select(k < x, 0, 1), ((2*i + j) % 3) * 3 + (2*i + j) // 3, min(k, x)]",
+            [114685211, 2, 210, 2288],
+        ),
         ("lambda i: [(((i // 4) + i) * 7) % 11, (i - i) % 4, ((i + i) - (i // 4)) + 18]", [4000]),
         ("lambda i, j: [min(i, 1), max(i - 1, 0)]", [262145, 1024]),
         ("lambda i: [i*i*i % 1048573]", [1000000]),
@@ -208,11 +229,13 @@ def test_large_irregular_maps_are_answered_soon(text: str, shape: list[int]) -> 
     assert report.inverse is not None or report.inverse_reason
 
 
-# -- arguments of a wrong type ------------------------------------------------------------------------------------------------------
+# -- arguments of a wrong type
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "index_map", [None, 5, b"lambda i: [i]", [1], {"i": "i"}, int, lambda i: 5, lambda i: [i.extent], lambda i: [5 // 0]]
+    "index_map",
+    [None, 5, b"lambda i: [i]", [1], {"i": "i"}, int, lambda i: 5, lambda i: [i.extent], lambda i: [5 // 0]],
 )
 def test_something_that_is_no_map_is_refused(index_map: Any) -> None:
     """The refusal says that the index map is wrong, and how."""

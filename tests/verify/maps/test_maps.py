@@ -1,4 +1,6 @@
-"""Index maps: every case with a known answer, the shapes and predicates as text, counterexamples, errors, side conditions."""
+"""Index maps: every case with a known answer, the shapes and predicates as text, counterexamples, errors, side
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def test_case_has_its_known_answer(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_case_stands_up_to_brute_force(case: dict[str, Any]) -> None:
     """Predicate, inverse, counterexamples and counts agree with trying every index and every cell."""
-    assert judge(check_map(case["index_map"], case["shape"]).to_dict(), oracle.truth(case["index_map"], case["shape"])) == []
+    assert (
+        judge(check_map(case["index_map"], case["shape"]).to_dict(), oracle.truth(case["index_map"], case["shape"]))
+        == []
+    )
 
 
 def values_of(names: list[str]) -> list[dict[str, int]]:
@@ -116,7 +121,9 @@ def test_padding_reads_as_people_write_it(shape: int, text: str, physical: list[
 
 def test_nchw4c_is_a_bijection_with_separators() -> None:
     """The worked case: flattened to one axis or to two, and its inverse as text."""
-    report = check_map(IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4]), (16, 64, 64, 128)).to_dict()
+    report = check_map(
+        IndexMap.from_func(lambda n, h, w, c: [n, c // 4, h, AXIS_SEPARATOR, w, c % 4]), (16, 64, 64, 128)
+    ).to_dict()
     assert report["bijective"]["status"] == "proved"
     assert report["physical_shape"] == [16, 32, 64, 64, 4]
     assert report["flattened_shape"] == [32768, 256]
@@ -131,7 +138,9 @@ def test_layout_of_half_a_million_points_is_proved_without_enumeration(shape: tu
     assert report.injective.status is Status.PROVED
     assert report.injective.engine == "structure"
     assert report.bijective.status is Status.PROVED
-    index_map = IndexMap.from_func(lambda i, j: [(i * 8192 + j) // 8 % 128, ((i * 8192 + j) // 1024) * 8 + (i * 8192 + j) % 8])
+    index_map = IndexMap.from_func(
+        lambda i, j: [(i * 8192 + j) // 8 % 128, ((i * 8192 + j) // 1024) * 8 + (i * 8192 + j) % 8]
+    )
     assert report.inverse is not None
     for point in [(0, 0), (63, 8191), (17, 4099), (5, 1023)]:
         assert report.inverse.evaluate(index_map.evaluate(point)) == point
@@ -258,7 +267,9 @@ def test_given_physical_shape_is_checked_and_used() -> None:
         (lambda i: [0.5], (4,), "LP101", ["0.5"]),
     ],
 )
-def test_bad_question_is_refused_with_its_reason(index_map: Any, shape: Any, code: str | None, words: list[str]) -> None:
+def test_bad_question_is_refused_with_its_reason(
+    index_map: Any, shape: Any, code: str | None, words: list[str]
+) -> None:
     """Images below zero, divisions by zero and bad shapes are errors that name the place."""
     if code is None:
         assert check_map(index_map, shape).injective.status is Status.REFUTED
@@ -293,7 +304,11 @@ def test_deep_nesting_is_refused() -> None:
 
 def test_unused_input_is_a_collision() -> None:
     """An input of more than one value that no axis uses makes the map not injective; one of extent 1 does not."""
-    assert check_map("lambda i, j: [i]", (3, 2)).injective.counterexample == {"first": [0, 0], "second": [0, 1], "image": [0]}
+    assert check_map("lambda i, j: [i]", (3, 2)).injective.counterexample == {
+        "first": [0, 0],
+        "second": [0, 1],
+        "image": [0],
+    }
     report = check_map("lambda i, j: [i]", (3, 1)).to_dict()
     assert report["bijective"]["status"] == "proved"
     assert report["inverse"] == "lambda p0: [p0, 0]"
@@ -303,7 +318,12 @@ def test_unused_input_is_a_collision() -> None:
 def test_empty_map_and_empty_shape() -> None:
     """A map without inputs has one element; one without outputs puts everything into one cell."""
     assert check_map("lambda: [3]", ()).to_dict()["physical_shape"] == [4]
-    assert check_map("lambda: [3]", ()).to_dict()["padding"] == {"predicate": "p0 != 3", "cells": 3, "fraction": 0.75, "reason": None}
+    assert check_map("lambda: [3]", ()).to_dict()["padding"] == {
+        "predicate": "p0 != 3",
+        "cells": 3,
+        "fraction": 0.75,
+        "reason": None,
+    }
     assert prove_injective("lambda i: []", (1,)).status is Status.PROVED
     assert prove_injective("lambda i: []", (2,)).status is Status.REFUTED
 
@@ -324,7 +344,11 @@ def test_answers_repeat() -> None:
     def stripped(report: dict[str, Any]) -> dict[str, Any]:
         return {k: {**v, "seconds": 0} if isinstance(v, dict) and "seconds" in v else v for k, v in report.items()}
 
-    texts = [("lambda i, j: [i * m + j]", ("n", "m")), ("lambda i: [i ^ (i >> 1)]", (64,)), ("lambda i: [(7*i + i//3) % 31]", (20,))]
+    texts = [
+        ("lambda i, j: [i * m + j]", ("n", "m")),
+        ("lambda i: [i ^ (i >> 1)]", (64,)),
+        ("lambda i: [(7*i + i//3) % 31]", (20,)),
+    ]
     first = [stripped(check_map(text, shape).to_dict()) for text, shape in texts]
     again = [stripped(check_map(text, shape).to_dict()) for text, shape in reversed(texts)]
     assert first == list(reversed(again))

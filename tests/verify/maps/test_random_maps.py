@@ -47,7 +47,9 @@ def test_more_maps_with_shrinking(drawn: RandomMap) -> None:
 
 @pytest.mark.parametrize("first", some(range(0, 400, CHUNK), 2))
 def test_other_boxes(first: int) -> None:
-    """With the tight box, and with a box that was asked for, every claim is true of that box; a box that is too small is refused."""
+    """With the tight box, and with a box that was asked for, every claim is true of that box; a box that is too small
+    is refused.
+    """
     for seed in range(first, first + CHUNK):
         drawn, rng = draw_map(seed), Random(seed)
         true = oracle.truth(drawn.text, drawn.shape)
@@ -55,7 +57,10 @@ def test_other_boxes(first: int) -> None:
             continue
         tight = tuple(int(top) + 1 for top in true.image.max(axis=0))
         given = tuple(extent + rng.randint(0, 2) for extent in tight)
-        reports = {tight: check_map(drawn.text, drawn.shape, box="tight"), given: check_map(drawn.text, drawn.shape, physical_shape=given)}
+        reports = {
+            tight: check_map(drawn.text, drawn.shape, box="tight"),
+            given: check_map(drawn.text, drawn.shape, physical_shape=given),
+        }
         for box, report in reports.items():
             assert judge(report.to_dict(), replace(true, shape=box)) == [], f"{drawn} in {box}"
         small = [extent - (axis == seed % len(tight)) for axis, extent in enumerate(tight)]

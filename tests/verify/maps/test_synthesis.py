@@ -1,4 +1,6 @@
-"""Expressions from tables: the predicate is true exactly on the mask, the values are right where they are given, nothing traps."""
+"""Expressions from tables: the predicate is true exactly on the mask, the values are right where they are given,
+nothing traps.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,11 @@ def test_bands_and_evenly_spaced_runs_are_exact(seed: int) -> None:
     if seed % 4 == 2:
         box, step = (int(rng.integers(30, 90)),), int(rng.integers(2, 9))
         along = np.arange(box[0])
-        mask = (along % step < rng.integers(1, step)) & (along >= rng.integers(0, 20)) & (along < rng.integers(20, box[0] + 1))
+        mask = (
+            (along % step < rng.integers(1, step))
+            & (along >= rng.integers(0, 20))
+            & (along < rng.integers(20, box[0] + 1))
+        )
     mask = ~mask if rng.random() < 0.5 else mask
     predicate = predicate_of(mask, cells_of(box))
     for cell in product(*map(range, box)):

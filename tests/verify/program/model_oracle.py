@@ -1,5 +1,5 @@
-"""The exact model of a program by brute force, with no integer sets: every instance of every statement in order, and what each read
-finds; and the model run on arrays, to be compared with the reference interpreter.
+"""The exact model of a program by brute force, with no integer sets: every instance of every statement in order, and
+what each read finds; and the model run on arrays, to be compared with the reference interpreter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import islpy as isl
 from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Expr
 from layoutproof.verify.isl.dataflow import Dataflow
-from layoutproof.verify.program.instances import Dim, Scene
+from layoutproof.verify.program.instances import Dim, IterationDomain
 from layoutproof.verify.program.statement import AssumedFact, Read, Statement, Statements
 
 Env = dict[str, int]
@@ -24,15 +24,15 @@ Pairs = set[tuple[Named, Named]]
 Time = tuple[int, ...]
 
 
-def points(scene: Scene, symbols: Mapping[str, int]) -> Iterator[Env]:
-    """The instances of a scene, loop by loop."""
+def points(domain: IterationDomain, symbols: Mapping[str, int]) -> Iterator[Env]:
+    """The instances of a iteration domain, loop by loop."""
 
     def nested(position: int, env: Env) -> Iterator[Env]:
-        if position == len(scene.dims):
-            if all(bool(evaluate(g.as_expr, env)) for g in scene.guards):
+        if position == len(domain.dims):
+            if all(bool(evaluate(g.as_expr, env)) for g in domain.guards):
                 yield dict(env)
             return
-        dim = scene.dims[position]
+        dim = domain.dims[position]
         start, extent = int(evaluate(dim.start, env)), int(evaluate(dim.extent, env))
         for number in range(start, start + extent):
             yield from nested(position + 1, {**env, dim.var.name: number})
@@ -45,7 +45,7 @@ def key_of(dims: Sequence[Dim], env: Mapping[str, int]) -> Point:
     return tuple(env[dim.var.name] for dim in dims)
 
 
-def moment(time: Sequence[int | Dim], env: Mapping[str, int]) -> Time:
+def timestamp(time: Sequence[int | Dim], env: Mapping[str, int]) -> Time:
     """A time as numbers."""
     return tuple(part if isinstance(part, int) else env[part.var.name] for part in time)
 
@@ -74,11 +74,11 @@ class Oracle:
     def instances(self, statement: Statement) -> Iterator[Env]:
         """The instances of a statement that happen and are not removed."""
         gone = self.removed.get(statement.number, set())
-        yield from (env for env in points(statement.scene, self.symbols) if key_of(statement.dims, env) not in gone)
+        yield from (env for env in points(statement.domain, self.symbols) if key_of(statement.dims, env) not in gone)
 
     def reading(self, statement: Statement | AssumedFact, read: Read, env: Env) -> Iterator[Env]:
         """The instances of a read at one of its statement."""
-        extra = Scene(read.access.scene.dims[len(statement.dims) :], read.access.scene.guards)
+        extra = IterationDomain(read.access.domain.dims[len(statement.dims) :], read.access.domain.guards)
         yield from points(extra, env)
 
     # Flow
@@ -93,7 +93,7 @@ class Oracle:
                 if statement.data != data or (statement.number in chain) != inside:
                     continue
                 for env in self.instances(statement):
-                    time = moment(statement.scene.time, env)
+                    time = timestamp(statement.domain.time, env)
                     event = (time, (self.name(statement), key_of(statement.dims, env)))
                     known.setdefault(cell(statement.coordinates, env), []).append(event)
             for events in known.values():
@@ -102,7 +102,9 @@ class Oracle:
             self._writes[key] = known
         return known
 
-    def before(self, data: Any, at: Point, time: Time, chain: frozenset[int] = frozenset()) -> tuple[Named, list[Named]]:
+    def before(
+        self, data: Any, at: Point, time: Time, chain: frozenset[int] = frozenset()
+    ) -> tuple[Named, list[Named]]:
         """The last write outside the chain before a time, or the initial cell; and what the chain wrote after that."""
         outside = self.writes(data, chain, False).get(at, [])
         position = bisect_left(outside, (time,))
@@ -115,8 +117,8 @@ class Oracle:
         owners, parts = set(), set()
         for env in self.instances(statement):
             for inner in self.reading(statement, read, env):
-                here = (self.name(statement), key_of(read.access.scene.dims, inner))
-                time = moment(read.access.scene.time, inner)
+                here = (self.name(statement), key_of(read.access.domain.dims, inner))
+                time = timestamp(read.access.domain.time, inner)
                 owner, chained = self.before(read.data, cell(read.coordinates, inner), time, chain)
                 owners.add((here, owner))
                 parts |= {(here, part) for part in chained}
@@ -125,10 +127,12 @@ class Oracle:
     def assumed(self, number: int, read: Read) -> Pairs:
         """What `Dataflow.assumed_sources` should say."""
         fact, found = self.statements.assumptions[number], set()
-        for env in points(fact.scene, self.symbols):
+        for env in points(fact.domain, self.symbols):
             for inner in self.reading(fact, read, env):
-                owner, _ = self.before(read.data, cell(read.coordinates, inner), moment(read.access.scene.time, inner))
-                found.add(((f"{self.tag}a{number}", key_of(read.access.scene.dims, inner)), owner))
+                owner, _ = self.before(
+                    read.data, cell(read.coordinates, inner), timestamp(read.access.domain.time, inner)
+                )
+                found.add(((f"{self.tag}a{number}", key_of(read.access.domain.dims, inner)), owner))
         return found
 
     def box(self, data: Any) -> Iterator[Point]:
@@ -173,7 +177,9 @@ def set_points(points_of: isl.Set, at: isl.Set) -> set[Point]:
     found: set[Point] = set()
     inside = points_of.intersect_params(at)
     count = inside.dim(isl.dim_type.set)
-    inside.foreach_point(lambda p: found.add(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count))))
+    inside.foreach_point(
+        lambda p: found.add(tuple(p.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count)))
+    )
     return found
 
 
@@ -182,7 +188,10 @@ def pairs(relation: isl.UnionMap, at: isl.Set) -> Pairs:
     found: Pairs = set()
 
     def visit(each: isl.Map) -> None:
-        count, names = each.dim(isl.dim_type.in_), (each.get_tuple_name(isl.dim_type.in_), each.get_tuple_name(isl.dim_type.out))
+        count, names = (
+            each.dim(isl.dim_type.in_),
+            (each.get_tuple_name(isl.dim_type.in_), each.get_tuple_name(isl.dim_type.out)),
+        )
         for point in set_points(each.wrap(), at):
             found.add(((names[0], point[:count]), (names[1], point[count:])))
 
@@ -210,7 +219,11 @@ def differences(oracle: Oracle, flow: Dataflow, chains: Sequence[frozenset[int]]
                 compare(f"{where} chain {sorted(chain)}", wanted[1], pairs(got[1], at))
     for number, fact in enumerate(oracle.statements.assumptions):
         for read in fact.reads:
-            compare(f"assumption {number} {read.var.name}", oracle.assumed(number, read), pairs(flow.assumed_sources(number, read), at))
+            compare(
+                f"assumption {number} {read.var.name}",
+                oracle.assumed(number, read),
+                pairs(flow.assumed_sources(number, read), at),
+            )
     for data in oracle.statements.cells:
         compare(f"cells of {data.name}", set(oracle.box(data)), set_points(flow.cell_set(data), at))
         compare(f"final {data.name}", oracle.final(data)[0], pairs(flow.final(data), at))

@@ -39,9 +39,13 @@ class _Unread(dict[str, Any]):
 
 
 class ModelRun:
-    """One run of a program's model. `arrays` are the parameters at entry, by data variable's name, with the shape of their cells."""
+    """One run of a program's model. `arrays` are the parameters at entry, by data variable's name, with the shape of
+    their cells.
+    """
 
-    def __init__(self, function: PrimFunc, flow: Dataflow, symbols: Mapping[str, int], arrays: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: PrimFunc, flow: Dataflow, symbols: Mapping[str, int], arrays: Mapping[str, Any]
+    ) -> None:
         self._flow, self._symbols, self._arrays = flow, symbols, arrays
         self._at = fixed(flow, symbols)
         self._by_name = {f"{flow.tag}{s.number}": s for s in flow.statements.statements}
@@ -89,7 +93,7 @@ class ModelRun:
         known = self._sources.get(key)
         if known is None:
             known = self._sources[key] = {a[1]: b for a, b in pairs(self._flow.sources(statement, read), self._at)}
-        extra = {dim.var for dim in read.access.scene.dims[len(statement.dims) :]}
+        extra = {dim.var for dim in read.access.domain.dims[len(statement.dims) :]}
         point = key_of(statement.dims, env)
         if extra:
             box = self._flow.statements.cells[read.data][len(self._flow.statements.leading[read.data]) :]

@@ -41,7 +41,7 @@ def test_blocks_and_lets_are_replaced() -> None:
                     B[v] = A[31 - k]
     """)
     assert texts(access(found, "A")) == ["31 - (i*8 + j + 0)"]
-    assert [d.var.name for d in access(found, "A").scene.dims] == ["i", "j"]
+    assert [d.var.name for d in access(found, "A").domain.dims] == ["i", "j"]
 
 
 def test_lazy_conditions_guard_loads() -> None:
@@ -53,12 +53,16 @@ def test_lazy_conditions_guard_loads() -> None:
                 if i > 1 and A[i - 1] > T.float32(0):
                     B[i] = T.if_then_else(i < 7, A[i + 1], A[0])
     """)
-    guards = {a.text: [(expr_text(g.condition, "plain"), g.holds) for g in a.scene.guards] for a in found.accesses if a.buffer.name == "A"}
+    guards = {
+        a.text: [(expr_text(g.condition, "plain"), g.holds) for g in a.domain.guards]
+        for a in found.accesses
+        if a.buffer.name == "A"
+    }
     assert guards["A[i - 1]"] == [("i > 1", True)]
     assert guards["A[i + 1]"] == [("i > 1", True), ("i < 7", True)]
     assert guards["A[0]"] == [("i > 1", True), ("i < 7", False)]
     stored = access(found, "B", AccessKind.WRITE)
-    assert len(stored.scene.dropped) == 1
+    assert len(stored.domain.dropped) == 1
     assert stored.data_dependent
 
 
@@ -73,7 +77,7 @@ def test_loads_in_indices_are_unknowns() -> None:
                     B[i] = A[I[i]]
     """)
     loaded = access(found, "A")
-    (unknown,) = loaded.scene.unknowns
+    (unknown,) = loaded.domain.unknowns
     assert loaded.indices == (unknown.var,)
     assert loaded.data_dependent
     assert not access(found, "I").data_dependent
@@ -85,8 +89,10 @@ def test_inner_loop_of_the_same_name_is_another_one() -> None:
     i = Var("i")
     inner = For(i, const(0), const(8), ForKind.SERIAL, BufferStore(target, (i,), BufferLoad(source, (i,))))
     params = (Var("a", HANDLE), Var("b", HANDLE))
-    function = PrimFunc("main", params, ((params[0], source), (params[1], target)), For(i, const(0), const(2), ForKind.SERIAL, inner))
-    dims = access(read_program(function), "A").scene.dims
+    function = PrimFunc(
+        "main", params, ((params[0], source), (params[1], target)), For(i, const(0), const(2), ForKind.SERIAL, inner)
+    )
+    dims = access(read_program(function), "A").domain.dims
     assert len({dim.var.name for dim in dims}) == 2
     assert access(read_program(function), "A").indices == (dims[1].var,)
 
@@ -116,7 +122,7 @@ def test_an_init_is_guarded_by_the_start_of_the_reduction() -> None:
                     B[vi] = B[vi] + A[vi, vj]
     """)
     stores = [a for a in found.accesses if a.kind is AccessKind.WRITE]
-    assert [len(a.scene.dims) for a in stores] == [2, 2]
-    guards = [[expr_text(g.as_expr, "plain") for g in a.scene.guards] for a in stores]
+    assert [len(a.domain.dims) for a in stores] == [2, 2]
+    guards = [[expr_text(g.as_expr, "plain") for g in a.domain.guards] for a in stores]
     assert guards == [["j == 0"], []]
     assert [a.place.words for a in stores] == ["line 7", "line 8"]

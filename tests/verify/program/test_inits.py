@@ -18,7 +18,13 @@ TURNED = "1 -> 1: lambda k, i: [i, k]"
 UPDATE = "for i, k in T.grid(6, 4):\n    B[i] = B[i] + A[i, k]"
 
 
-def block(where: str = "", init: str = "B[vi] = 0", update: str = "B[vi] = B[vi] + A[vi, vk]", extent: str = "4", beside: str = "") -> str:
+def block(
+    where: str = "",
+    init: str = "B[vi] = 0",
+    update: str = "B[vi] = B[vi] + A[vi, vk]",
+    extent: str = "4",
+    beside: str = "",
+) -> str:
     """The body of a sum over a block with an init; `beside` is a statement before the block, in its loops."""
     lines = [f"for i, k in T.grid(6, {extent}):", *([f"    {beside}"] if beside else []), '    with T.block("sum"):']
     lines += ['        vi, vk = T.axis.remap("SR", [i, k])', *([f"        T.where({where})"] if where else [])]
@@ -46,7 +52,12 @@ RIGHT = {
         (ROWS, TURNED),
         FIXED,
     ),
-    "under a guard that keeps the start": (block("vk <= vi"), GUARDED.format(init="B[i] = 0", where="k <= i"), (ROWS, TURNED), FIXED),
+    "under a guard that keeps the start": (
+        block("vk <= vi"),
+        GUARDED.format(init="B[i] = 0", where="k <= i"),
+        (ROWS, TURNED),
+        FIXED,
+    ),
     "of any length, where there are terms": (
         block(extent="m"),
         ANY.format(init="if m >= 1:\n        B[i] = 0"),

@@ -107,7 +107,9 @@ _SIGN_FREE = frozenset({"exp", "abs", "tanh", "sigmoid", "sqrt", "floor"})
 
 
 def licensed_rewrite(func: PrimFunc, rng: Random, count: int) -> tuple[Rewrite, Licences, str] | None:
-    """`func` with some float expressions of its stores written otherwise, the licences that this takes, and what was done."""
+    """`func` with some float expressions of its stores written otherwise, the licences that this takes, and what was
+    done.
+    """
     new, licences, done = func, frozenset[Licence](), []
     for _ in range(count):
         rule = rng.choice(RULES)
@@ -121,7 +123,9 @@ def licensed_rewrite(func: PrimFunc, rng: Random, count: int) -> tuple[Rewrite, 
 
 
 def _minds_signs(node: Node) -> bool:
-    return (isinstance(node, Binary) and node.op is BinaryOp.DIV) or (isinstance(node, Call) and node.function not in _SIGN_FREE)
+    return (isinstance(node, Binary) and node.op is BinaryOp.DIV) or (
+        isinstance(node, Call) and node.function not in _SIGN_FREE
+    )
 
 
 def _somewhere(func: PrimFunc, rule: Rule, rng: Random) -> Stmt | None:
@@ -134,7 +138,9 @@ def _somewhere(func: PrimFunc, rule: Rule, rng: Random) -> Stmt | None:
         nonlocal places
         changed = node if isinstance(node, BufferLoad) else map_children(node, in_value)
         # Literals are not computed, even when they come back from memory: no licence speaks of them.
-        licensed = isinstance(changed, Binary | Call) or (isinstance(changed, BufferLoad) and changed.buffer.data in inputs)
+        licensed = isinstance(changed, Binary | Call) or (
+            isinstance(changed, BufferLoad) and changed.buffer.data in inputs
+        )
         if licensed and isinstance(changed, Expr) and changed.dtype.is_float and changed.dtype.lanes == 1:
             other = rule.apply(changed, rng)
             if other is not None and other != changed:

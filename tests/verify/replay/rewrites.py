@@ -14,7 +14,15 @@ from layoutproof.lowering.passes.find import find_buffer
 
 def func(parameters: str, body: str, *, noalias: bool = True) -> PrimFunc:
     """A function of the given parameters, such as `A: f32[3, 14], B: f32[3]`, and body lines."""
-    types = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i32": "int32", "i8": "int8", "bool": "bool"}
+    types = {
+        "f16": "float16",
+        "bf16": "bfloat16",
+        "f32": "float32",
+        "f64": "float64",
+        "i32": "int32",
+        "i8": "int8",
+        "bool": "bool",
+    }
     given = []
     for parameter in parameters.split("; "):
         name, _, rest = parameter.partition(": ")
@@ -23,7 +31,10 @@ def func(parameters: str, body: str, *, noalias: bool = True) -> PrimFunc:
         quoted = ", ".join(axis if axis.isdigit() else f'"{axis}"' for axis in axes)
         given.append(f'{name}: T.Buffer(({quoted},), "{types[kind]}")' if axes else f"{name}: T.{types[kind]}")
     symbols = dict.fromkeys(
-        axis for p in parameters.split("; ") for axis in p.partition("[")[2].rstrip("]").split(", ") if axis.isidentifier()
+        axis
+        for p in parameters.split("; ")
+        for axis in p.partition("[")[2].rstrip("]").split(", ")
+        if axis.isidentifier()
     )
     lines = [f"{s} = T.int32()" for s in symbols]
     if noalias:
@@ -33,7 +44,9 @@ def func(parameters: str, body: str, *, noalias: bool = True) -> PrimFunc:
     return loads(text, "case.py")
 
 
-def relaid(old: PrimFunc, buffer: str, index_map: str, pad: PadText = None, *, change: tuple[str, str] | None = None) -> Rewrite:
+def relaid(
+    old: PrimFunc, buffer: str, index_map: str, pad: PadText = None, *, change: tuple[str, str] | None = None
+) -> Rewrite:
     """The re-laying of a buffer; `change` replaces a piece of the new program's text, which must be there."""
     rewrite = relay(old, find_buffer(old, buffer), parse_index_map(index_map), pad)
     if change is None:

@@ -92,7 +92,12 @@ def test_two_thousand_right_steps_are_not_refuted() -> None:
 
 def changed(node: Node, rng: Random) -> Node | None:
     """A node that is wrong in its place, where there is one that is likely to show."""
-    others = {CompareOp.LT: CompareOp.LE, CompareOp.LE: CompareOp.LT, CompareOp.GE: CompareOp.GT, CompareOp.GT: CompareOp.GE}
+    others = {
+        CompareOp.LT: CompareOp.LE,
+        CompareOp.LE: CompareOp.LT,
+        CompareOp.GE: CompareOp.GT,
+        CompareOp.GT: CompareOp.GE,
+    }
     match node:
         case Compare(op=op) if op in others:
             return replace(node, op=others[op])
@@ -151,7 +156,9 @@ def _with(node: Node, target: Node, wrong: Node) -> Node:
 
 
 def test_mutants_of_operators_are_refuted() -> None:
-    """Of one-node mutants of operators whose code is all alive, most are refuted; no mutant is missed that a longer search finds."""
+    """Of one-node mutants of operators whose code is all alive, most are refuted; no mutant is missed that a longer
+    search finds.
+    """
     refuted = missed = total = 0
     for name in ("row_sum", "max_axis1", "bias_add", "softmax", "relu_nhwc", "sym_row_sum", "pad"):
         func = small(name)

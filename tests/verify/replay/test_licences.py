@@ -1,4 +1,6 @@
-"""What a difference proves under float licences: everything that no choice of the old program explains, and nothing else."""
+"""What a difference proves under float licences: everything that no choice of the old program explains, and nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def is_refuted(rewrite: Rewrite, licences: Licences) -> bool:
     ],
 )
 def test_no_licence_explains_it(before: str, after: str) -> None:
-    """NaN that only the new program has, functions, means, literal infinities and inputs that the old program never reads."""
+    """NaN that only the new program has, functions, means, literal infinities and inputs that the old program never
+    reads.
+    """
     assert is_refuted(two(before, after), ALL)
     assert is_refuted(two(before, after), IEEE)
 
@@ -112,7 +116,9 @@ def test_licences_that_cannot_explain_anything_change_nothing() -> None:
 
 
 def test_undefined_padding_that_is_added_up_is_seen() -> None:
-    """Whatever licences there are, padding that may hold NaN must not arrive in a sum; a stage between makes no difference."""
+    """Whatever licences there are, padding that may hold NaN must not arrive in a sum; a stage between makes no
+    difference.
+    """
     body = """
 for i in range(14):
     C[i] = A[i] * T.float32(2)
@@ -139,7 +145,9 @@ def test_a_vector_of_floats_is_watched() -> None:
 
 
 def licensed_cases(seed: int, count: int) -> int:
-    """Random programs with values written otherwise, under the licences that this takes and more: nothing is refuted. How many."""
+    """Random programs with values written otherwise, under the licences that this takes and more: nothing is refuted.
+    How many.
+    """
     rng, tried = Random(seed), 0
     generator = Generator(rng)
     while tried < count:
@@ -160,7 +168,9 @@ def licensed_cases(seed: int, count: int) -> int:
 
 
 def legal_cases(seed: int, count: int) -> int:
-    """Rewrites that are right bit for bit, under any licences: nothing is refuted, whatever the proof would say. How many."""
+    """Rewrites that are right bit for bit, under any licences: nothing is refuted, whatever the proof would say. How
+    many.
+    """
     rng, tried = Random(seed), 0
     for attempt in attempts(rng):
         if tried >= count:
@@ -168,7 +178,9 @@ def legal_cases(seed: int, count: int) -> int:
         if attempt.legal and not attempt.what.startswith("padded"):
             licences = rng.choice([ALL, NNAN | NINF, NSZ, REASSOC, IEEE])
             tried += 1
-            found = find_counterexample(attempt.rewrite, where=assumed_of(attempt.rewrite), licences=licences, budget=QUICK)
+            found = find_counterexample(
+                attempt.rewrite, where=assumed_of(attempt.rewrite), licences=licences, budget=QUICK
+            )
             assert found is None, (attempt.what, sorted(licences), found.text())
     return tried
 

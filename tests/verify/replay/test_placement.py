@@ -41,15 +41,20 @@ def test_padding_that_is_owed_holds_something_else_before_the_call() -> None:
 def test_each_step_fills_its_own_padding() -> None:
     """A second transform moves the padding of the first along and adds its own; the contract may refer to elements."""
     first = relaid(
-        func("A: i32[3]; B: i32[3]", "for i in range(3):\n    B[i] = A[i]"), "B", "lambda i: [i//2, i%2]", "lambda p, q: B[0, 0]"
+        func("A: i32[3]; B: i32[3]", "for i in range(3):\n    B[i] = A[i]"),
+        "B",
+        "lambda i: [i//2, i%2]",
+        "lambda p, q: B[0, 0]",
     )
     second = relaid(first.new, "B", "lambda i, j: [j, i//3, i%3]", 9)
     placement = place_parameters(Rewrite(first.old, second.new, first.witness), {})
     place = placement.places[1]
     new = placement.to_new(place, np.array([5, 6, 7], dtype=np.int32), False)
     assert new.tolist() == [[[5, 7, 9]], [[6, 5, 9]]]
-    owed = {tuple(places.tolist()): values.reshape(-1).tolist() for places, values, _ in placement.owed(place, new)}
-    assert owed == {(4,): [5], (2, 5): [9, 9]}
+    required = {
+        tuple(places.tolist()): values.reshape(-1).tolist() for places, values, _ in placement.required(place, new)
+    }
+    assert required == {(4,): [5], (2, 5): [9, 9]}
 
 
 def test_symbols_have_numbers() -> None:
@@ -77,7 +82,11 @@ def test_what_cannot_be_compared_is_said() -> None:
         pair(old, func("A: f32[15]; B: f32[14]", COPY)),
         replace(good, witness=Witness(())),
         Rewrite(good.new, good.old, good.witness),
-        Rewrite(old, func("A: f32[14]; B: f32[13]", COPY), Witness((), (CellMap("B_data", "B_data", IndexMap.identity(1)),), ("B",))),
+        Rewrite(
+            old,
+            func("A: f32[14]; B: f32[13]", COPY),
+            Witness((), (CellMap("B_data", "B_data", IndexMap.identity(1)),), ("B",)),
+        ),
     ]
     for rewrite in wrong:
         with pytest.raises(NotComparable):

@@ -25,7 +25,9 @@ for i in range(3):
 NNAN, NNAN_NINF = frozenset({Licence.NNAN}), frozenset({Licence.NNAN, Licence.NINF})
 
 
-def reduction(start: str, update: str, pad: float | str | None, *, parameters: str = "A: f32[3, 14]; B: f32[3]") -> Rewrite:
+def reduction(
+    start: str, update: str, pad: float | str | None, *, parameters: str = "A: f32[3, 14]; B: f32[3]"
+) -> Rewrite:
     """A reduction over rows of 14, stored as four fours, its guard dropped."""
     body = GUARDED.format(start=start, update=update)
     old = func(parameters, body if start else "\n".join(line for line in body.split("\n") if line != "    B[i] = "))
@@ -78,7 +80,9 @@ MAX_LAST = "B[i] = T.max(A[i, jo * 4 + ji], B[i])"
         "max -1",
     ],
 )
-def test_wrong_padding_of_a_reduction_is_refuted(start: str, update: str, pad: float | str | None, licences: Licences) -> None:
+def test_wrong_padding_of_a_reduction_is_refuted(
+    start: str, update: str, pad: float | str | None, licences: Licences
+) -> None:
     """Padding that is not neutral shows in a result."""
     refuted(reduction(start, update, pad), licences)
 
@@ -110,7 +114,9 @@ def test_the_counterexample_of_a_maximum_is_small() -> None:
 
 
 def test_a_convolution_padded_with_zero_meets_an_infinite_weight() -> None:
-    """`acc + a * w` with a = 0 in the padding is no no-op when w is infinite; with `nnan ninf` it is, if the old program reads w."""
+    """`acc + a * w` with a = 0 in the padding is no no-op when w is infinite; with `nnan ninf` it is, if the old
+    program reads w.
+    """
     body = """
 for i in range(2):
     B[i] = T.float32(0)
@@ -140,7 +146,7 @@ for io in range(4):
     stage = "B[v_p0_1, v_p1_1] = T.float32(0.0)"
     kept = "B[v_p0_1, v_p1_1] = T.exp(A[v_p0_1, v_p1_1])"
     found = refuted(relaid(first, "B", "lambda i: [i//4, i%4]", 0.0, change=(stage, kept)))
-    assert found.difference is not None and found.difference.owed is not None
+    assert found.difference is not None and found.difference.required is not None
     assert (found.difference.old, found.difference.new) == (0.0, 1.0)
 
 
@@ -196,7 +202,9 @@ def test_a_mean_divides_by_the_logical_count() -> None:
 
 
 def test_an_all_masked_softmax_row_is_nan() -> None:
-    """With -inf padding a maximum that starts at the least finite value differs from one that starts at -inf on a masked row."""
+    """With -inf padding a maximum that starts at the least finite value differs from one that starts at -inf on a
+    masked row.
+    """
     body = """
 for i in range(2):
     M[i] = {start}

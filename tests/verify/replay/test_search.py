@@ -25,7 +25,9 @@ def two(parameters: str, before: str, after: str) -> Rewrite:
 
 
 def test_the_smallest_size_that_shows_it() -> None:
-    """A tail that tiles of four do not cover is seen where n is no multiple of four, and the report has the least such n."""
+    """A tail that tiles of four do not cover is seen where n is no multiple of four, and the report has the least such
+    n.
+    """
     body = "for i in range({}):\n    B[i] = A[i] + T.float32(1)"
     rewrite = two("A: f32[n]; B: f32[n]", body.format("n"), body.format("n // 4 * 4"))
     found = find_counterexample(rewrite)
@@ -66,7 +68,10 @@ def test_an_index_that_is_data_is_kept_in_bounds() -> None:
     parameters = "A: f32[3]; I: i32[4]; B: f32[4]"
     found = find_counterexample(two(parameters, assume + gather.format("I[i]"), assume + gather.format("2 - I[i]")))
     assert found is not None and found.difference is not None
-    assert find_counterexample(two(parameters, assume + gather.format("I[i]"), assume + gather.format("T.max(I[i], 0)"))) is None
+    assert (
+        find_counterexample(two(parameters, assume + gather.format("I[i]"), assume + gather.format("T.max(I[i], 0)")))
+        is None
+    )
 
 
 def test_inputs_on_which_the_old_program_faults_do_not_count() -> None:
@@ -92,8 +97,12 @@ def test_inputs_on_which_the_old_program_faults_do_not_count() -> None:
     ],
 )
 def test_undefined_values_may_be_chosen_by_the_new_program(before: str, after: str, differs: bool) -> None:
-    """What the old program leaves undefined the new one may define; what the old one defines must not become a matter of choice."""
-    found = find_counterexample(two("A: i32[1]; B: i32[1]", f"B[0] = {before}", f"B[0] = {after}"), budget=Budget(runs=60))
+    """What the old program leaves undefined the new one may define; what the old one defines must not become a matter
+    of choice.
+    """
+    found = find_counterexample(
+        two("A: i32[1]; B: i32[1]", f"B[0] = {before}", f"B[0] = {after}"), budget=Budget(runs=60)
+    )
     assert (found is not None) is differs
 
 
@@ -104,14 +113,18 @@ def test_padding_of_a_layout_without_a_record_is_anything() -> None:
     body = "B[0] = T.float32(0)\nfor i, j in T.grid(2, 2):\n    if {}:\n        B[0] = B[0] + A[i, j]"
     for guard, differs in (("i * 2 + j < 3", False), ("i >= 0", True)):
         new = func("A: f32[2, 2]; B: f32[1]", body.format(guard))
-        assert (find_counterexample(Rewrite(old, new, Witness((), cells, ("A",))), budget=Budget(runs=100)) is not None) is differs
+        assert (
+            find_counterexample(Rewrite(old, new, Witness((), cells, ("A",))), budget=Budget(runs=100)) is not None
+        ) is differs
 
 
 def test_elements_that_share_a_cell_are_seen() -> None:
     """A layout that puts two elements in one place cannot hold both."""
     old = func("A: i32[4]; B: i32[4]", "for i in range(4):\n    B[i] = A[i]")
     new = func("A: i32[4]; B: i32[2]", "for i in range(4):\n    B[i // 2] = A[i]")
-    rewrite = Rewrite(old, new, Witness((), (CellMap("B_data", "B_data", IndexMap.from_func(lambda i: [i // 2])),), ("B",)))
+    rewrite = Rewrite(
+        old, new, Witness((), (CellMap("B_data", "B_data", IndexMap.from_func(lambda i: [i // 2])),), ("B",))
+    )
     found = find_counterexample(rewrite)
     assert found is not None and found.difference is not None
 
@@ -188,7 +201,9 @@ for i in range(3000):
 def test_slices_say_nothing_of_a_program_that_may_fault() -> None:
     """A difference beside which the old program may fault elsewhere is not told."""
     body = "for i in range(3000000):\n    B[i] = A[I[i]] + T.float32({})"
-    assert find_counterexample(two("A: f32[8]; I: i32[3000000]; B: f32[3000000]", body.format(1), body.format(2))) is None
+    assert (
+        find_counterexample(two("A: f32[8]; I: i32[3000000]; B: f32[3000000]", body.format(1), body.format(2))) is None
+    )
 
 
 def test_small_budgets_are_kept() -> None:

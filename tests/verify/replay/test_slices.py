@@ -1,4 +1,6 @@
-"""Programs too large to run in full: which elements are looked at, what is told of them, what licences leave out, and how it is kept."""
+"""Programs too large to run in full: which elements are looked at, what is told of them, what licences leave out, and
+how it is kept.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.rewrite import InstanceMap, Rewrite, Witness
 from layoutproof.ir.visit import loops_of_stores
 from layoutproof.verify.faults.facts import Facts
-from layoutproof.verify.flow.hints import Suspect
+from layoutproof.verify.flow.hints import SuspectCell
 from layoutproof.verify.flow.simulate import simulate
 from layoutproof.verify.replay.chosen_cells import Chooser, edge_cells
 from layoutproof.verify.replay.magnitude import stays_finite
@@ -78,9 +80,13 @@ UNDER = [(what, allowed) for what in WRONG for allowed in ("ieee", "reals")]
 
 
 # Every run looks at each program once, turn about bit for bit and under all licences.
-@pytest.mark.parametrize("case", chosen(UNDER, lambda number: number % 4 in (0, 3), lambda case: f"{case[0]}-{case[1]}"))
+@pytest.mark.parametrize(
+    "case", chosen(UNDER, lambda number: number % 4 in (0, 3), lambda case: f"{case[0]}-{case[1]}")
+)
 def test_wrong_programs_of_real_size_are_refuted(case: tuple[str, str]) -> None:
-    """Each of these changes few elements or many; it is found without a witness for instances, told in few words, and replays."""
+    """Each of these changes few elements or many; it is found without a witness for instances, told in few words, and
+    replays.
+    """
     what, licences = case[0], {"ieee": IEEE, "reals": ALL}[case[1]]
     wrong = relu(WRONG[what])
     bare = replace(wrong, witness=Witness((), wrong.witness.cells, wrong.witness.changes_interface))
@@ -125,7 +131,9 @@ for i, j in T.grid(300, 300):
 """
     shapes = "A: f32[300, 70]; B: f32[70, 300]; C: f32[300, 300]"
     old = func(shapes, body.format("k"))
-    turned, short = (func(shapes, text) for text in (body.format("69 - k"), body.format("k").replace("range(70)", "range(69)")))
+    turned, short = (
+        func(shapes, text) for text in (body.format("69 - k"), body.format("k").replace("range(70)", "range(69)"))
+    )
     assert find_counterexample(pair(old, turned)) is not None
     assert find_counterexample(pair(old, turned), licences=ALL) is None
     found = find_counterexample(pair(old, short), licences=ALL)
@@ -148,7 +156,9 @@ def test_a_fault_is_kept_with_the_cells_that_show_it() -> None:
 
 
 def test_what_is_assumed_of_padding_follows_from_its_contract() -> None:
-    """A new program that assumes another value of padding than its contract states is undefined where the old one is not."""
+    """A new program that assumes another value of padding than its contract states is undefined where the old one is
+    not.
+    """
     old = func("A: f32[14]; B: f32[14]", "for i in range(14):\n    B[i] = A[i]")
     right = relaid(old, "A", "lambda i: [i//4, i%4]", 0.0)
     assume = "for a, b in T.grid(4, 4):\n    T.evaluate(T.assume(a * 4 + b < 14 or A[a, b] == T.float32({})))\n"
@@ -165,20 +175,30 @@ def test_what_is_assumed_of_padding_follows_from_its_contract() -> None:
 
 def test_edges_of_a_guard_are_found() -> None:
     """On both sides of a comparison, also where another condition must hold and where the loop is long."""
-    blocks = func("B: f32[40, 8, 4]", "for i, a, b in T.grid(40, 8, 4):\n    if a == 7 and 2 <= b:\n        B[i, a, b] = T.float32(0)")
+    blocks = func(
+        "B: f32[40, 8, 4]",
+        "for i, a, b in T.grid(40, 8, 4):\n    if a == 7 and 2 <= b:\n        B[i, a, b] = T.float32(0)",
+    )
     cells = edge_cells(blocks, blocks.buffers[0], {}, np.random.default_rng(0))
     found = {tuple(int(c) for c in np.unravel_index(cell, (40, 8, 4)))[1:] for cell in cells}
     assert {(7, 1), (7, 2), (6, 2)} <= found
-    long = func("B: f32[9000]", "for i, j in T.grid(900, 10):\n    if i * 10 + j < 4321:\n        B[i * 10 + j] = T.float32(0)")
+    long = func(
+        "B: f32[9000]", "for i, j in T.grid(900, 10):\n    if i * 10 + j < 4321:\n        B[i * 10 + j] = T.float32(0)"
+    )
     assert {4320, 4321} <= set(edge_cells(long, long.buffers[0], {}, np.random.default_rng(0)).tolist())
 
 
 def test_suspects_are_looked_at_first() -> None:
-    """A cell that somebody names is among the first, in either program's coordinates; one that is no cell is passed over."""
+    """A cell that somebody names is among the first, in either program's coordinates; one that is no cell is passed
+    over.
+    """
     rewrite = relu()
-    suspects = [Suspect("B_data", index, is_new) for index, is_new in (((3, 2, 1, 5), False), ((5, 7, 5, 5, 1), True), ((99, 0), True))]
+    suspect_cells = [
+        SuspectCell("B_data", index, is_new)
+        for index, is_new in (((3, 2, 1, 5), False), ((5, 7, 5, 5, 1), True), ((99, 0), True))
+    ]
     placement = place_parameters(rewrite, {})
-    chosen = Chooser(rewrite, {}, suspects).chosen(placement.places[1], 1)
+    chosen = Chooser(rewrite, {}, suspect_cells).chosen(placement.places[1], 1)
     first = [tuple(int(c) for c in np.unravel_index(e, (8, 56, 56, 30))) for e in chosen.elements[:2]]
     assert first == [(3, 2, 1, 5), (5, 5, 5, 29)]
 
@@ -190,21 +210,23 @@ def test_a_suspect_shows_what_hides() -> None:
     more = " + T.max(0, 1 - T.abs(i * 7 - 1234569) // 7)"
     hidden = pair(func(shapes, body.format("")), func(shapes, body.format(more)))
     assert find_counterexample(hidden) is None
-    found = find_counterexample(hidden, suspects=[Suspect("B_data", (176367,), True)])
+    found = find_counterexample(hidden, suspect_cells=[SuspectCell("B_data", (176367,), True)])
     assert found is not None and found.difference is not None and found.difference.new_index == (176367,)
 
 
 def alike(old: PrimFunc, new: PrimFunc) -> Rewrite:
     """Two programs of which every store is said to do what the one of its number does."""
     loops = [[loop.var for loop in around] for around in loops_of_stores(new.body)]
-    return Rewrite(old, new, Witness(tuple(InstanceMap(k, k, IndexMap(tuple(v), tuple(v))) for k, v in enumerate(loops))))
+    return Rewrite(
+        old, new, Witness(tuple(InstanceMap(k, k, IndexMap(tuple(v), tuple(v))) for k, v in enumerate(loops)))
+    )
 
 
 def failing(rewrite: Rewrite) -> tuple[set[tuple[int, ...]], list[str]]:
     """The cells at which the simulation of a rewrite got stuck, and the memories that they are of."""
     found = simulate(rewrite, Facts.of(rewrite.old), Facts.of(rewrite.new, None, rewrite.old), ValueProver(IEEE))
     assert any(v.status is Status.UNKNOWN for v in found.verdicts)
-    return {s.index for s in found.suspects}, sorted({s.data for s in found.suspects})
+    return {s.index for s in found.suspect_cells}, sorted({s.data for s in found.suspect_cells})
 
 
 def test_a_failed_proof_tells_where_to_look() -> None:
@@ -237,13 +259,17 @@ for i, j in T.grid(40, 50):
 def test_sizes_at_which_a_proof_failed_are_hints() -> None:
     """With symbols, a size at which something is wrong is told, small if it can be."""
     body = "for i in range(n):\n    B[i] = {}"
-    old, new = (func("A: f32[n]; B: f32[n]", body.format(v)) for v in ("A[i]", "T.if_then_else(i == 30, T.float32(1), A[i])"))
+    old, new = (
+        func("A: f32[n]; B: f32[n]", body.format(v)) for v in ("A[i]", "T.if_then_else(i == 30, T.float32(1), A[i])")
+    )
     wrong = alike(old, new)
     found = simulate(wrong, Facts.of(wrong.old), Facts.of(wrong.new, None, wrong.old), ValueProver(IEEE))
     assert any(hint.get("n", 0) > 30 for hint in found.hints)
 
 
-@pytest.mark.parametrize("what", ["another constant in the value", "another pad value", "a guard that begins too early"])
+@pytest.mark.parametrize(
+    "what", ["another constant in the value", "another pad value", "a guard that begins too early"]
+)
 def test_the_checker_hands_on_where_it_failed(what: str) -> None:
     """A check of a wrong program of real size ends in a refutation."""
     verdicts = check_rewrite(relu(WRONG[what]))
@@ -258,7 +284,11 @@ FINITE = {
     "sums of large numbers": ("B[0] = T.float32(0)\nfor k in range(64):\n    B[0] = B[0] + A[k] * A[k]", 1e19, False),
     "a difference that runs": ("B[0] = T.float32(0)\nfor k in range(64):\n    B[0] = B[0] - A[k]", 1e30, True),
     "a running product": ("B[0] = T.float32(1)\nfor k in range(64):\n    B[0] = B[0] * A[k]", 100.0, False),
-    "a maximum from minus infinity": ('B[0] = T.float32("-inf")\nfor k in range(64):\n    B[0] = T.max(B[0], A[k])', 100.0, True),
+    "a maximum from minus infinity": (
+        'B[0] = T.float32("-inf")\nfor k in range(64):\n    B[0] = T.max(B[0], A[k])',
+        100.0,
+        True,
+    ),
     "a small exponential": ("for k in range(64):\n    B[k] = T.exp(A[k])", 80.0, True),
     "a large exponential": ("for k in range(64):\n    B[k] = T.exp(A[k])", 100.0, False),
     "a division by what may be zero": ("for k in range(64):\n    B[k] = T.float32(1) / A[k]", 2.0, False),

@@ -58,7 +58,9 @@ def nearest(exact: Fraction, dtype: DType) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_quotient_at_the_end_may_be_rounded(kind: str) -> None:
-    """A quotient that is stored and never loaded is firm, and the exact one rounded; one of operands that were rounded is not."""
+    """A quotient that is stored and never loaded is firm, and the exact one rounded; one of operands that were rounded
+    is not.
+    """
     shapes = f"A: {kind}[{COUNT}]; C: {kind}[{COUNT}]; B: {kind}[{COUNT}]"
     choice = f"for i in range({COUNT}):\n    B[i] = T.if_then_else(i < 9, A[i], {{}})"
     a, c = numbers(kind, 1), numbers(kind, 2)
@@ -76,7 +78,9 @@ def test_a_quotient_at_the_end_may_be_rounded(kind: str) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_firm_is_exact(kind: str, operation: str) -> None:
-    """A finite result that is called firm is that of exact rational numbers; small whole operands give one where it is small too."""
+    """A finite result that is called firm is that of exact rational numbers; small whole operands give one where it is
+    small too.
+    """
     loaded = f"{body(operation)}\nD[0] = B[0]"
     program = func(f"A: {kind}[{COUNT}]; C: {kind}[{COUNT}]; B: {kind}[{COUNT}]; D: {kind}[1]", loaded)
     a, c = numbers(kind, 1), numbers(kind, 2)
@@ -90,7 +94,14 @@ def test_what_is_firm_is_exact(kind: str, operation: str) -> None:
         assert OPERATIONS[operation](Fraction(x[k]), Fraction(y[k])) == Fraction(z[k]), (x[k], y[k], z[k])
     overflows = np.isfinite(x) & np.isfinite(y) & np.isinf(z) & ((y != 0) | (operation != "/"))
     assert overflows.any() and not (firm & overflows).any()
-    small = (np.abs(x) < 8) & (np.abs(y) < 8) & (x == np.floor(x)) & (y == np.floor(y)) & np.isfinite(z) & (z == np.floor(z))
+    small = (
+        (np.abs(x) < 8)
+        & (np.abs(y) < 8)
+        & (x == np.floor(x))
+        & (y == np.floor(y))
+        & np.isfinite(z)
+        & (z == np.floor(z))
+    )
     assert small.sum() > 20 and firm[small].all()
     assert firm[~np.isfinite(x) | ~np.isfinite(y)][: COUNT // 50].any()
 
@@ -100,7 +111,9 @@ def body(operation: str) -> str:
     return f"for i in range({COUNT}):\n    B[i] = A[i] {operation} C[i]"
 
 
-@pytest.mark.parametrize(("source", "target"), [("f32", "f16"), ("f64", "f32"), ("f16", "bf16"), ("bf16", "f16"), ("f16", "f32")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f32", "f16"), ("f64", "f32"), ("f16", "bf16"), ("bf16", "f16"), ("f16", "f32")]
+)
 def test_a_firm_conversion_keeps_the_number(source: str, target: str) -> None:
     """A narrower type holds the number itself, or NaN and infinities as they were."""
     text = f"for i in range({COUNT}):\n    B[i] = T.Cast('{KINDS[target]}', A[i])"
@@ -136,7 +149,9 @@ def test_rounding_that_decides_control_is_a_fault() -> None:
         ("B[0] = T.float32(1) / (A[0] * A[1])", (1.0, 0.0), Licence.NSZ, True),
     ],
 )
-def test_what_licences_leave_out_is_a_fault(text: str, values: tuple[float, float], licence: Licence, faults: bool) -> None:
+def test_what_licences_leave_out_is_a_fault(
+    text: str, values: tuple[float, float], licence: Licence, faults: bool
+) -> None:
     """What is computed counts: not literals, not loads, not what is not evaluated; zeros where their sign would matter."""
     program = watched(func("A: f32[2]; B: f32[1]", text), frozenset({licence}))
     arguments = {"A": np.array(values, np.float32), "B": np.zeros(1, np.float32)}

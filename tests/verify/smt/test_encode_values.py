@@ -1,5 +1,5 @@
-"""The value encoder against the reference interpreter: every operation, every type, negative numbers, NaN, infinities and zeros of
-both signs.
+"""The value encoder against the reference interpreter: every operation, every type, negative numbers, NaN, infinities
+and zeros of both signs.
 """
 
 from __future__ import annotations
@@ -52,12 +52,34 @@ def number(rng: Random, dtype: DType) -> Number:
     if dtype.is_bool:
         return rng.random() < 0.5
     if dtype.is_integer:
-        special = (dtype.min_int, dtype.max_int, 0, 1, 2, dtype.max_int - 1, dtype.min_int + 1, -1 if dtype.min_int < 0 else 3)
+        special = (
+            dtype.min_int,
+            dtype.max_int,
+            0,
+            1,
+            2,
+            dtype.max_int - 1,
+            dtype.min_int + 1,
+            -1 if dtype.min_int < 0 else 3,
+        )
         low, high = rng.choice(((max(-9, dtype.min_int), 9), (dtype.min_int, dtype.max_int)))
         return rng.choice(special) if rng.random() < 0.5 else rng.randint(low, high)
     if rng.random() < 0.5:
         return rng.choice(
-            (0.0, -0.0, 1.0, -1.0, 0.5, -1.5, 2.5, float("inf"), float("-inf"), float("nan"), max_finite(dtype), -max_finite(dtype))
+            (
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                0.5,
+                -1.5,
+                2.5,
+                float("inf"),
+                float("-inf"),
+                float("nan"),
+                max_finite(dtype),
+                -max_finite(dtype),
+            )
         )
     bits = np.array([rng.getrandbits(dtype.bits)], dtype=f"uint{dtype.bits}")
     return float(bits.view(numpy_dtype(dtype))[0])
@@ -82,7 +104,9 @@ def _types(expr: Expr) -> dict[str, DType]:
 
 
 def check(expr: Expr, values: dict[str, Number], ctx: z3.Context) -> None:
-    """The encoder's value, or trap, is the interpreter's. The solver only computes, so that a test's questions may share a context."""
+    """The encoder's value, or trap, is the interpreter's. The solver only computes, so that a test's questions may
+    share a context.
+    """
     encoder = ValueEncoder()
     term = encoder.value(substitute(expr, {Var(n, t): literal(values[n], t) for n, t in _types(expr).items()}))
     try:

@@ -23,7 +23,8 @@ def test_nothing_is_cheaper(seed: int) -> None:
     right = [
         true
         for true in every
-        if all(len(true & set(group)) == 1 for group in groups) and all(any((abs(n) in true) is (n > 0) for n in c) for c in clauses)
+        if all(len(true & set(group)) == 1 for group in groups)
+        and all(any((abs(n) in true) is (n > 0) for n in c) for c in clauses)
     ]
     found = cheapest_assignment(groups, clauses, costs, rlimit=RLIMIT)
     if not right:

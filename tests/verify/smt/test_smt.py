@@ -99,7 +99,9 @@ def test_solver_is_loaded_only_when_asked() -> None:
 
 
 def test_constants_of_random_expressions_are_small() -> None:
-    """The width of 12 bits that the encoding test uses holds what it computes, so that the test is about meaning, not overflow."""
+    """The width of 12 bits that the encoding test uses holds what it computes, so that the test is about meaning, not
+    overflow.
+    """
     for seed in range(60):
         rng = Random(seed)
         expr: Expr = number(rng, 2)

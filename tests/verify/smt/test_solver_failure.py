@@ -1,4 +1,6 @@
-"""A solver that hangs, dies or talks nonsense: the check says `unknown` in bounded time and the tool goes on, as if nothing had been."""
+"""A solver that hangs, dies or talks nonsense: the check says `unknown` in bounded time and the tool goes on, as if
+nothing had been.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def status(verdicts: tuple[Verdict, ...]) -> Status:
 
 @one_in(3)
 def test_a_check_goes_on(broken: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`unknown` with the reason `wall`, in seconds; what needs no solver is still decided; and later the answer is the right one."""
+    """`unknown` with the reason `wall`, in seconds; what needs no solver is still decided; and later the answer is the
+    right one.
+    """
     start = time.monotonic()
     verdicts = check_rewrite(rewrite(PLAIN), allowed=ALL)
     assert time.monotonic() - start < 30

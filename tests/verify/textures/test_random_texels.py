@@ -1,4 +1,6 @@
-"""Obligations of textures against an enumeration of all instances of random small programs: nothing wrong is proved, or refuted."""
+"""Obligations of textures against an enumeration of all instances of random small programs: nothing wrong is proved, or
+refuted.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ def told(made: TexelProgram) -> tuple[Verdict, ...]:
 def of_write(verdicts: tuple[Verdict, ...], line: int, part: str) -> Verdict:
     """The verdict about the store on a line."""
     return next(
-        v for v in verdicts if v.claim.text.startswith("write") and part in v.claim.text and v.claim.text.endswith(f"(line {line})")
+        v
+        for v in verdicts
+        if v.claim.text.startswith("write") and part in v.claim.text and v.claim.text.endswith(f"(line {line})")
     )
 
 
 def agree(made: TexelProgram, sizes: tuple[Mapping[str, int], ...]) -> None:
-    """What is proved happens at none of the sizes, whatever data says; what is refuted is seen to happen; only data leaves a doubt."""
+    """What is proved happens at none of the sizes, whatever data says; what is refuted is seen to happen; only data
+    leaves a doubt.
+    """
     verdicts = told(made)
     possible = [events(made, size, certain=False) for size in sizes]
     if not any(store.on_data for store in made.stores):
@@ -75,7 +81,9 @@ def texels(made: TexelProgram, touch: Touch, values: Mapping[str, int]) -> list[
 def happens(made: TexelProgram, number: int, values: Mapping[str, int]) -> bool:
     """Whether a store is executed in an iteration whatever data says."""
     guard = made.stores[number].guard
-    return values in list(made.instances({s: values[s] for s in made.symbols})) and (guard is None or eval(guard, {}, dict(values)))
+    return values in list(made.instances({s: values[s] for s in made.symbols})) and (
+        guard is None or eval(guard, {}, dict(values))
+    )
 
 
 def instances_of(shown: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, int], Place]:
@@ -84,11 +92,22 @@ def instances_of(shown: Mapping[str, Any]) -> tuple[dict[str, int], dict[str, in
 
 
 def is_clobbered(made: TexelProgram, number: int, shown: Mapping[str, Any]) -> bool:
-    """Whether the counterexample is one: a part of the texel is written in the first iteration, and something of it in the second."""
+    """Whether the counterexample is one: a part of the texel is written in the first iteration, and something of it in
+    the second.
+    """
     first, second, texel = instances_of(shown)
     written = texels(made, made.stores[number].write, first).count(texel)
-    others = [k for k, store in enumerate(made.stores) if texel in texels(made, store.write, second) and happens(made, k, second)]
-    return concurrent(made, first, second) and happens(made, number, first) and 0 < written < made.channels() and bool(others)
+    others = [
+        k
+        for k, store in enumerate(made.stores)
+        if texel in texels(made, store.write, second) and happens(made, k, second)
+    ]
+    return (
+        concurrent(made, first, second)
+        and happens(made, number, first)
+        and 0 < written < made.channels()
+        and bool(others)
+    )
 
 
 def is_raced(made: TexelProgram, shown: Mapping[str, Any]) -> bool:
@@ -96,7 +115,11 @@ def is_raced(made: TexelProgram, shown: Mapping[str, Any]) -> bool:
     first, second, texel = instances_of(shown)
     stores = list(enumerate(made.stores))
     writers = [k for k, store in stores if texel in texels(made, store.write, first) and happens(made, k, first)]
-    readers = [k for k, s in stores if s.read is not None and texel in texels(made, s.read, second) and happens(made, k, second)]
+    readers = [
+        k
+        for k, s in stores
+        if s.read is not None and texel in texels(made, s.read, second) and happens(made, k, second)
+    ]
     return concurrent(made, first, second) and bool(writers) and bool(readers)
 
 
@@ -119,6 +142,12 @@ def test_the_programs_are_of_all_kinds() -> None:
     found: set[tuple[str, Status]] = set()
     for seed in range(2 * BATCH):
         for verdict in told(random_texel_program(seed)):
-            found |= {(part, verdict.status) for part in ("covers", "is read by another", "stays within") if part in verdict.claim.text}
+            found |= {
+                (part, verdict.status)
+                for part in ("covers", "is read by another", "stays within")
+                if part in verdict.claim.text
+            }
     assert {status for part, status in found if part == "covers"} == {Status.PROVED, Status.REFUTED, Status.UNKNOWN}
-    assert {(part, s) for part in ("is read by another", "stays within") for s in (Status.PROVED, Status.REFUTED)} <= found
+    assert {
+        (part, s) for part in ("is read by another", "stays within") for s in (Status.PROVED, Status.REFUTED)
+    } <= found

@@ -1,4 +1,6 @@
-"""What a texture asks of a program: each obligation proved where it holds, refused with the texel or the size where it does not."""
+"""What a texture asks of a program: each obligation proved where it holds, refused with the texel or the size where it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,29 @@ from layoutproof.verify.program.evidence import Gathered
 from layoutproof.verify.smt.engines import ask
 from layoutproof.verify.smt.smtlib import queries_of
 from layoutproof.verify.smt.solver import Answer
-from layoutproof.verify.textures.texture_checks import PROFILES, DeviceLimits, check_texel_facts, check_texels, size_conditions
+from layoutproof.verify.textures.texture_checks import (
+    PROFILES,
+    DeviceLimits,
+    check_texel_facts,
+    check_texels,
+    size_conditions,
+)
 from layoutproof.verify.verdict.verdict import Status, Verdict
 
 LIMITS = PROFILES["16384x16384"]
-COVERS, RACES, SIZE, IMAGE, VALUE, INSIDE = "covers its texel", "is read by another", "is at most", "is an image", "stores a value", "stays"
+COVERS, RACES, SIZE, IMAGE, VALUE, INSIDE = (
+    "covers its texel",
+    "is read by another",
+    "is at most",
+    "is an image",
+    "stores a value",
+    "stays",
+)
 
 
-def textured(body: str, *, shape: str = "(4, 32)", dtype: str = "float32", noalias: bool = True, more: str = "") -> PrimFunc:
+def textured(
+    body: str, *, shape: str = "(4, 32)", dtype: str = "float32", noalias: bool = True, more: str = ""
+) -> PrimFunc:
     """A function over A (8 by 32, in plain memory), data I, and texture B; the body is indented by four."""
     lines = "\n".join("    " + line for line in body.splitlines())
     symbols = "".join(f"    {name} = T.int32()\n" for name in "nm" if f'"{name}"' in shape or f"{name} " in shape)
@@ -44,7 +61,10 @@ ONE = "T.float32(1.0)"
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (f"for i in T.parallel(4):\n    for j in T.parallel(8):\n        B[i, T.ramp(j * 4, 1, 4)] = {FOUR}", Status.PROVED),
+        (
+            f"for i in T.parallel(4):\n    for j in T.parallel(8):\n        B[i, T.ramp(j * 4, 1, 4)] = {FOUR}",
+            Status.PROVED,
+        ),
         (
             "for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8, 1, 8)] = A[i, T.ramp(j * 8, 1, 8)]",
             Status.PROVED,
@@ -56,10 +76,22 @@ ONE = "T.float32(1.0)"
             Status.PROVED,
         ),
         (f"for i in T.parallel(4):\n    for j in T.parallel(8):\n        B[i, j * 4 + 1] = {ONE}", Status.PROVED),
-        (f"for i in T.parallel(4):\n    for j in T.parallel(16):\n        B[i, T.ramp(j * 2, 1, 2)] = {FOUR[:-2]}2)", Status.REFUTED),
-        (f"for i in T.parallel(4):\n    for j in T.parallel(7):\n        B[i, T.ramp(j * 4 + 2, 1, 4)] = {FOUR}", Status.REFUTED),
-        (f"for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8 + 2, 1, 4)] = {FOUR}", Status.PROVED),
-        (f"for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8, 2, 4)] = {FOUR}", Status.PROVED),
+        (
+            f"for i in T.parallel(4):\n    for j in T.parallel(16):\n        B[i, T.ramp(j * 2, 1, 2)] = {FOUR[:-2]}2)",
+            Status.REFUTED,
+        ),
+        (
+            f"for i in T.parallel(4):\n    for j in T.parallel(7):\n        B[i, T.ramp(j * 4 + 2, 1, 4)] = {FOUR}",
+            Status.REFUTED,
+        ),
+        (
+            f"for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8 + 2, 1, 4)] = {FOUR}",
+            Status.PROVED,
+        ),
+        (
+            f"for i in T.parallel(4):\n    for j in T.parallel(4):\n        B[i, T.ramp(j * 8, 2, 4)] = {FOUR}",
+            Status.PROVED,
+        ),
         (f"for j in T.parallel(32):\n    if j % 4 == 0:\n        B[0, j] = {ONE}", Status.PROVED),
         (f"for j in T.parallel(32):\n    if j % 2 == 0:\n        B[0, j] = {ONE}", Status.REFUTED),
         (f"for j in T.parallel(32):\n    if A[0, j] > {ONE}:\n        B[0, j] = {ONE}", Status.UNKNOWN),
@@ -71,7 +103,9 @@ ONE = "T.float32(1.0)"
 )
 def test_a_write_covers_its_texel_or_is_the_only_writer(body: str, expected: Status | None) -> None:
     """Work items may write parts of a texel only where each texel has one of them; what data decides is unknown."""
-    assert statuses(told(textured(body), COVERS)) == ({expected} if expected is not None else {Status.REFUTED, Status.PROVED})
+    assert statuses(told(textured(body), COVERS)) == (
+        {expected} if expected is not None else {Status.REFUTED, Status.PROVED}
+    )
 
 
 BLOCKS = "for i in T.thread_binding(4, thread='blockIdx.x'):\n    "
@@ -85,17 +119,24 @@ THREADS = "for j in T.thread_binding(8, thread='threadIdx.x'):\n        "
         (BLOCKS + THREADS + "B[i, j] = T.float32(1.0)", [Status.REFUTED]),
         (BLOCKS + THREADS + f"B[i, T.ramp(j * 4, 1, 4)] = {FOUR}", [Status.PROVED]),
         (BLOCKS + THREADS + "B[i, j * 4] = T.float32(1.0)\n    A[i, 0] = T.float32(1.0)", [Status.UNKNOWN]),
-        (BLOCKS + "for k in range(2):\n        " + THREADS.replace("\n", "\n    ") + "B[i, j * 4] = T.float32(1.0)", [Status.UNKNOWN]),
+        (
+            BLOCKS + "for k in range(2):\n        " + THREADS.replace("\n", "\n    ") + "B[i, j * 4] = T.float32(1.0)",
+            [Status.UNKNOWN],
+        ),
     ],
 )
 def test_work_items_by_their_axes(body: str, expected: list[Status]) -> None:
-    """Loops bound to blocks and threads are work items where they enclose the whole kernel; elsewhere nothing is said of them."""
+    """Loops bound to blocks and threads are work items where they enclose the whole kernel; elsewhere nothing is said
+    of them.
+    """
     assert [v.status for v in told(textured(body), COVERS)] == expected
 
 
 def test_a_clobbered_texel_is_shown() -> None:
     """The counterexample has the texel, the two work items, and which channels the first of them writes."""
-    (verdict,) = told(textured("for i in T.parallel(4):\n    for j in T.parallel(32):\n        B[i, j] = T.float32(1.0)"), COVERS)
+    (verdict,) = told(
+        textured("for i in T.parallel(4):\n    for j in T.parallel(32):\n        B[i, j] = T.float32(1.0)"), COVERS
+    )
     assert verdict.counterexample is not None
     shown = verdict.counterexample
     one, other = shown["first"], shown["second"]
@@ -147,12 +188,16 @@ def test_elements_that_are_vectors(dtype: str, shape: str, value: str, expected:
     ],
 )
 def test_reads_and_writes_of_one_image(body: str, expected: Status) -> None:
-    """An image that a kernel reads and writes has no texel that one work item writes and another reads, whichever channels."""
+    """An image that a kernel reads and writes has no texel that one work item writes and another reads, whichever
+    channels.
+    """
     assert statuses(told(textured(body), RACES)) == {expected}
 
 
 def test_an_image_race_between_other_channels() -> None:
-    """Two work items that touch different elements race where these are channels of one texel; the counterexample has it."""
+    """Two work items that touch different elements race where these are channels of one texel; the counterexample has
+    it.
+    """
     (verdict,) = told(textured("for j in T.parallel(8):\n    B[0, j * 4] = B[0, (7 - j) * 4 + 1]"), RACES)
     assert verdict.counterexample is not None
     one, other = verdict.counterexample["first"]["j"], verdict.counterexample["second"]["j"]
@@ -220,7 +265,9 @@ def test_symbolic_sizes_are_asked_of_every_call() -> None:
 
 def test_symbolic_sizes_that_are_bounded_need_no_asking() -> None:
     """What the program assumes of its symbols keeps the texture within the limits."""
-    func = textured("T.evaluate(T.assume(n <= 100))\nT.evaluate(T.assume(m <= 4096))\nA[0, 0] = B[0, 0]", shape='("n", 4 * m )')
+    func = textured(
+        "T.evaluate(T.assume(n <= 100))\nT.evaluate(T.assume(m <= 4096))\nA[0, 0] = B[0, 0]", shape='("n", 4 * m )'
+    )
     (verdict,) = told(func, SIZE)
     assert verdict.status is Status.PROVED and verdict.claim.text == "texture B is at most 16384 by 16384 texels"
     assert size_conditions(func, LIMITS) == ()
@@ -281,14 +328,20 @@ def test_an_image_has_two_or_three_axes(shape: str, expected: Status, hint: str 
 )
 def test_views_of_an_image_agree(view: str, part: str) -> None:
     """An image has one shape, one type and one scope, whatever views the text declares."""
-    index, value = ("0", "T.float32(1.0)") if view.startswith("(32") else ("0, 0", "T.int32(1)" if "int32" in view else "T.float32(1.0)")
+    index, value = (
+        ("0", "T.float32(1.0)")
+        if view.startswith("(32")
+        else ("0, 0", "T.int32(1)" if "int32" in view else "T.float32(1.0)")
+    )
     func = textured(f"V = T.decl_buffer({view})\nA[0, 0] = B[0, 0]\nV[{index}] = {value}")
     (verdict,) = told(func, IMAGE)
     assert verdict.status is Status.REFUTED and verdict.reason is not None and part in verdict.reason
 
 
 def test_views_by_texels_and_by_channels() -> None:
-    """A view of the same image whose elements are texels is another way to say the same, and writes by both are compared."""
+    """A view of the same image whose elements are texels is another way to say the same, and writes by both are
+    compared.
+    """
     body = (
         'V = T.decl_buffer((4, 8), "float32x4", data=B.data, scope="global.texture")\n'
         f"for j in T.parallel(8):\n    V[0, j] = {FOUR}\n    B[0, {{}}] = {ONE}"
@@ -335,7 +388,9 @@ ALIASED = """
     ],
 )
 def test_parameters_are_apart(data: str, noalias: bool, expected: Status) -> None:
-    """Two `restrict` parameters that are one memory are refused by name; without `noalias` nobody says that they are apart."""
+    """Two `restrict` parameters that are one memory are refused by name; without `noalias` nobody says that they are
+    apart.
+    """
     (verdict,) = told(program(ALIASED.format(data=data, noalias=noalias)), "no two parameters")
     assert verdict.status is expected
     if expected is Status.REFUTED:
@@ -352,10 +407,14 @@ def test_plain_restrict_parameters_are_apart_too() -> None:
 def test_what_nobody_looks_into() -> None:
     """A call that could reach a texture by itself leaves everything open that depends on who writes what."""
     verdicts = check_texels(
-        textured("T.call_extern('int32', 'paint', B.data)\nfor j in T.parallel(8):\n    B[0, j * 4] = T.float32(1.0)"), LIMITS
+        textured("T.call_extern('int32', 'paint', B.data)\nfor j in T.parallel(8):\n    B[0, j * 4] = T.float32(1.0)"),
+        LIMITS,
     )
     unknown = {v.claim.text.partition(" (")[0] for v in verdicts if v.status is Status.UNKNOWN}
-    assert unknown == {"textures are reached by loads and stores only", "write B[0, j*4] covers its texel or is the only writer of it"}
+    assert unknown == {
+        "textures are reached by loads and stores only",
+        "write B[0, j*4] covers its texel or is the only writer of it",
+    }
 
 
 SYMBOLIC = """
@@ -380,7 +439,8 @@ STORES = {
 @one_in(3)
 @pytest.mark.parametrize("kind", ["T.parallel", "range"])
 @pytest.mark.parametrize(
-    ("store", "expected"), [("whole", Status.PROVED), ("part", Status.PROVED), ("shared", Status.REFUTED), ("rows", Status.REFUTED)]
+    ("store", "expected"),
+    [("whole", Status.PROVED), ("part", Status.PROVED), ("shared", Status.REFUTED), ("rows", Status.REFUTED)],
 )
 def test_symbolic_shapes(kind: str, store: str, expected: Status) -> None:
     """Rows of n*h and columns of c*w texels, whatever the sizes: products are taken apart into digits."""

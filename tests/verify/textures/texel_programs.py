@@ -1,8 +1,9 @@
-"""Random small programs over a texture, and what happens at its texels when every instance is enumerated: an oracle that knows nothing of
-how obligations are proved.
+"""Random small programs over a texture, and what happens at its texels when every instance is enumerated: an oracle
+that knows nothing of how obligations are proved.
 
-A program is one nest of loops around a few stores, each perhaps under a guard and perhaps reading the texture. Two instances run at once
-when some parallel loop has them in different iterations and all loops around that one in the same.
+A program is one nest of loops around a few stores, each perhaps under a guard and perhaps reading the texture. Two
+instances run at once when some parallel loop has them in different iterations and all loops around that one in the
+same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def numbers(text: str, values: Mapping[str, int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Touch:
-    """An access of the texture: row (or layer and row) and column as Python text over the loops and symbols, and its lanes."""
+    """An access of the texture: row (or layer and row) and column as Python text over the loops and symbols, and its
+    lanes.
+    """
 
     row: str
     column: str
@@ -58,8 +61,8 @@ class Store:
 
 @dataclass(frozen=True)
 class TexelProgram:
-    """One nest: loops by name with kind and extent, and its stores in order. Extents of the texture are `rows` (or layers and rows) by
-    `columns` scalars.
+    """One nest: loops by name with kind and extent, and its stores in order. Extents of the texture are `rows` (or
+    layers and rows) by `columns` scalars.
     """
 
     rows: str
@@ -118,7 +121,9 @@ def _lines(store: Store) -> list[str]:
 
 @dataclass
 class Events:
-    """What goes wrong somewhere: by the number of the store, or the name of the loop. `certain` leaves out what data decides."""
+    """What goes wrong somewhere: by the number of the store, or the name of the loop. `certain` leaves out what data
+    decides.
+    """
 
     outside: set[tuple[int, str]] = field(default_factory=set)
     clobbered: set[int] = field(default_factory=set)
@@ -204,4 +209,6 @@ def _touch(rng: Random, rows: str, lanes: int, layered: bool) -> Touch:
     row = layer + rng.choice(("i", "i", "i", "i", "j", f"{rows} - 1 - i", "0", "i // 2"))
     single = ("j * 4 + k", "j * 4 + k", "j * 4 + 3 - k", "j * 4", "k * 4 + j", "j + k", "j * 2 + k")
     whole = ("j * 4", "j * 4", "j * 4 + k", "k * 4", "j * 2", "j * 8", "4", "0")
-    return Touch(row, rng.choice(single if lanes == 1 else whole), lanes, rng.choice((1, 1, 1, 1, 2)) if lanes > 1 else 1)
+    return Touch(
+        row, rng.choice(single if lanes == 1 else whole), lanes, rng.choice((1, 1, 1, 1, 2)) if lanes > 1 else 1
+    )

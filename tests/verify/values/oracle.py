@@ -1,4 +1,5 @@
-"""What a claim about values means, by brute force: one point at a time, one operation at a time, every choice of zero signs followed.
+"""What a claim about values means, by brute force: one point at a time, one operation at a time, every choice of zero
+signs followed.
 
 It shares the meaning of single operations with the interpreter and nothing with the provers.
 """
@@ -48,7 +49,9 @@ class Behaviour:
 
 
 def behaviours(expr: Expr, env: Env, choosing: bool) -> Iterator[Behaviour]:
-    """Every behaviour of an expression; with `choosing`, operations pick the signs of the zeros that they yield. Raises Trap."""
+    """Every behaviour of an expression; with `choosing`, operations pick the signs of the zeros that they yield. Raises
+    Trap.
+    """
     match expr:
         case Var(name=name):
             yield Behaviour(env[name], ())
@@ -196,9 +199,11 @@ def violated(question: Question, licences: Licences, env: Env) -> bool:
         outcome = value_at(condition, env)
         if outcome is None or not outcome.value:
             return False
-    if any(not alike(env[a.name], env[b.name]) for a, b in question.twins):
+    if any(not alike(env[a.name], env[b.name]) for a, b in question.variants):
         return False
-    exact = {g.var for g in question.given if isinstance(g.property, Identical) and not isinstance(g.property.value, Var)}
+    exact = {
+        g.var for g in question.given if isinstance(g.property, Identical) and not isinstance(g.property.value, Var)
+    }
     mentioned = {v.name for v in free_variables(question.old)} if question.old_is_computed else set()
     ignored = mentioned - reads(question.old, env) if question.old_is_computed else set()
     computed = [v for v in question.computed - exact if v.dtype.is_float and v.name in env and v.name not in ignored]

@@ -42,7 +42,9 @@ def attack(seed: object, points: int) -> str:
         case _:
             assert answer.reason
     if answer.model is not None and Status.REFUTED is not answer.status and Licence.NSZ not in allowed:
-        assert violated(question, frozenset(), refuting(question, answer)), f"{seed}: the model does not show that licences are needed"
+        assert violated(question, frozenset(), refuting(question, answer)), (
+            f"{seed}: the model does not show that licences are needed"
+        )
     return f"{answer.status} {answer.engine}"
 
 
@@ -52,7 +54,7 @@ def check_proof(question: Question, licences: Licences, rng: Random, points: int
         return
     values: list[Number] = [*pool_of(F), *(round_float(rng.uniform(-3, 3), F) for _ in range(10))]
     for env in random_points(question, values, points, rng):
-        for old, new in question.twins:
+        for old, new in question.variants:
             env[new.name] = rng.choice((0.0, -0.0)) if env[old.name] == 0 else env[old.name]
         assert not violated(question, licences, env), f"{question} under {sorted(licences)} at {env}"
 
@@ -67,7 +69,7 @@ def refuting(question: Question, answer: ValueAnswer) -> dict[str, Number]:
             assert value is not None
             env[given.var.name] = value
     env |= dict(answer.model)
-    for old, new in question.twins:
+    for old, new in question.variants:
         if new.name not in answer.model:
             env[new.name] = env[old.name]
     return env
@@ -90,7 +92,9 @@ def attack_typed(seed: str, points: int) -> str:
         pools = {dtype: _pool(dtype) for dtype in {v.dtype for v in question.variables}}
         for _ in range(points):
             env = _typed_point(rng, question, pools)
-            assert not violated(question, answer.licences, env), f"{seed}: {question} under {sorted(answer.licences)} at {env}"
+            assert not violated(question, answer.licences, env), (
+                f"{seed}: {question} under {sorted(answer.licences)} at {env}"
+            )
     return str(answer.status)
 
 
@@ -108,7 +112,7 @@ def _typed_point(rng: Random, question: Question, pools: Mapping[DType, list[Num
                 env[given.var.name] = value
             elif isinstance(other, Var):
                 env[given.var.name] = env[other.name]
-    for old, new in question.twins:
+    for old, new in question.variants:
         env[new.name] = rng.choice((0.0, -0.0)) if env[old.name] == 0 else env[old.name]
     return env
 

@@ -50,7 +50,9 @@ def asked(prover: ValueProver, claims: list[Claim]) -> list[tuple[Status, frozen
 
 
 def test_what_was_asked_before_changes_no_answer() -> None:
-    """Checks that share a memory answer as checks that have none, whatever other checks asked, in every order, and every time."""
+    """Checks that share a memory answer as checks that have none, whatever other checks asked, in every order, and
+    every time.
+    """
     shared = ValueProver(budget=LITTLE)
     rng = Random(7)
     for _ in range(3):
@@ -107,7 +109,9 @@ def test_candidates_get_little() -> None:
 
 @pytest.mark.parametrize("engine", DEFAULT.solvers)
 def test_units_repeat(engine: str) -> None:
-    """An engine that is stopped was stopped by its own count of work: the same each time, and in a process of its own too."""
+    """An engine that is stopped was stopped by its own count of work: the same each time, and in a process of its own
+    too.
+    """
     text = (
         "(set-logic QF_BV)(declare-const a (_ BitVec 64))(declare-const b (_ BitVec 64))"
         "(assert (= (bvmul a b) #x0fc94e1d2b3a5977))(assert (bvult #x1 #x2))"
@@ -116,12 +120,20 @@ def test_units_repeat(engine: str) -> None:
     ).replace("(assert (bvult #x1 #x2))", "")
     other = Worker()
     units = 200 if engine == "bitwuzla" else 50_000
-    found = [worker.ask(engine, text, "QF_BV", units=units, seconds=60.0) for worker in (shared_worker(), shared_worker(), other)]
+    found = [
+        worker.ask(engine, text, "QF_BV", units=units, seconds=60.0)
+        for worker in (shared_worker(), shared_worker(), other)
+    ]
     other.close()
     if found[0].missing:
         return
     assert len({(said.answer, said.spent, said.reason) for said in found}) == 1
-    assert found[0].answer is Answer.UNKNOWN and not found[0].wall and "budget" in str(found[0].reason) and found[0].spent >= units
+    assert (
+        found[0].answer is Answer.UNKNOWN
+        and not found[0].wall
+        and "budget" in str(found[0].reason)
+        and found[0].spent >= units
+    )
 
 
 class Mute(Worker):

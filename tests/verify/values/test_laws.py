@@ -89,7 +89,10 @@ def test_matching() -> None:
     assert match(pattern, y) is None
     n = Var("n", UINT8)
     ones = next(law for law in laws() if law.name == "x & ones = x")
-    assert match(ones.left(UINT8), n & IntImm(255, UINT8)) == {"x": n} and match(ones.left(UINT8), n & IntImm(1, UINT8)) is None
+    assert (
+        match(ones.left(UINT8), n & IntImm(255, UINT8)) == {"x": n}
+        and match(ones.left(UINT8), n & IntImm(1, UINT8)) is None
+    )
     assert not ones.holds_for(F) and ones.holds_for(INT8) and not same.holds_for(BOOL)
 
 
@@ -121,7 +124,9 @@ def test_kinds_by_facts(given: object, kinds: int) -> None:
 
 
 def test_kinds_by_licences() -> None:
-    """A licence speaks of computed variables and of what the old side always computes; a NaN or infinity would have shown in the result."""
+    """A licence speaks of computed variables and of what the old side always computes; a NaN or infinity would have
+    shown in the result.
+    """
     old = Select(x > ZERO_F, x + y, z)
     question = make_question(x, old, computed=[x])
     under = Knowledge(question, ALL)

@@ -25,7 +25,14 @@ from layoutproof.verify.values import knowledge as classes
 from layoutproof.verify.values.kind_tables import OPERATIONS, tables
 from layoutproof.verify.values.knowledge import KINDS, kind_of, kinds_after, tabled_operations
 from layoutproof.verify.values.law_table import POINTS, known_value
-from layoutproof.verify.values.numbers import NotEvaluated, Points, array_of, exact_function, round_array, round_to_format
+from layoutproof.verify.values.numbers import (
+    NotEvaluated,
+    Points,
+    array_of,
+    exact_function,
+    round_array,
+    round_to_format,
+)
 from layoutproof.verify.values.trials import every_value, pool_of
 
 COUNT = 120
@@ -113,7 +120,13 @@ def test_rounding(dtype: DType) -> None:
     rng = Random(3)
     precision, emin, _ = float_format(dtype)
     values = [rng.uniform(-4, 4) * 2.0 ** rng.randint(-160, 140) for _ in range(400)]
-    values += [math.ldexp(2 * k + 1, emin - precision) for k in range(-20, 20)] + [0.0, -0.0, math.inf, -math.inf, math.nan]
+    values += [math.ldexp(2 * k + 1, emin - precision) for k in range(-20, 20)] + [
+        0.0,
+        -0.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+    ]
     for way in (round_array(np.array(values), dtype), round_to_format(np.array(values), *float_format(dtype))):
         assert all(identical(float(got), round_float(value, dtype)) for got, value in zip(way, values, strict=True))
 
@@ -176,7 +189,9 @@ def test_fused_multiply_add(dtype: DType) -> None:
     rows += [tuple(float(number(rng, dtype)) for _ in range(3)) for _ in range(4_000)]
     for _ in range(4_000):  # a product whose last bits are cut off by what is added
         a, b = (round_float(rng.uniform(1.0, 2.0), dtype) for _ in range(2))
-        rows.append((a, b, round_float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.randint(-60, 60) * rng.uniform(1.0, 2.0), dtype)))
+        rows.append(
+            (a, b, round_float(rng.choice((-1.0, 1.0)) * 2.0 ** rng.randint(-60, 60) * rng.uniform(1.0, 2.0), dtype))
+        )
     found = exact_function("fma", dtype)
     assert found is not None
     results = found(*(np.array(column) for column in zip(*rows, strict=True)))
@@ -188,7 +203,9 @@ def test_fused_multiply_add(dtype: DType) -> None:
 @pytest.mark.parametrize("name", sorted(INTERPRETED - {"fma"}))
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_exact_functions(dtype: DType, name: str) -> None:
-    """At special values and random bits each exact function is the interpreter's; and every function that solvers know is exact."""
+    """At special values and random bits each exact function is the interpreter's; and every function that solvers know
+    is exact.
+    """
     rng = Random(f"{name} {dtype}")
     arity = 2 if name in ("fmax", "fmin", "maximum", "minimum") else 1
     rows = list(product(pool_of(dtype), repeat=arity))

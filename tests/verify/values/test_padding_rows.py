@@ -28,7 +28,9 @@ def check(row: Row, budget: ValueBudget) -> None:
 @pytest.mark.parametrize("dtype", ["mixed", *map(str, (*FLOATS, *INTEGERS))])
 def test_every_row(dtype: str) -> None:
     """Each row is proved under exactly the licences that it names, or refuted with values."""
-    chosen = [row for row in ROWS if (row.name.split(":")[0] == dtype) or (dtype == "mixed" and row.name.startswith("int16"))]
+    chosen = [
+        row for row in ROWS if (row.name.split(":")[0] == dtype) or (dtype == "mixed" and row.name.startswith("int16"))
+    ]
     assert len(chosen) > 0
     for row in chosen:
         check(row, DEFAULT)

@@ -9,12 +9,42 @@ import pytest
 
 from layoutproof.ir.buffer import BufferLoad, make_buffer
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, DType
-from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var, const, equal
+from layoutproof.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Select,
+    Var,
+    const,
+    equal,
+)
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind, OpaqueCall, Undef
 from layoutproof.ir.operators import BinaryOp, CompareOp
 from layoutproof.verify.values.fast_math import ALL, IEEE, Licence, Licences, names_of, smallest_first
-from layoutproof.verify.values.prover import StoredValue, ValueProver, candidates, prove_invariant, prove_no_op, prove_same
-from layoutproof.verify.values.question import AtLeast, AtMost, Given, Holds, Identical, NotInfinite, NotNan, NotNegativeZero, placeholder
+from layoutproof.verify.values.prover import (
+    StoredValue,
+    ValueProver,
+    candidates,
+    prove_invariant,
+    prove_no_op,
+    prove_same,
+)
+from layoutproof.verify.values.question import (
+    AtLeast,
+    AtMost,
+    Given,
+    Holds,
+    Identical,
+    NotInfinite,
+    NotNan,
+    NotNegativeZero,
+    placeholder,
+)
 from layoutproof.verify.values.solving import DEFAULT
 from layoutproof.verify.verdict.verdict import Status
 
@@ -32,7 +62,9 @@ def call(function: str, *arguments: Expr) -> Call:
 
 
 def test_convolution_padding() -> None:
-    """A product with padding 0.0 leaves a clean accumulator alone: with `nnan ninf`, or bit for bit where the weight is finite."""
+    """A product with padding 0.0 leaves a clean accumulator alone: with `nnan ninf`, or bit for bit where the weight is
+    finite.
+    """
     value = acc + a * w
     answer = prove_no_op(value, acc, given=(PAD_ZERO, CLEAN), computed={acc, w})
     assert names_of(answer.licences) == ("nnan", "ninf") and answer.engine == "laws" and answer.laws
@@ -56,7 +88,9 @@ def test_sum_given_by_the_caller() -> None:
     answer = prove_no_op(acc + a, acc, given=(PAD_ZERO,))
     assert answer.licences == NSZ and answer.model == {"acc": -0.0, "a": 0.0}
     refused = prove_no_op(acc + a, acc, given=(PAD_ZERO,), allowed=ALL - NSZ)
-    assert refused.status is Status.REFUTED and refused.model is not None and math.copysign(1.0, refused.model["acc"]) < 0
+    assert (
+        refused.status is Status.REFUTED and refused.model is not None and math.copysign(1.0, refused.model["acc"]) < 0
+    )
 
 
 def test_difference_with_an_ieee_zero() -> None:
@@ -82,7 +116,9 @@ def test_invariants_of_sums(dtype: DType) -> None:
 def test_invariant_of_a_maximum() -> None:
     """An accumulator that starts at the lowest number stays at or above it, NaN apart."""
     lowest = Limit(LimitKind.MIN, F)
-    first = prove_invariant(AtLeast(lowest), [StoredValue(lowest), StoredValue(Binary(BinaryOp.MAX, v, acc), frozenset({acc}))])
+    first = prove_invariant(
+        AtLeast(lowest), [StoredValue(lowest), StoredValue(Binary(BinaryOp.MAX, v, acc), frozenset({acc}))]
+    )
     assert first.is_proved and first.licences == IEEE
     write = StoredValue(Binary(BinaryOp.MAX, acc, v), frozenset({acc}), computed=frozenset({acc, v}))
     second = prove_invariant(AtLeast(lowest), [StoredValue(lowest), write])
@@ -109,7 +145,10 @@ def test_integer_ranges_are_invariants() -> None:
     [
         ([ZERO], (NotNegativeZero(), NotNan(), NotInfinite(), AtLeast(ZERO), AtMost(ZERO))),
         ([FloatImm(-0.0, F)], (NotNan(), NotInfinite(), AtLeast(FloatImm(-0.0, F)), AtMost(FloatImm(-0.0, F)))),
-        ([FloatImm(-math.inf, F)], (NotNegativeZero(), NotNan(), AtLeast(FloatImm(-math.inf, F)), AtMost(FloatImm(-math.inf, F)))),
+        (
+            [FloatImm(-math.inf, F)],
+            (NotNegativeZero(), NotNan(), AtLeast(FloatImm(-math.inf, F)), AtMost(FloatImm(-math.inf, F))),
+        ),
         ([x], (NotNegativeZero(), NotNan(), NotInfinite())),
     ],
 )
@@ -179,7 +218,9 @@ def test_traps() -> None:
     assert prove_same(n // d * 0, const(0), conditions=(Compare(CompareOp.GT, d, const(0)),)).is_proved
     assert prove_same(const(0), n // d * 0).is_proved
     assert (
-        prove_same(Select(equal(d, const(0)), const(1), n // d), IfThenElseExpr(equal(d, const(0)), const(1), n // d)).status
+        prove_same(
+            Select(equal(d, const(0)), const(1), n // d), IfThenElseExpr(equal(d, const(0)), const(1), n // d)
+        ).status
         is Status.REFUTED
     )
     least = Binary(BinaryOp.TRUNCDIV, Var("m", INT8), IntImm(-1, INT8))
@@ -190,7 +231,11 @@ def test_traps() -> None:
 def test_undefined_values() -> None:
     """What the new program has undefined may be anything; what the old one stores undefined may be chosen."""
     undef = Undef(F)
-    assert prove_same(x, undef).is_proved and prove_same(undef, undef).is_proved and prove_same(undef + x, x + undef).is_proved
+    assert (
+        prove_same(x, undef).is_proved
+        and prove_same(undef, undef).is_proved
+        and prove_same(undef + x, x + undef).is_proved
+    )
     assert prove_same(undef, x).status is Status.REFUTED
     assert prove_same(undef - undef, ZERO, allowed=IEEE).status is Status.REFUTED
     assert prove_no_op(acc + undef * 0.0, acc, given=(CLEAN,)).status is Status.REFUTED
@@ -234,7 +279,10 @@ def test_zero_signs_are_chosen_on_the_old_side_only() -> None:
     """1 / (x + 0.0) may be infinite either way for the old program, not for the new one."""
     old = ONE / (x * 0.0)
     assert prove_same(FloatImm(math.inf, F), old, given=(Given(x, Identical(FloatImm(-1.0, F))),)).licences == NSZ
-    assert prove_same(ONE / (x * 0.0), FloatImm(-math.inf, F), conditions=(equal(x, ONE),), allowed=NSZ).status is Status.REFUTED
+    assert (
+        prove_same(ONE / (x * 0.0), FloatImm(-math.inf, F), conditions=(equal(x, ONE),), allowed=NSZ).status
+        is Status.REFUTED
+    )
 
 
 def test_nothing_is_proved_where_nothing_is_left() -> None:
@@ -246,7 +294,10 @@ def test_nothing_is_proved_where_nothing_is_left() -> None:
 def test_facts() -> None:
     """Facts of every kind are used, by the laws and by the solvers."""
     assert prove_same(Binary(BinaryOp.MAX, x, ZERO), x, given=(Given(x, AtLeast(ONE)), Given(x, NotNan()))).is_proved
-    assert prove_same(x * 0.0, ZERO, given=(Given(x, Holds(placeholder(F) > ONE)), Given(x, NotInfinite()))).licences == IEEE
+    assert (
+        prove_same(x * 0.0, ZERO, given=(Given(x, Holds(placeholder(F) > ONE)), Given(x, NotInfinite()))).licences
+        == IEEE
+    )
     assert prove_same(x, y, given=(Given(x, Identical(y)),)).is_proved
     assert prove_same(call("abs", x), x, given=(Given(x, AtLeast(ONE)),)).is_proved
     n = Var("n")
@@ -268,7 +319,10 @@ def test_answers_are_remembered_whatever_names_are() -> None:
     assert first.model == {"acc": -0.0, "a": 0.0} and second.model == {"x": -0.0, "y": 0.0}
     assert prover.prove_no_op(x + y, y).status is Status.REFUTED and prover.hits == 1
     step = [StoredValue(acc + v, frozenset({acc}))]
-    assert prover.prove_invariant(NotNegativeZero(), step).is_proved and prover.prove_invariant(NotNegativeZero(), step).is_proved
+    assert (
+        prover.prove_invariant(NotNegativeZero(), step).is_proved
+        and prover.prove_invariant(NotNegativeZero(), step).is_proved
+    )
     assert prover.hits == 2
 
 

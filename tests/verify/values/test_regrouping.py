@@ -102,7 +102,9 @@ def test_random_regroupings(block: int) -> None:
             got = value_at(new, env)
             assert got is not None
             same = alike if signs else identical
-            assert any(same(got.value, b.value) for way in ways for b in behaviours(way, env, signs)), f"{new} {old} {env} {answer}"
+            assert any(same(got.value, b.value) for way in ways for b in behaviours(way, env, signs)), (
+                f"{new} {old} {env} {answer}"
+            )
     assert outcomes[Status.PROVED] > 5
 
 
@@ -122,7 +124,12 @@ def exact(expr: Expr, env: dict[str, Number]) -> Fraction:
             return Fraction(value)
         case Binary(op=op, lhs=a, rhs=b):
             left, right = exact(a, env), exact(b, env)
-            table = {BinaryOp.ADD: left + right, BinaryOp.SUB: left - right, BinaryOp.MUL: left * right, BinaryOp.MAX: max(left, right)}
+            table = {
+                BinaryOp.ADD: left + right,
+                BinaryOp.SUB: left - right,
+                BinaryOp.MUL: left * right,
+                BinaryOp.MAX: max(left, right),
+            }
             return table[op]
         case _:
             raise TypeError(type(expr).__name__)
@@ -147,7 +154,9 @@ def test_exact_reals() -> None:
 
 
 def test_reals_need_finite_operands() -> None:
-    """Nothing is assumed of what only the new program has: `w * 0.0` is 0.0 as a real number, and NaN for an infinite `w`."""
+    """Nothing is assumed of what only the new program has: `w * 0.0` is 0.0 as a real number, and NaN for an infinite
+    `w`.
+    """
     acc, w = Var("acc", FLOAT32), Var("w", FLOAT32)
     zero = FloatImm(0.0, FLOAT32)
     answer = prove_same(acc + w * zero, acc, computed={acc}, old_is_computed=False)
@@ -170,5 +179,10 @@ def test_canonical_writings() -> None:
     assert comparable(x - y) == comparable(x + y * -1.0) == comparable(y * -1.0 + x)
     assert comparable((x * -1.0) * (y * -1.0)) == comparable(x * y) != comparable((x * -1.0) * y)
     assert regrouped(comparable((x - y) + z)) == regrouped(comparable(x + (z - y)))
-    assert regroups((x + y) + z) and regroups((x - y) + z) and not regroups(x * y + z) and regroups(Select(x > y, x * (y * z), x))
+    assert (
+        regroups((x + y) + z)
+        and regroups((x - y) + z)
+        and not regroups(x * y + z)
+        and regroups(Select(x > y, x * (y * z), x))
+    )
     assert ordered(Cast(FLOAT16, x + y)) == ordered(Cast(FLOAT16, y + x))

@@ -28,7 +28,9 @@ def least(a: Expr, b: Expr) -> Expr:
 
 @pytest.mark.parametrize("solvers", [("bitwuzla", "z3"), ("z3",)])
 def test_operands_of_a_minimum_over_sums(solvers: tuple[str, ...]) -> None:
-    """Swapped, one of them a sum or a quotient of other values: with neither NaN nor the sign of a zero, by either solver."""
+    """Swapped, one of them a sum or a quotient of other values: with neither NaN nor the sign of a zero, by either
+    solver.
+    """
     budget = ValueBudget(rlimit=400_000, polls=600, solvers=solvers)
     for hard in (x + y * z, x * y / z):
         answer = prove_same(least(hard, w), least(w, hard), computed={x, y, z, w}, budget=budget)

@@ -39,11 +39,15 @@ def double(tmp_path: Path, body: str) -> tuple[str, ...]:
     """The command of a worker that does something else; `request` is each line that it gets."""
     program = tmp_path / "double.py"
     indented = textwrap.indent(textwrap.dedent(body), "    ")
-    program.write_text(f"import json, os, sys, time\nfor line in sys.stdin:\n    request = json.loads(line)\n{indented}\n")
+    program.write_text(
+        f"import json, os, sys, time\nfor line in sys.stdin:\n    request = json.loads(line)\n{indented}\n"
+    )
     return (sys.executable, str(program))
 
 
-def ask(worker: Worker, text: str = UNSAT, seconds: float = 20.0, engine: str = "z3", units: int = 1_000_000) -> WorkerAnswer:
+def ask(
+    worker: Worker, text: str = UNSAT, seconds: float = 20.0, engine: str = "z3", units: int = 1_000_000
+) -> WorkerAnswer:
     """One question about 8-bit numbers."""
     return worker.ask(engine, text, "QF_BV", units=units, seconds=seconds)
 
@@ -55,7 +59,12 @@ def test_three_answers() -> None:
     found = ask(worker, SAT)
     assert found.answer is Answer.SAT and found.model == {"v_x": 255}
     spent = [ask(worker, HARD, units=20_000) for _ in range(2)]
-    assert spent[0] == spent[1] and spent[0].answer is Answer.UNKNOWN and "20000" in str(spent[0].reason) and not spent[0].wall
+    assert (
+        spent[0] == spent[1]
+        and spent[0].answer is Answer.UNKNOWN
+        and "20000" in str(spent[0].reason)
+        and not spent[0].wall
+    )
     worker.close()
 
 
@@ -81,14 +90,18 @@ def test_a_solver_that_is_not_installed() -> None:
         ("sys.stdout.write('{' * 100000); sys.stdout.flush(); time.sleep(60)", "no answer"),
     ],
 )
-def test_misbehaviour_gives_unknown_in_bounded_time(tmp_path: Path, body: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misbehaviour_gives_unknown_in_bounded_time(
+    tmp_path: Path, body: str, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A worker that hangs, dies, or says something else is killed; the answer is unknown, with the reason `wall`."""
     monkeypatch.setattr("layoutproof.verify.smt.solver.START_SECONDS", 0.5)
     worker = Worker(double(tmp_path, body))
     start = time.monotonic()
     said = ask(worker, seconds=0.5)
     assert time.monotonic() - start < 10
-    assert said.answer is Answer.UNKNOWN and said.wall and str(said.reason).startswith("wall") and word in str(said.reason)
+    assert (
+        said.answer is Answer.UNKNOWN and said.wall and str(said.reason).startswith("wall") and word in str(said.reason)
+    )
     worker.close()
 
 
@@ -154,7 +167,9 @@ def test_a_forked_child_starts_its_own() -> None:
     assert ask(shared_worker(), SAT).answer is Answer.SAT
 
 
-def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_solver_makes_the_claim_unknown_and_is_not_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A proof that needs a solver is unknown while it hangs, and is found once it answers."""
     monkeypatch.setattr("layoutproof.verify.smt.solver.START_SECONDS", 0.2)
     x = Var("x", FLOAT32)

@@ -1,5 +1,5 @@
-"""Random claims about values of every type, as rewrites make them: choices that data decides, casts, lazy branches, operands swapped, zeros
-and infinities for padding, parts that only one side has.
+"""Random claims about values of every type, as rewrites make them: choices that data decides, casts, lazy branches,
+operands swapped, zeros and infinities for padding, parts that only one side has.
 """
 
 from __future__ import annotations
@@ -8,7 +8,19 @@ import math
 from random import Random
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, UINT8, DType
-from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Select, Var, equal, logical_and
+from layoutproof.ir.expr import (
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    FloatImm,
+    IfThenElseExpr,
+    IntImm,
+    Select,
+    Var,
+    equal,
+    logical_and,
+)
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
 from layoutproof.ir.operators import BinaryOp, CompareOp
@@ -30,8 +42,26 @@ from layoutproof.verify.values.question import (
 
 FLOATS = (FLOAT16, BFLOAT16, FLOAT32, FLOAT64)
 INTEGERS = (INT8, UINT8, INT32)
-_ARITHMETIC = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.ADD, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.DIV)
-_WHOLE = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.MIN, BinaryOp.MAX, BinaryOp.BITAND, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+_ARITHMETIC = (
+    BinaryOp.ADD,
+    BinaryOp.SUB,
+    BinaryOp.MUL,
+    BinaryOp.ADD,
+    BinaryOp.MUL,
+    BinaryOp.MIN,
+    BinaryOp.MAX,
+    BinaryOp.DIV,
+)
+_WHOLE = (
+    BinaryOp.ADD,
+    BinaryOp.SUB,
+    BinaryOp.MUL,
+    BinaryOp.MIN,
+    BinaryOp.MAX,
+    BinaryOp.BITAND,
+    BinaryOp.FLOORDIV,
+    BinaryOp.FLOORMOD,
+)
 _ONE = ("abs", "sqrt", "floor", "exp", "tanh", "sigmoid")
 _TWO = ("maximum", "fmax", "minimum")
 
@@ -91,7 +121,9 @@ class Claims:
             return Compare(rng.choice(list(CompareOp)), self.n, IntImm(rng.choice((0, 1, 5)), self.whole))
         if kind < 0.65:
             return logical_and(self.c, equal(rng.choice(self.floats), FloatImm(0.0, self.dtype)))
-        return Compare(rng.choice(list(CompareOp)), rng.choice(self.floats), rng.choice((*self.floats, self.constant())))
+        return Compare(
+            rng.choice(list(CompareOp)), rng.choice(self.floats), rng.choice((*self.floats, self.constant()))
+        )
 
     def nearly(self, expr: Expr) -> Expr:
         """An expression that is often the same value, or nearly."""
@@ -138,7 +170,9 @@ class Claims:
         """Something that may be known of a value."""
         rng = self.rng
         bound = FloatImm(round_float(rng.choice((0.0, -0.0, 1.0, -max_finite(self.dtype))), self.dtype), self.dtype)
-        return rng.choice((NotNan(), NotInfinite(), NotNegativeZero(), AtLeast(bound), AtMost(bound), Identical(self.constant())))
+        return rng.choice(
+            (NotNan(), NotInfinite(), NotNegativeZero(), AtLeast(bound), AtMost(bound), Identical(self.constant()))
+        )
 
     def claim(self) -> tuple[Question, Licences]:
         """A question, and what may be used to answer it."""

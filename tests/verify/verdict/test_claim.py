@@ -39,16 +39,28 @@ def test_the_code_of_a_verdict(kind: ClaimKind) -> None:
 
 def test_each_code_has_a_kind() -> None:
     """Every code that a claim can have is that of a kind."""
-    kinds = {value for name, value in vars(codes).items() if name.isupper() and isinstance(value, str) and "LP210" <= value <= "LP226"}
+    kinds = {
+        value
+        for name, value in vars(codes).items()
+        if name.isupper() and isinstance(value, str) and "LP210" <= value <= "LP226"
+    }
     assert {kind.code for kind in ClaimKind} == {*kinds, codes.VACUOUS}
 
 
 def test_a_claim_at_a_place() -> None:
-    """The text names the place; what stays the same elsewhere leaves a line out, and words for a place only where claims are compared."""
-    lined = Claim(ClaimKind.SAME_END, "every extra instance of B[vi]", Place("line 7", 7), " stores the value that is there")
-    worded = Claim(ClaimKind.SAME_END, "every extra instance of B[vi]", Place("in block b"), " stores the value that is there")
+    """The text names the place; what stays the same elsewhere leaves a line out, and words for a place only where
+    claims are compared.
+    """
+    lined = Claim(
+        ClaimKind.SAME_END, "every extra instance of B[vi]", Place("line 7", 7), " stores the value that is there"
+    )
+    worded = Claim(
+        ClaimKind.SAME_END, "every extra instance of B[vi]", Place("in block b"), " stores the value that is there"
+    )
     assert str(lined) == "every extra instance of B[vi] (line 7) stores the value that is there"
-    assert lined.steady == "every extra instance of B[vi] stores the value that is there" and worded.steady == worded.text
+    assert (
+        lined.steady == "every extra instance of B[vi] stores the value that is there" and worded.steady == worded.text
+    )
     assert lined.apart == worded.apart
 
 

@@ -1,4 +1,6 @@
-"""One pool of worker processes: results in order, what a process does costs its own item, and what work raises is raised."""
+"""One pool of worker processes: results in order, what a process does costs its own item, and what work raises is
+raised.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def died(item: int, ending: Ending) -> int:
 
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_a_process_that_dies_costs_its_own_item(jobs: int) -> None:
-    """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others theirs."""
+    """Work in processes keeps its order; an item whose process ends by itself gets its own result, and the others
+    theirs.
+    """
     heard: list[int] = []
     assert all_in_workers([1, 2, 3], work, died, Limits(jobs), heard.append) == [10, -2, 30]
     assert heard == [10, -2, 30]

@@ -67,7 +67,10 @@ def parts_of(path: Path) -> dict[str, list[dict[str, Any]]]:
     data = read(path.read_text(encoding="utf-8")).data
     shared = list(entries(data, "shared"))
     found = {body["name"]: body["parts"] or [] for body in entries(data, "body")}
-    return {name: [{**part, "layouts": [shared[number] for number in part["layouts"]]} for part in parts] for name, parts in found.items()}
+    return {
+        name: [{**part, "layouts": [shared[number] for number in part["layouts"]]} for part in parts]
+        for name, parts in found.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,24 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Team:
     folder = tmp_path_factory.mktemp("team")
     write_programs(folder)
     (folder / "gates.py").write_text(GATES, encoding="utf-8")
-    command = [sys.executable, "-m", "layoutproof", "check", "gates.py", "--workers", "1", "--format", "json", "--cache", CACHE]
+    command = [
+        sys.executable,
+        "-m",
+        "layoutproof",
+        "check",
+        "gates.py",
+        "--workers",
+        "1",
+        "--format",
+        "json",
+        "--cache",
+        CACHE,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 1 and done.stderr == ""
-    return Team(folder, {outcome["name"].partition("::")[2]: outcome for outcome in map(json.loads, done.stdout.splitlines())})
+    return Team(
+        folder, {outcome["name"].partition("::")[2]: outcome for outcome in map(json.loads, done.stdout.splitlines())}
+    )
 
 
 @pytest.fixture
@@ -109,7 +126,13 @@ def test_verdicts(gates: dict[str, Any]) -> None:
     """A comparison counts as all else that a gate returns, alone or in a list, under what the gate allows."""
     verdicts = {name: outcome["verdict"] for name, outcome in gates.items()}
     assert verdicts.pop("strict") in ("refuted", "unknown")
-    assert verdicts == {"right": "proved", "found": "proved", "wrong": "refuted", "strange": "unknown", "no_such_buffer": None}
+    assert verdicts == {
+        "right": "proved",
+        "found": "proved",
+        "wrong": "refuted",
+        "strange": "unknown",
+        "no_such_buffer": None,
+    }
     assert [finding["fate"] for finding in gates["strange"]["findings"]] == ["allowed"]
     assert "Q" in gates["no_such_buffer"]["findings"][0]["message"]
 
@@ -145,7 +168,9 @@ def test_reports(call: Caller, folder: Path, form: str) -> None:
 
 
 def test_html(call: Caller, folder: Path) -> None:
-    """The page has both programs and a picture of each layout, of a comparison that is proved and of one of which nothing was found."""
+    """The page has both programs and a picture of each layout, of a comparison that is proved and of one of which
+    nothing was found.
+    """
     assert call("check", "gates.py", "--workers", "1", "--format", "html", "-o", "report.html").code == 1
     found = parts_of(folder / "report.html")
     (part,) = found["gates.py::right"]
@@ -158,7 +183,9 @@ def test_html(call: Caller, folder: Path) -> None:
 
 
 def test_a_baseline_knows_it(call: Caller, folder: Path) -> None:
-    """A finding is known by what was asked: lines may move, and a gate and the command ask the same; a change of a program is new."""
+    """A finding is known by what was asked: lines may move, and a gate and the command ask the same; a change of a
+    program is new.
+    """
     call("check", "gates.py", "--workers", "1", "--write-baseline", "base.json", "--ignore", "LP3")
     layout = ("--layout", "B=lambda i: [i//4, i%4]")
     assert call("compare", "before.py", "wrong.py", *layout, "--baseline", "base.json").code == 0
@@ -185,17 +212,26 @@ def made(furthest: Furthest | None, verdict: Verdict, *layouts: BufferLayout) ->
 
 
 def test_how_far_a_search_came_is_shown() -> None:
-    """What has no counterpart stands under the mark, in the file after; the line before is a related place, in its own file."""
+    """What has no counterpart stands under the mark, in the file after; the line before is a related place, in its own
+    file.
+    """
     furthest = Furthest("nothing loads it", 0, 0, 8, 7, "A[io * 4 + ii]", "[io, ii] -> [4*io + ii]", 0)
     compared = made(
-        furthest, Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), furthest.text())
+        furthest,
+        Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), furthest.text()),
     )
     (finding,) = findings_of(compared)
     lines = list(finding_lines(finding))
-    assert lines[0] == "after.py:8:83: error[LP230]: whether main after does what main before does is not decided: nothing loads it"
+    assert (
+        lines[0]
+        == "after.py:8:83: error[LP230]: whether main after does what main before does is not decided: nothing loads it"
+    )
     marked = lines[1].index("A[io * 4 + ii]"), len("A[io * 4 + ii]")
     assert lines[2] == f"{'':{lines[1].index('|')}}|{'':{marked[0] - lines[1].index('|') - 1}}{'^' * marked[1]}"
-    assert "  relation: [io, ii] -> [4*io + ii]" in lines and "before.py:7:9: note: before, this is what it came to" in lines
+    assert (
+        "  relation: [io, ii] -> [4*io + ii]" in lines
+        and "before.py:7:9: note: before, this is what it came to" in lines
+    )
     assert "the layout of B was looked for" in lines[-1]
 
 
@@ -203,14 +239,22 @@ def test_how_far_a_search_came_is_shown() -> None:
     ("pad", "given", "said"),
     [
         (None, False, "B is stored as packed by `lambda i: [i//4, i%4]` (tried); its padding is not touched (tried)"),
-        ("undef", True, "B is stored as packed by `lambda i: [i//4, i%4]` (tried); its padding may hold anything (given)"),
+        (
+            "undef",
+            True,
+            "B is stored as packed by `lambda i: [i//4, i%4]` (tried); its padding may hold anything (given)",
+        ),
         ("0.0", False, "B is stored as packed by `lambda i: [i//4, i%4]` (tried); its padding holds 0.0 (tried)"),
     ],
 )
 def test_contracts_in_words(pad: str | None, given: bool, said: str) -> None:
     """A layout is a line: the map, where it is from, and what its padding holds."""
     layout = BufferLayout("B", "packed", "lambda i: [i//4, i%4]", pad, False, given)
-    compared = made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why"), layout)
+    compared = made(
+        None,
+        Verdict(Status.UNKNOWN, Claim(ClaimKind.SAME_END, "main does what main does"), "compare", (), "why"),
+        layout,
+    )
     assert layouts_of(compared) == [said, "A keeps its cells"]
     filled = replace(layout, buffer="A", stored_as="packed", pad_value="0.0")
     assert layouts_of(replace(compared, layouts=(filled,)))[0].endswith(": callers fill it")
@@ -223,7 +267,9 @@ def test_a_finding_has_the_status_of_the_whole(status: Status) -> None:
     (finding,) = findings_of(compared, allow_unknown=True)
     assert (finding.status, finding.code) == (status.value, {"vacuous": "LP231", "unknown": "LP230"}[status.value])
     assert finding.fate is (Fate.ALLOWED if status is Status.UNKNOWN else Fate.FAILS)
-    (other,) = findings_of(made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "another claim"), "isl", (), "another reason")))
+    (other,) = findings_of(
+        made(None, Verdict(Status.UNKNOWN, Claim(ClaimKind.OTHER, "another claim"), "isl", (), "another reason"))
+    )
     assert other.obligation == finding.obligation
 
 

@@ -18,7 +18,9 @@ from tests.tree import ROOT
 
 @dataclass
 class Cluster:
-    """A scheduler and workers. `folder` is where they run; `mark` is in the environment of the workers and of all that they start."""
+    """A scheduler and workers. `folder` is where they run; `mark` is in the environment of the workers and of all that
+    they start.
+    """
 
     folder: Path
     mark: str
@@ -36,7 +38,15 @@ class Cluster:
 
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         """Start a worker with one thread; it may not be there yet when this returns."""
-        options = [self.address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--local-directory", str(self.folder)]
+        options = [
+            self.address,
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--no-nanny",
+            "--local-directory",
+            str(self.folder),
+        ]
         self.workers.append(self._process("distributed.cli.dask_worker", *options, **environment))
         return self.workers[-1]
 

@@ -45,7 +45,9 @@ def run(address: str, texts: dict[int, str], count: int = 60) -> list[Outcome]:
     return list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
 
 
-@pytest.mark.parametrize("texts", some(({3: "hang", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1))
+@pytest.mark.parametrize(
+    "texts", some(({3: "hang", 5: "exit 7", 9: "raise boo"}, {20: "hang_deaf", 34: "crash", 59: "stop 3"}), 1)
+)
 def test_outcomes_are_those_of_one_machine(fleet: Cluster, texts: dict[int, str]) -> None:
     """Items that are proved, hang, crash and raise have the same outcomes, in the same order, as without a fleet."""
     expected = list(run_items((item(n, texts.get(n, "")) for n in range(60)), judge, OPTIONS, HERE))
@@ -56,7 +58,9 @@ def test_memory_is_limited_there(fleet: Cluster) -> None:
     """An item that allocates without end is ended on a fleet as well."""
     limits = Limits(memory=400 << 20, dask=fleet.address)
     outcomes = list(run_items((item(n, "allocate" if n == 3 else "") for n in range(9)), judge, OPTIONS, limits))
-    assert [[finding.code for finding in outcome.findings] for outcome in outcomes] == [[]] * 3 + [[codes.WORKER_MEMORY]] + [[]] * 5
+    assert [[finding.code for finding in outcome.findings] for outcome in outcomes] == [[]] * 3 + [
+        [codes.WORKER_MEMORY]
+    ] + [[]] * 5
 
 
 @pytest.mark.campaign
@@ -91,7 +95,9 @@ def test_a_worker_that_is_killed_half_way(fleet: Cluster) -> None:
 @pytest.mark.campaign
 def test_a_worker_that_joins_half_way(fleet: Cluster) -> None:
     """All workers are killed in the middle and another one comes: the run goes on."""
-    outcomes = run_items((item(n, "sleep 0.02") for n in range(100)), judge, OPTIONS, Limits(seconds=60.0, dask=fleet.address))
+    outcomes = run_items(
+        (item(n, "sleep 0.02") for n in range(100)), judge, OPTIONS, Limits(seconds=60.0, dask=fleet.address)
+    )
     names = []
     for number, outcome in enumerate(outcomes):
         names.append(outcome.name)
@@ -111,17 +117,26 @@ def test_an_item_that_kills_machines(tmp_path: Path, monkeypatch: pytest.MonkeyP
         outcomes = run(fleet.address, {5: "kill_fleet"}, 12)
     assert [outcome.name for outcome in outcomes if outcome.verdict != "proved"] == [item(5).name]
     (finding,) = outcomes[5].findings
-    assert (finding.code, finding.message) == (codes.WORKER_DIED, "the fleet's workers died with it, one after the other")
+    assert (finding.code, finding.message) == (
+        codes.WORKER_DIED,
+        "the fleet's workers died with it, one after the other",
+    )
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("number, code, word", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")])
+@pytest.mark.parametrize(
+    "number, code, word", [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")]
+)
 def test_a_run_that_is_interrupted(fleet: Cluster, number: signal.Signals, code: int, word: str) -> None:
-    """Ctrl-C and SIGTERM end what the fleet does for a run, of which some hangs there: only Dask's own processes are left."""
+    """Ctrl-C and SIGTERM end what the fleet does for a run, of which some hangs there: only Dask's own processes are
+    left.
+    """
     command = [sys.executable, "-m", "tests.cli.gate.driver", fleet.address, "-", *["hang_deaf"] * 30]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, process_group=0
+    ) as process:
         assert wait_until(lambda: len(marked(fleet.mark)) == 3 + 4)  # a keeper and its worker for each thread
         os.killpg(process.pid, number)
         os.killpg(process.pid, number)
@@ -166,7 +181,9 @@ def test_the_scheduler_dies(fleet: Cluster) -> None:
 
 
 def test_another_version(fleet: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fleet whose workers have another version of the tool is refused before anything is judged, with the worker's address."""
+    """A fleet whose workers have another version of the tool is refused before anything is judged, with the worker's
+    address.
+    """
     assert run(fleet.address, {}, 1)[0].verdict == "proved"
     monkeypatch.setattr(dask_fleet, "versions", versions_by_process)
     with pytest.raises(
@@ -185,7 +202,9 @@ def test_a_worker_that_joins_with_another_version(fleet: Cluster, monkeypatch: p
     """A worker that was not there when versions were compared compares them itself."""
     monkeypatch.setattr(dask_fleet, "check_versions", lambda client: None)
     monkeypatch.setattr(dask_fleet, "versions", versions_by_process)
-    with pytest.raises(LayoutproofError, match="a worker that joined the fleet has another state of the sources") as problem:
+    with pytest.raises(
+        LayoutproofError, match="a worker that joined the fleet has another state of the sources"
+    ) as problem:
         run(fleet.address, {}, 1)
     assert problem.value.diagnostics[0].code == codes.OTHER_TOOL
 
@@ -195,7 +214,10 @@ def test_versions_that_differ_are_named() -> None:
     mine = versions()
     theirs = {**mine, "z3-solver": "4.13.0", "digest": "x"}
     del theirs["bitwuzla"]
-    assert difference(mine, theirs) == f"z3-solver 4.13.0 (here {mine['z3-solver']}), bitwuzla None (here {mine['bitwuzla']})"
+    assert (
+        difference(mine, theirs)
+        == f"z3-solver 4.13.0 (here {mine['z3-solver']}), bitwuzla None (here {mine['bitwuzla']})"
+    )
 
 
 @pytest.mark.parametrize("listens", [True, False])
@@ -220,7 +242,9 @@ def test_no_address(address: str) -> None:
 
 
 def test_another_protocol() -> None:
-    """A protocol that the library does not have is an error, told at once: the library's own client would wait before it gives up."""
+    """A protocol that the library does not have is an error, told at once: the library's own client would wait before
+    it gives up.
+    """
     with pytest.raises(LayoutproofError, match=r"--dask ftp://127.0.0.1:1: expected an address"):
         run("ftp://127.0.0.1:1", {}, 1)
 
@@ -228,9 +252,9 @@ def test_another_protocol() -> None:
 def test_nobody_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that has no worker for a while is an error."""
     monkeypatch.setattr(dask_fleet, "NOBODY_SECONDS", 0.5)
-    with cluster(tmp_path / "fleet", new_mark(), workers=0) as nobody:
+    with cluster(tmp_path / "fleet", new_mark(), workers=0) as no_operand:
         with pytest.raises(LayoutproofError, match=r"has had no worker for 0\.5 seconds"):
-            run(nobody.address, {}, 1)
+            run(no_operand.address, {}, 1)
 
 
 def test_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

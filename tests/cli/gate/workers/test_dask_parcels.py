@@ -55,7 +55,16 @@ def reading(item: Item, options: Options) -> Outcome:
     place = Place(path, 1, text=path)
     whole, text = str(Path(path).resolve()), text_of(path)
     finding = Finding("LP528", f"seen at {whole}", "unknown", place=place, related=((place, "here"),), drawing=(path,))
-    return Outcome(item.kind, item.name, path, place, "unknown", ({"path": whole},), (finding,), (text, os.getcwd(), copies.place_of(path)))
+    return Outcome(
+        item.kind,
+        item.name,
+        path,
+        place,
+        "unknown",
+        ({"path": whole},),
+        (finding,),
+        (text, os.getcwd(), copies.place_of(path)),
+    )
 
 
 def judged(item: Item, unpacked: Unpacked) -> Outcome:
@@ -146,12 +155,19 @@ def folded():
 
 
 def test_a_fleet_that_has_no_files(fleet: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Schedules and gates, right ones and wrong ones, get the same outcomes from a fleet whose machines have none of the files."""
+    """Schedules and gates, right ones and wrong ones, get the same outcomes from a fleet whose machines have none of
+    the files.
+    """
     home = tmp_path / "project"
     (home / "logs").mkdir(parents=True)
     shutil.copy(OPERATORS / "exp1d.py", home / "exp1d.py")
     (home / "gates.py").write_text(GATES)
-    lines = [json.dumps([["split", {"block": "compute", "loop": 0, "factors": [2, 7]}]]), "[]", "no JSON", '[["no_such", {}]]']
+    lines = [
+        json.dumps([["split", {"block": "compute", "loop": 0, "factors": [2, 7]}]]),
+        "[]",
+        "no JSON",
+        '[["no_such", {}]]',
+    ]
     (home / "logs" / "log.jsonl").write_text("\n".join(lines))
     options = Options((), cache=None)
     with chdir(home):
@@ -166,4 +182,6 @@ def test_a_fleet_that_has_no_files(fleet: Cluster, tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(dask_fleet, "pack", lambda item, at: packed[items.index(item)])
         for path in (*home.glob("*.py"), *home.rglob("*.jsonl")):
             path.unlink()
-        assert [timeless(outcome) for outcome in run_items(items, judge, options, Limits(dask=fleet.address))] == expected
+        assert [
+            timeless(outcome) for outcome in run_items(items, judge, options, Limits(dask=fleet.address))
+        ] == expected

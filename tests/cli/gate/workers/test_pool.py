@@ -31,7 +31,9 @@ def names(count: int) -> list[str]:
     return [item(number).name for number in range(count)]
 
 
-@pytest.mark.parametrize("limits", [Limits(), TWO, Limits(workers=1, seconds=60.0)], ids=["here", "two", "one with a limit"])
+@pytest.mark.parametrize(
+    "limits", [Limits(), TWO, Limits(workers=1, seconds=60.0)], ids=["here", "two", "one with a limit"]
+)
 @pytest.mark.parametrize("count", [0, 1, 2, 100])
 def test_one_outcome_each_in_order(count: int, limits: Limits) -> None:
     """There is one outcome for each item, in the order of the items, wherever they are judged."""
@@ -74,7 +76,9 @@ def test_few_items_start_few_workers() -> None:
 
 @pytest.mark.campaign
 def test_items_are_taken_as_needed() -> None:
-    """Of fifty thousand items never more than the window is taken beyond what was handed over, and none before the first is asked for."""
+    """Of fifty thousand items never more than the window is taken beyond what was handed over, and none before the
+    first is asked for.
+    """
     taken = 0
 
     def counted() -> Iterator[Item]:
@@ -187,5 +191,7 @@ def test_no_worker_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LayoutproofError, match="no worker process can be started: No such file"):
         list(run_items(items(3), judge, OPTIONS, TWO))
     monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(LayoutproofError, match="a worker process ended with exit status 1 before it could take an item"):
+    with pytest.raises(
+        LayoutproofError, match="a worker process ended with exit status 1 before it could take an item"
+    ):
         list(run_items(items(3), judge, OPTIONS, TWO))

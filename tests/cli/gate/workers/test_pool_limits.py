@@ -38,12 +38,16 @@ def run(texts: dict[int, str], limits: Limits, count: int = 12) -> list[Outcome]
     """Items of which some do what their text says; there is one outcome each, in order, and all others are proved."""
     outcomes = list(run_items((item(n, texts.get(n, "")) for n in range(count)), judge, OPTIONS, limits))
     assert [outcome.name for outcome in outcomes] == [item(n).name for n in range(count)]
-    assert all(outcome.verdict == "proved" and may_be_kept(outcome) for n, outcome in enumerate(outcomes) if n not in texts)
+    assert all(
+        outcome.verdict == "proved" and may_be_kept(outcome) for n, outcome in enumerate(outcomes) if n not in texts
+    )
     return outcomes
 
 
 def told(outcome: Outcome) -> tuple[str, str]:
-    """Code and message of the one finding of an outcome that is unknown, stands at its item's place, and is not to be kept."""
+    """Code and message of the one finding of an outcome that is unknown, stands at its item's place, and is not to be
+    kept.
+    """
     (finding,) = outcome.findings
     assert outcome.verdict == finding.status == "unknown" and not may_be_kept(outcome) and not outcome.passes
     assert outcome.place is not None and finding.place == outcome.place and outcome.place.path == "t.jsonl"
@@ -56,7 +60,9 @@ HANGING = [(way, workers) for way in ("hang", "hang_in_c", "hang_deaf") for work
 
 @pytest.mark.parametrize("how", chosen(HANGING, lambda number: number in (1, 2, 5), lambda how: f"{how[0]}-{how[1]}"))
 def test_an_item_past_its_time_is_ended(mark: str, how: tuple[str, int]) -> None:
-    """A loop in Python, a call that never comes back, and one that is deaf to signals end after their time, and only they."""
+    """A loop in Python, a call that never comes back, and one that is deaf to signals end after their time, and only
+    they.
+    """
     way, workers = how
     outcomes = run({3: way}, Limits(workers=workers, seconds=1.5))
     assert told(outcomes[3]) == (codes.TIMEOUT, "ended after 1.5 s (--timeout)")
@@ -70,7 +76,9 @@ def test_time_is_an_item_s_own(mark: str) -> None:
 
 def test_time_holds_while_nobody_asks_for_outcomes(mark: str) -> None:
     """A worker that hangs is ended in time even where whoever reads the outcomes does not come back to it."""
-    outcomes = run_items((item(n, "leave_and_hang /dev/null" if n == 1 else "") for n in range(2)), judge, OPTIONS, TIME)
+    outcomes = run_items(
+        (item(n, "leave_and_hang /dev/null" if n == 1 else "") for n in range(2)), judge, OPTIONS, TIME
+    )
     assert next(outcomes).verdict == "proved"
     assert wait_until(lambda: len(marked(mark)) <= 2)  # of the other worker: keeper and judging process
     assert told(next(outcomes))[0] == codes.TIMEOUT
@@ -118,13 +126,18 @@ def test_a_worker_that_dies_costs_its_item_only(mark: str, text: str, ending: st
 
 def test_a_crash_that_does_not_repeat(mark: str, tmp_path: Path) -> None:
     """An item whose worker died of something else is proved when it is tried again."""
-    assert run({3: f"crash_once {tmp_path / 'a'}", 5: f"crash_once {tmp_path / 'b'}"}, Limits(workers=2))[3].verdict == "proved"
+    assert (
+        run({3: f"crash_once {tmp_path / 'a'}", 5: f"crash_once {tmp_path / 'b'}"}, Limits(workers=2))[3].verdict
+        == "proved"
+    )
 
 
 def test_the_second_trial_is_alone(mark: str, tmp_path: Path) -> None:
     """An item that ended a worker is judged by a new one that has judged nothing before."""
     texts = {5: f"crash_once {tmp_path / 'a'}"}
-    outcomes = list(run_items((item(n, texts.get(n, "")) for n in range(10)), telling, OPTIONS, Limits(workers=1, seconds=60.0)))
+    outcomes = list(
+        run_items((item(n, texts.get(n, "")) for n in range(10)), telling, OPTIONS, Limits(workers=1, seconds=60.0))
+    )
     assert outcomes[4].notes[1:] == (item(3).name, item(4).name)
     assert outcomes[5].notes[1:] == (item(5).name,)
 
@@ -198,7 +211,12 @@ def test_everything_at_once(mark: str, tmp_path: Path) -> None:
     """Items of all kinds, mixed, with all limits, on three workers: each has its own outcome, in order."""
     texts = ["", "hang", "exit 4", "", "allocate", "raise boo", "sleep 0.2", f"leave {tmp_path / 'a'}", "crash", ""]
     outcomes = list(run_items(lazily(texts), judge, OPTIONS, Limits(workers=3, seconds=3.0, memory=MEMORY)))
-    expected = {"hang": {codes.TIMEOUT}, "exit": {codes.WORKER_DIED}, "crash": {codes.WORKER_DIED}, "raise": {codes.JUDGE_FAILED}}
+    expected = {
+        "hang": {codes.TIMEOUT},
+        "exit": {codes.WORKER_DIED},
+        "crash": {codes.WORKER_DIED},
+        "raise": {codes.JUDGE_FAILED},
+    }
     for text, outcome in zip(texts, outcomes, strict=True):
         # On a slow machine its time may be over before its memory is.
         wanted = expected.get(text.split(" ")[0], {codes.WORKER_MEMORY, codes.TIMEOUT} if text == "allocate" else set())

@@ -44,7 +44,9 @@ def runner(seen: Seen, window: int) -> Callable[[Iterator[Item]], Generator[Outc
 
 @given(st.lists(st.booleans(), max_size=700), st.integers(1, 40))
 def test_the_order_of_the_items(known: list[bool], window: int) -> None:
-    """Whatever is known, and however far the workers look ahead, outcomes come in order, and only what is unknown is judged."""
+    """Whatever is known, and however far the workers look ahead, outcomes come in order, and only what is unknown is
+    judged.
+    """
     seen: Seen = []
     found = list(run_recalling(map(item, range(len(known))), recall(lambda k: known[k]), runner(seen, window)))
     assert [one.name for one in found] == [str(k) for k in range(len(known))]

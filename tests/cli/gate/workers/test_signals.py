@@ -26,18 +26,26 @@ from layoutproof.cli.gate.run_control import Stopped, stop_on_signals
 
 # Two items that are done at once, then hanging ones that started deaf processes.
 TEXTS = ["", "", "leave {0}/a", *["leave_and_hang {0}/b"] * 4]
-ENDS = [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM"), (signal.SIGHUP, 129, "ended by SIGHUP")]
+ENDS = [
+    (signal.SIGINT, 130, "interrupted"),
+    (signal.SIGTERM, 143, "ended by SIGTERM"),
+    (signal.SIGHUP, 129, "ended by SIGHUP"),
+]
 
 
 @contextmanager
 def running(folder: Path, workers: str = "2") -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A run that hangs, and its mark, as soon as its first outcomes are there and its workers have started what they leave behind."""
+    """A run that hangs, and its mark, as soon as its first outcomes are there and its workers have started what they
+    leave behind.
+    """
     mark = new_mark()
     (folder / "tmp").mkdir()
     environment = {**os.environ, MARK: mark, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": os.pathsep.join(["src", "."])}
     command = [sys.executable, "-m", "tests.cli.gate.driver", workers, "-", *(text.format(folder) for text in TEXTS)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True, process_group=0
+    ) as process:
         assert process.stdout is not None
         assert [process.stdout.readline().strip() for _ in range(2)] == [item(0).name, item(1).name]
         assert wait_until((folder / "b").exists)
@@ -159,11 +167,34 @@ def test_the_command_is_interrupted(tmp_path: Path, end: tuple[signal.Signals, i
     (tmp_path / "gates.py").write_text(GATES)
     (tmp_path / "tmp").mkdir()
     mark = new_mark()
-    environment = {**os.environ, MARK: mark, "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "layoutproof", "check", "exp1d.py", "--workers", "2", "--cache", "proofs.sqlite", "--format", "json"]
+    environment = {
+        **os.environ,
+        MARK: mark,
+        "TMPDIR": str(tmp_path / "tmp"),
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONUNBUFFERED": "1",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "layoutproof",
+        "check",
+        "exp1d.py",
+        "--workers",
+        "2",
+        "--cache",
+        "proofs.sqlite",
+        "--format",
+        "json",
+    ]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [*command, "gates.py", "--report", "junit=report.xml"], cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
+        [*command, "gates.py", "--report", "junit=report.xml"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["verdict"] == "proved"
@@ -173,5 +204,7 @@ def test_the_command_is_interrupted(tmp_path: Path, end: tuple[signal.Signals, i
     assert (process.returncode, said) == (code, f"{word}; what was proved is in the cache\n")
     assert marked(mark) == set() and list((tmp_path / "tmp").iterdir()) == []
     assert not (tmp_path / "report.xml").exists()
-    again = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    again = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
     assert json.loads(again.stdout)["cached"]

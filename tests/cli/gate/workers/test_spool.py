@@ -35,7 +35,11 @@ def test_outcomes_come_back_in_order_and_again(run: list[Outcome]) -> None:
 
 def test_lines_longer_than_a_reading() -> None:
     """An outcome of several megabytes between small ones comes back whole."""
-    run = [outcome(name="first"), outcome(finding(message="x" * (3 * MEBIBYTE + 17)), name="long"), outcome(name="last")]
+    run = [
+        outcome(name="first"),
+        outcome(finding(message="x" * (3 * MEBIBYTE + 17)), name="long"),
+        outcome(name="last"),
+    ]
     with Spool() as spool:
         for one in run:
             spool.add(one)
@@ -74,7 +78,9 @@ def test_memory_stays_flat() -> None:
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No name stands in the temporary folder, neither during the run nor after one that failed; closing twice does no harm."""
+    """No name stands in the temporary folder, neither during the run nor after one that failed; closing twice does no
+    harm.
+    """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     spool = Spool()
     with pytest.raises(KeyError), spool:
@@ -97,7 +103,9 @@ def test_no_folder_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("number", [1, 5000])
 def test_a_full_disk_is_told_of(number: int) -> None:
-    """A disk without place raises the user's error, when adding or when reading, and the file is given back all the same."""
+    """A disk without place raises the user's error, when adding or when reading, and the file is given back all the
+    same.
+    """
     spool = Spool()
     with open("/dev/full", "wb") as full:
         os.dup2(full.fileno(), spool._file.fileno())

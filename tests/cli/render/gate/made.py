@@ -15,11 +15,15 @@ GATE = Place("gates.py", 12, 5, 12, 18, "    def wrong_pad():")
 
 def finding(code: str = "LP221", status: str | None = "refuted", **given: Any) -> Finding:
     """A finding at a gate's place, with a hash where it has a verdict."""
-    made = Finding(code, "a store computes another value", status, place=GATE, obligation=HASH if status is not None else None)
+    made = Finding(
+        code, "a store computes another value", status, place=GATE, obligation=HASH if status is not None else None
+    )
     return replace(made, **given)
 
 
-def outcome(*findings: Finding, name: str = "gates.py::wrong_pad", path: str = "gates.py", verdict: str | None = "proved") -> Outcome:
+def outcome(
+    *findings: Finding, name: str = "gates.py::wrong_pad", path: str = "gates.py", verdict: str | None = "proved"
+) -> Outcome:
     """An outcome whose verdict is that of its first finding."""
     status = findings[0].status if findings else verdict
     return Outcome(Kind.GATE, name, path, Place(path, 12, 5), status, findings=findings, seconds=0.25)
@@ -52,14 +56,29 @@ def many(number: int) -> Iterator[Outcome]:
         fate = Fate.FAILS if status is None or index % 3 else Fate.KNOWN
         path = f"gates_{index // 100}.py"
         place = Place(path, index % 100 + 1, 1, index % 100 + 1, 4, "def")
-        one = Finding(codes[status], f"finding {index}", status, place=place, obligation=f"{index:064x}" if status else None, fate=fate)
+        one = Finding(
+            codes[status],
+            f"finding {index}",
+            status,
+            place=place,
+            obligation=f"{index:064x}" if status else None,
+            fate=fate,
+        )
         yield Outcome(Kind.GATE, f"{path}::gate_{index}", path, place, status, findings=(one,))
 
 
 # One outcome with all that formats trip over, and plain ones around it.
 NASTY = 'stores "a" & <b> ]]> \x1b[31m\x00\ud800\ufffe 100%::, A[i](3)\r\nsecond line\rthird 😀é'
 EVERYTHING = (
-    Outcome(Kind.GATE, "gates.py::fine", "gates.py", Place("gates.py", 1), "proved", certificate="fine.lpcert.json", seconds=1.5),
+    Outcome(
+        Kind.GATE,
+        "gates.py::fine",
+        "gates.py",
+        Place("gates.py", 1),
+        "proved",
+        certificate="fine.lpcert.json",
+        seconds=1.5,
+    ),
     Outcome(
         Kind.GATE,
         "a b/gätes 100%.py::wrong[8, 'x']",
@@ -83,9 +102,27 @@ EVERYTHING = (
         ),
         notes=("the caller owes: n >= 1",),
     ),
-    Outcome(Kind.TRACE, "conv.py:conv tuned.jsonl:17", "conv.py", None, None, findings=(finding("LP328", None, place=None),)),
-    Outcome(Kind.TRACE, "conv.py:conv tuned.jsonl:18", "conv.py", None, "vacuous", findings=(finding("LP231", "vacuous"),)),
-    Outcome(Kind.REWRITE, "old.py", "old.py", Place("old.py", 1), "refuted", findings=(finding(fate=Fate.KNOWN, message="x" * 50_000),)),
+    Outcome(
+        Kind.TRACE, "conv.py:conv tuned.jsonl:17", "conv.py", None, None, findings=(finding("LP328", None, place=None),)
+    ),
+    Outcome(
+        Kind.TRACE, "conv.py:conv tuned.jsonl:18", "conv.py", None, "vacuous", findings=(finding("LP231", "vacuous"),)
+    ),
+    Outcome(
+        Kind.REWRITE,
+        "old.py",
+        "old.py",
+        Place("old.py", 1),
+        "refuted",
+        findings=(finding(fate=Fate.KNOWN, message="x" * 50_000),),
+    ),
     Outcome(Kind.REWRITE, "old2.py", "old2.py", Place("old2.py", 1), "refuted", findings=(finding(fate=Fate.IGNORED),)),
-    Outcome(Kind.GATE, "allowed.py::a", "allowed.py", None, "unknown", findings=(finding("LP230", "unknown", fate=Fate.ALLOWED),)),
+    Outcome(
+        Kind.GATE,
+        "allowed.py::a",
+        "allowed.py",
+        None,
+        "unknown",
+        findings=(finding("LP230", "unknown", fate=Fate.ALLOWED),),
+    ),
 )

@@ -20,7 +20,9 @@ def new_mark() -> str:
 def marked(mark: str) -> set[int]:
     """The processes that have the mark, this one and those that only wait to be collected aside."""
     wanted = f"{MARK}={mark}".encode()
-    return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _has(path, wanted)} - {os.getpid()}
+    return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _has(path, wanted)} - {
+        os.getpid()
+    }
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:

@@ -33,7 +33,8 @@ print(len(list(watched(work(), 20 if "total" in sys.argv else None))))
 
 
 @pytest.mark.parametrize(
-    "seconds, text", [(0, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1:00"), (185, "3:05"), (3599.7, "1:00:00"), (7241, "2:00:41")]
+    "seconds, text",
+    [(0, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1:00"), (185, "3:05"), (3599.7, "1:00:00"), (7241, "2:00:41")],
 )
 def test_durations(seconds: float, text: str) -> None:
     """Seconds are told as people tell them."""
@@ -98,7 +99,9 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     master, slave = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "PYTHONPATH": "src"}
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=slave, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=slave, text=True
+    ) as process:
         os.close(slave)
         shown = b""
         while True:
@@ -114,7 +117,9 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
 
 
 def test_on_a_terminal() -> None:
-    """On a terminal the bar shows done, total, rate, time left and counts, and is wiped out at the end; standard output is untouched."""
+    """On a terminal the bar shows done, total, rate, time left and counts, and is wiped out at the end; standard output
+    is untouched.
+    """
     shown, out = on_a_terminal("total")
     assert "/20" in shown and "/s" in shown and " left" in shown and "1 unknown" in shown and "proved" in shown
     assert out == "20\n"

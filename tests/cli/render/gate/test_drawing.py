@@ -20,7 +20,9 @@ def refuted(name: str) -> Verdict:
     return next(verdict for verdict in verdicts if verdict.status is Status.REFUTED)
 
 
-@pytest.mark.parametrize("name", ["order_interchanged", "races_parallel_sum", "no_ops_nan_contract", "races_conditional_store"])
+@pytest.mark.parametrize(
+    "name", ["order_interchanged", "races_parallel_sum", "no_ops_nan_contract", "races_conditional_store"]
+)
 def test_rewrites(golden: Golden, name: str) -> None:
     """Two runs side by side with the stores that differ, a race with its two iterations; a fault has its words only."""
     golden(f"gate/drawing_{name}.txt", "".join(f"{line}\n" for line in drawn(refuted(name))))
@@ -51,7 +53,8 @@ def test_long_texts_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(3, "3"), ("0x1.8p+1", "3.0"), ("nan", "nan"), ("-inf", "-inf"), ("undef", "undef"), (None, "None")]
+    ("value", "text"),
+    [(3, "3"), ("0x1.8p+1", "3.0"), ("nan", "nan"), ("-inf", "-inf"), ("undef", "undef"), (None, "None")],
 )
 def test_numbers(value: object, text: str) -> None:
     """Floats are read by people in decimal; what is no number stays what it is."""

@@ -1,4 +1,6 @@
-"""GitHub's annotations: read back by the rules of the runner, within what GitHub shows; and the job's summary, within what it takes."""
+"""GitHub's annotations: read back by the rules of the runner, within what GitHub shows; and the job's summary, within
+what it takes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from tests.conftest import Golden
 
 from layoutproof.cli.gate.outcomes import Fate, Finding, Outcome, Place
 from layoutproof.cli.render.gate.finding_texts import findings_of
-from layoutproof.cli.render.gate.github import MOST_ANNOTATIONS, MOST_BYTES, MOST_ROWS, job_summary, render_github, write_job_summary
+from layoutproof.cli.render.gate.github import (
+    MOST_ANNOTATIONS,
+    MOST_BYTES,
+    MOST_ROWS,
+    job_summary,
+    render_github,
+    write_job_summary,
+)
 from layoutproof.ir.diagnostic import LayoutproofError
 
 COMMAND = re.compile(r"::(error|warning|notice) ([^:\n]*)::([^\n\r]*)")
@@ -75,7 +84,9 @@ def only(*findings: Finding) -> Annotation:
 
 @given(RUNS)
 def test_any_run_can_be_read_by_the_runner(run: list[Outcome]) -> None:
-    """Whatever texts outcomes hold: a command a line, at most ten of a kind, whose places the runner does not drop; one notice, last."""
+    """Whatever texts outcomes hold: a command a line, at most ten of a kind, whose places the runner does not drop; one
+    notice, last.
+    """
     found = annotated(run)
     kinds = [one.kind for one in found]
     failing = sum(one.fate is Fate.FAILS for out in run for one in findings_of(out))
@@ -144,7 +155,10 @@ def test_thirty_thousand_findings() -> None:
     assert [one.kind for one in found] == ["error"] * MOST_ANNOTATIONS + ["notice"]
     assert all(" refuted: " in one.properties["title"] for one in found[:-1])
     failing = sum(not one.passes for one in outcomes)
-    assert found[-1].message.startswith("30000 checked: ") and f"{failing - 10} findings are not annotated" in found[-1].message
+    assert (
+        found[-1].message.startswith("30000 checked: ")
+        and f"{failing - 10} findings are not annotated" in found[-1].message
+    )
 
 
 def test_warnings_have_their_own_ten() -> None:
@@ -179,7 +193,9 @@ def test_a_summary_is_a_table_whatever_it_holds(run: list[Outcome]) -> None:
 
 
 def test_a_summary_fits_what_github_takes(tmp_path: Path) -> None:
-    """Rows stop before the file is too large, also with what was in it, and the last line counts those that are missing."""
+    """Rows stop before the file is too large, also with what was in it, and the last line counts those that are
+    missing.
+    """
     path = tmp_path / "summary.md"
     path.write_text("# before\n" + "y" * (MOST_BYTES - 20_000), encoding="utf-8")
     run = [outcome(finding(message="é" * 300)) for _ in range(200)]
@@ -203,13 +219,17 @@ def test_a_summary_of_very_many_findings() -> None:
     outcomes = list(many(4_000))
     page = "".join(job_summary(outcomes, summary_of(outcomes)))
     statuses = re.findall(r"^\| (refuted|error|unknown|vacuous) ", page, re.MULTILINE)
-    assert len(statuses) == MOST_ROWS and statuses == sorted(statuses, key=["refuted", "error", "unknown", "vacuous"].index)
+    assert len(statuses) == MOST_ROWS and statuses == sorted(
+        statuses, key=["refuted", "error", "unknown", "vacuous"].index
+    )
     failing = sum(not one.passes for one in outcomes)
     assert page.endswith(f"{failing - MOST_ROWS} more findings are not listed here.\n")
 
 
 def test_the_runner_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With GITHUB_STEP_SUMMARY the page is added to that file; one that cannot be written to is an error that names the variable."""
+    """With GITHUB_STEP_SUMMARY the page is added to that file; one that cannot be written to is an error that names the
+    variable.
+    """
     path = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
     assert [one.kind for one in annotated([outcome(finding())])] == ["error", "notice"]

@@ -49,14 +49,18 @@ def test_programs_of_every_step(name: str) -> None:
     schedule = Schedule.replay(program(name), trace(name))
     part = detail_of(schedule)
     functions = [schedule.original, *(step.rewrite.new for step in schedule.steps)]
-    assert [text_of(part, stage) for stage in range(len(functions))] == [program_text(f).rstrip("\n") for f in functions]
+    assert [text_of(part, stage) for stage in range(len(functions))] == [
+        program_text(f).rstrip("\n") for f in functions
+    ]
     assert len(part["changes"]) == len(schedule.steps) and not part["refused"]
     assert json.loads(json.dumps(part)) == part
     assert detail_of(schedule) == part
 
 
 def test_contracts_and_assumptions() -> None:
-    """What padding holds is said by buffer and map; assumptions name who answers for them, and the step that brought them."""
+    """What padding holds is said by buffer and map; assumptions name who answers for them, and the step that brought
+    them.
+    """
     part = detail_of(Schedule.replay(program(CONV), trace(CONV)))
     held = {one["buffer"]: (one["padding"], one["holds"], one["cells"]) for one in part["contracts"]}
     assert held["A"] == ("value", "T.float32(0.0)", 56 * 56 * 2)
@@ -78,7 +82,9 @@ def test_a_refused_map_is_drawn_with_its_clashes() -> None:
 
 
 def test_a_refused_step_has_its_program() -> None:
-    """The program that a refused transform would have made is the last stage, and is not part of what all kept steps changed."""
+    """The program that a refused transform would have made is the last stage, and is not part of what all kept steps
+    changed.
+    """
     schedule, refused, problem = applied(program(ROW), changed(ROW, 0, pad_value=1.0))
     assert problem is not None and len(schedule.steps) == 2
     part = detail_of(schedule, refused)
@@ -87,7 +93,9 @@ def test_a_refused_step_has_its_program() -> None:
 
 
 def test_a_refusal_alone() -> None:
-    """Where the schedule is not at hand, a refused step shows the program that it was for and the one that it would have made."""
+    """Where the schedule is not at hand, a refused step shows the program that it was for and the one that it would
+    have made.
+    """
     schedule, refused, _ = applied(program(ROW), changed(ROW, 0, pad_value=1.0))
     assert refused is not None
     part, whole = detail_of_refusal(refused), detail_of(schedule, refused)
@@ -146,7 +154,9 @@ def assert_as_the_map_says(report: MapReport, shape: tuple[int, ...]) -> None:
 
 def test_padding_of_two_steps_is_told_apart() -> None:
     """A padding cell names the step that introduced it."""
-    record = read_record((14,), ("lambda i: [i//4, i%4]", (4, 4), None), ("lambda a, b: [a//3, a%3, b]", (2, 3, 4), "undef"))
+    record = read_record(
+        (14,), ("lambda i: [i//4, i%4]", (4, 4), None), ("lambda a, b: [a//3, a%3, b]", (2, 3, 4), "undef")
+    )
     picture = picture_data(Stored(record.logical_shape, record.steps))
     assert picture is not None
     cells = dict(shown_cells(picture))
@@ -199,7 +209,9 @@ def test_texels() -> None:
 @one_in(4)
 @pytest.mark.parametrize("path", sorted((ROOT / "proofs").glob("*/*.py")), ids=lambda path: path.stem)
 def test_rewrites(path: Any) -> None:
-    """Every rewrite among the proofs has its two programs, and each buffer that moves its picture or the reason for none."""
+    """Every rewrite among the proofs has its two programs, and each buffer that moves its picture or the reason for
+    none.
+    """
     litmus = parse_litmus(path.read_text(encoding="utf-8"), path.name)
     part = detail_of_rewrite(litmus.rewrite, litmus.header.where)
     assert text_of(part, 0) == program_text(litmus.rewrite.old).rstrip("\n")

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from layoutproof.cli.gate.judging.detail import Row, diff_of
 
 LINES = st.lists(
-    st.sampled_from(["for i in range(4):", "for i in range(14):", "    A[i] = B[i]", "    A[i // 4, i % 4] = B[i]", "", "T.evaluate(0)"])
+    st.sampled_from(
+        [
+            "for i in range(4):",
+            "for i in range(14):",
+            "    A[i] = B[i]",
+            "    A[i // 4, i % 4] = B[i]",
+            "",
+            "T.evaluate(0)",
+        ]
+    )
 )
 
 

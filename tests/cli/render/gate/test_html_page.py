@@ -1,4 +1,6 @@
-"""The HTML report as text: complete in itself, safe whatever it is told, equal for equal runs, and readable without its script."""
+"""The HTML report as text: complete in itself, safe whatever it is told, equal for equal runs, and readable without its
+script.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def test_the_page_asks_nobody_for_anything() -> None:
         assert attributes.get("src") is None
         assert (attributes.get("href") or "#").startswith(("#", "data:,"))
         assert not any(name.startswith("on") or name == "style" for name in attributes)
-    (policy,) = (a["content"] or "" for t, a in parsed.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        a["content"] or "" for t, a in parsed.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy and "http" not in policy
     own = [text for attributes, text in parsed.raw if attributes.get("type") is None]
     assert len(own) == 2
@@ -123,10 +127,21 @@ def test_equal_runs_give_equal_bytes() -> None:
 
 
 def test_the_essentials_need_no_script() -> None:
-    """The verdict, the counts, each failure with its message, place and drawing, and every item's name stand in the page as text."""
+    """The verdict, the counts, each failure with its message, place and drawing, and every item's name stand in the
+    page as text.
+    """
     bad = finding(message="a store computes\nanother value", drawing=("old: 1", "new: 2"), help="use 0")
     parsed = read(rendered([outcome(bad), outcome(name="gates.py::fine")]))
-    for words_ in ("1 of 2 items fails", "1 refuted", "1 proved", "LP221", "a store computes", "another value", "old: 1\nnew: 2", "use 0"):
+    for words_ in (
+        "1 of 2 items fails",
+        "1 refuted",
+        "1 proved",
+        "LP221",
+        "a store computes",
+        "another value",
+        "old: 1\nnew: 2",
+        "use 0",
+    ):
         assert words_ in re.sub(r"[ ]+", " ", parsed.text)
     assert "gates.py:12:5" in parsed.text and "def wrong_pad():" in parsed.text and "gates.py::fine" in parsed.text
 
@@ -139,7 +154,9 @@ def test_codes_are_explained_in_the_page() -> None:
 
 
 def test_every_code_can_be_explained() -> None:
-    """The Markdown of every code there is comes apart into blocks that hold text, and a code that there is not is left out."""
+    """The Markdown of every code there is comes apart into blocks that hold text, and a code that there is not is left
+    out.
+    """
     found = explained([*all_codes(), "LP999"])
     assert set(found) == set(all_codes())
     assert all(meaning["what"] for meaning in found.values())
@@ -179,7 +196,9 @@ def test_data_in_small_pieces_reads_back(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_large_page_leaves_programs_of_passing_items_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past a limit, items that pass keep their steps but lose programs and layouts, which is said; those that fail keep theirs."""
+    """Past a limit, items that pass keep their steps but lose programs and layouts, which is said; those that fail keep
+    theirs.
+    """
     monkeypatch.setattr(page, "_FOR_PASSING", 0)
     bodies = list(entries(read(rendered(samples())).data, "body"))
     assert bodies[0]["left_out"] and bodies[0]["parts"] is None and bodies[0]["steps"]
@@ -187,7 +206,9 @@ def test_a_large_page_leaves_programs_of_passing_items_out(monkeypatch: pytest.M
 
 
 def test_items_beyond_the_list_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are more items than a list holds, those that fail stay in it longer, and the others are counted by what they came to."""
+    """Where there are more items than a list holds, those that fail stay in it longer, and the others are counted by
+    what they came to.
+    """
     monkeypatch.setattr(page, "_MOST_ROWS", 10)
     outcomes = list(many(100))
     index = read(rendered(outcomes)).data["index"]

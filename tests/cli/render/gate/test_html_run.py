@@ -1,4 +1,6 @@
-"""`layoutproof check --format html`: what kind of item it may be, the page has its programs and layouts, and equal runs equal bytes."""
+"""`layoutproof check --format html`: what kind of item it may be, the page has its programs and layouts, and equal runs
+equal bytes.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def bodies(path: Path) -> dict[str, Any]:
 
 
 def test_every_kind_of_item_has_its_parts(folder: Path, call: Caller, tmp_path: Path) -> None:
-    """Gates, schedules and rewrites, kept and refused, show programs and pictures; a gate of several results has a part for each."""
+    """Gates, schedules and rewrites, kept and refused, show programs and pictures; a gate of several results has a part
+    for each.
+    """
     target = tmp_path / "report.html"
     assert call("check", ".", "--workers", "1", "--no-cache", "--format", "html", "-o", str(target)).code == 1
     found = bodies(target)

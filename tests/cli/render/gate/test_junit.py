@@ -43,7 +43,9 @@ def only(*findings: Finding) -> TestCase:
 
 @given(RUNS)
 def test_any_run_is_valid(run: list[Outcome]) -> None:
-    """Whatever texts outcomes hold, the report is well-formed, valid by the schema, and its counts are those of its elements."""
+    """Whatever texts outcomes hold, the report is well-formed, valid by the schema, and its counts are those of its
+    elements.
+    """
     text = rendered(run)
     tree = ElementTree.fromstring(text.encode())
     SCHEMA.validate(tree)
@@ -61,7 +63,9 @@ def test_any_run_is_valid(run: list[Outcome]) -> None:
 def test_a_case_fails_where_an_item_does(run: list[Outcome]) -> None:
     """The cases stand in the run's order, and those with a failure or an error are the items that do not pass."""
     found = cases(run)
-    assert [any(isinstance(r, Failure | Error) for r in case.result) for case in found] == [not one.passes for one in run]
+    assert [any(isinstance(r, Failure | Error) for r in case.result) for case in found] == [
+        not one.passes for one in run
+    ]
 
 
 def test_everything(golden: Golden) -> None:
@@ -78,7 +82,12 @@ def test_no_outcome() -> None:
 
 @pytest.mark.parametrize(
     ("status", "element", "kind"),
-    [("refuted", Failure, "refuted"), ("unknown", Failure, "unknown"), ("vacuous", Failure, "vacuous"), (None, Error, "error")],
+    [
+        ("refuted", Failure, "refuted"),
+        ("unknown", Failure, "unknown"),
+        ("vacuous", Failure, "vacuous"),
+        (None, Error, "error"),
+    ],
 )
 def test_statuses(status: str | None, element: type, kind: str) -> None:
     """A refutation, an unknown and a vacuous proof are failures of that type; wrong input is an error."""
@@ -106,14 +115,20 @@ def test_the_worst_finding_speaks_for_all() -> None:
 
 def test_a_suite_is_a_file() -> None:
     """Outcomes of one file make one suite, whose name is the file's path; names of gates in it do not repeat the path."""
-    run = [outcome(path="a.py", name="a.py::x"), outcome(path="./a.py", name="a.py::y"), outcome(path="d/b.py", name="d/b.py::x[8]")]
+    run = [
+        outcome(path="a.py", name="a.py::x"),
+        outcome(path="./a.py", name="a.py::y"),
+        outcome(path="d/b.py", name="d/b.py::x[8]"),
+    ]
     suites = list(JUnitXml.fromstring(rendered(run).encode()))
     assert [(suite.name, suite.tests) for suite in suites] == [("a.py", 2), ("d/b.py", 1)]
     assert [(case.classname, case.name) for case in cases(run)] == [("a", "x"), ("a", "y"), ("d.b", "x[8]")]
 
 
 def test_what_xml_cannot_hold_is_written_out() -> None:
-    """Control characters, half surrogates and noncharacters become escapes that can be read; line ends of all systems become one."""
+    """Control characters, half surrogates and noncharacters become escapes that can be read; line ends of all systems
+    become one.
+    """
     [result] = only(finding(message="a\x00\x1b\ud800\uffff\x85é😀<&]]>\r\nb\rc")).result
     assert result.text is not None
     assert result.text.endswith("a\\x00\\x1b\\ud800\\uffff\x85é😀<&]]>\n  b\n  c")

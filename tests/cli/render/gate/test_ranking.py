@@ -27,7 +27,11 @@ def test_worst_first_is_a_stable_sort(run: list[Outcome]) -> None:
 def test_so_many_of_each_rank(run: list[Outcome], wanted: dict[int, int]) -> None:
     """Asked for some of each rank, it gives the first so many of it, and of others none."""
     pairs = [(outcome, finding) for outcome in run for finding in findings_of(outcome)]
-    expected = [pair for number in RANKS for pair in [pair for pair in pairs if rank(pair[1]) == number][: wanted.get(number, 0)]]
+    expected = [
+        pair
+        for number in RANKS
+        for pair in [pair for pair in pairs if rank(pair[1]) == number][: wanted.get(number, 0)]
+    ]
     assert list(worst_first(run, Counter(wanted))) == expected
 
 
@@ -35,7 +39,11 @@ def test_so_many_of_each_rank(run: list[Outcome], wanted: dict[int, int]) -> Non
 def test_no_outcome_fails_without_a_word(verdict: str | None) -> None:
     """An outcome that is not proved and has no finding gets one, so that no report looks clean where the run fails."""
     [found] = findings_of(outcome(verdict=verdict))
-    assert (found.code, found.status, found.fate) == ("LP528", verdict, Fate.FAILS) and "no finding says why" in found.message
+    assert (found.code, found.status, found.fate) == (
+        "LP528",
+        verdict,
+        Fate.FAILS,
+    ) and "no finding says why" in found.message
     assert findings_of(outcome(verdict="proved")) == ()
     assert findings_of(one := outcome(finding(fate=Fate.KNOWN))) == one.findings
 

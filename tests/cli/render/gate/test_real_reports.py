@@ -1,4 +1,6 @@
-"""The reports of one real run, with everything that can be wrong in it: valid, in agreement, and pointing at the right text."""
+"""The reports of one real run, with everything that can be wrong in it: valid, in agreement, and pointing at the right
+text.
+"""
 
 from __future__ import annotations
 
@@ -89,8 +91,12 @@ def pointed_at(folder: Path, result: dict[str, Any]) -> str:
 
 
 def test_reports_agree(folder: Path, call: Caller) -> None:
-    """JUnit, SARIF, annotations and the job's summary are valid and tell of the same findings; the exit code is that of the worst."""
-    outcome = call("check", ".", "--workers", "1", "--report=junit=out.xml", "--report=sarif=out.sarif", "--format=github")
+    """JUnit, SARIF, annotations and the job's summary are valid and tell of the same findings; the exit code is that of
+    the worst.
+    """
+    outcome = call(
+        "check", ".", "--workers", "1", "--report=junit=out.xml", "--report=sarif=out.sarif", "--format=github"
+    )
     assert outcome.code == 1
     results = results_of(folder)
     found = {r["locations"][0]["logicalLocations"][0]["fullyQualifiedName"]: r["properties"]["status"] for r in results}
@@ -111,7 +117,9 @@ def test_reports_agree(folder: Path, call: Caller) -> None:
 
 
 def test_places_are_those_of_the_text(folder: Path, call: Caller) -> None:
-    """What SARIF and the annotations point at is the line of the step that was refused, with a character that counts twice in it."""
+    """What SARIF and the annotations point at is the line of the step that was refused, with a character that counts
+    twice in it.
+    """
     outcome = call("check", "gätes #1.py", "--workers", "1", "--report=sarif=out.sarif", "--format=github")
     [result] = [r for r in results_of(folder) if r["ruleId"] == "LP373"]
     step = '"😀"; sch.remove_branching_through_overcompute("sum")'
@@ -129,7 +137,9 @@ def covered(folder: Path, one: Annotation) -> str:
 
 
 def test_adopting_the_gate(folder: Path, call: Caller) -> None:
-    """With a baseline of all that is known, only wrong input fails; with that out of the way nothing does, until something gets worse."""
+    """With a baseline of all that is known, only wrong input fails; with that out of the way nothing does, until
+    something gets worse.
+    """
     options = ("--workers", "1", "--report=junit=out.xml")
     assert call("check", ".", *options, "--write-baseline", "known.json").code == 1
     assert call("check", ".", *options, "--baseline", "known.json").code == 2
@@ -139,8 +149,12 @@ def test_adopting_the_gate(folder: Path, call: Caller) -> None:
     gates.write_text(GATES.replace("lambda i: [i], shape=(2, 2)", "lambda i: [i], shape=(2,)"), encoding="utf-8")
     assert call("check", ".", *options, "--baseline", "known.json").code == 0
     tree = ElementTree.parse(folder / "out.xml")
-    assert [element.attrib["type"] for element in tree.iter("skipped")] == ["known"] * 5 and not list(tree.iter("failure"))
-    gates.write_text("\n\n" + gates.read_text(encoding="utf-8").replace("(i + j + 1) // 2 + j", "(i + j + 1) // 2"), encoding="utf-8")
+    assert [element.attrib["type"] for element in tree.iter("skipped")] == ["known"] * 5 and not list(
+        tree.iter("failure")
+    )
+    gates.write_text(
+        "\n\n" + gates.read_text(encoding="utf-8").replace("(i + j + 1) // 2 + j", "(i + j + 1) // 2"), encoding="utf-8"
+    )
     assert call("check", ".", *options, "--baseline", "known.json").code == 1
     [failure] = ElementTree.parse(folder / "out.xml").iter("failure")
     assert failure.attrib["type"] == "refuted" and "not_decided" not in failure.attrib["message"]

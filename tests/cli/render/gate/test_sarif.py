@@ -1,4 +1,6 @@
-"""SARIF reports: valid by the published schema and by what the standard says in words, and within what an upload may have."""
+"""SARIF reports: valid by the published schema and by what the standard says in words, and within what an upload may
+have.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,18 @@ def only(*findings: Finding) -> dict[str, Any]:
 
 
 def check_words(run: dict[str, Any]) -> None:
-    """What the standard asks for in words: indices that fit, identifiers that are stable, URIs, regions that do not run backwards."""
+    """What the standard asks for in words: indices that fit, identifiers that are stable, URIs, regions that do not run
+    backwards.
+    """
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert rules == sorted(set(rules))
     for result in run["results"]:
         assert rules[result["ruleIndex"]] == result["ruleId"]
         assert result["message"]["text"] != "" and "](" not in result["message"]["text"]
         assert len(result["locations"]) == 1
-        places = [location["physicalLocation"] for location in (*result["locations"], *result.get("relatedLocations", ()))]
+        places = [
+            location["physicalLocation"] for location in (*result["locations"], *result.get("relatedLocations", ()))
+        ]
         for place in places:
             artifact, region = place["artifactLocation"], place.get("region", {"startLine": 1, "startColumn": 1})
             assert (RELATIVE if "uriBaseId" in artifact else ABSOLUTE).fullmatch(artifact["uri"]), artifact
@@ -67,7 +73,9 @@ def check_words(run: dict[str, Any]) -> None:
 
 @given(RUNS)
 def test_any_run_is_valid(run: list[Outcome]) -> None:
-    """Whatever texts outcomes hold, the report is UTF-8, valid by the schema and by the standard's words, with a result a finding."""
+    """Whatever texts outcomes hold, the report is UTF-8, valid by the schema and by the standard's words, with a result
+    a finding.
+    """
     out = StringIO()
     render_sarif(run, summary_of(run), out)
     log = json.loads(out.getvalue())
@@ -93,7 +101,10 @@ def test_rules_are_the_codes_that_occur() -> None:
     """Each code that occurs is a rule once, with its meaning and its page."""
     rules = run_of(EVERYTHING)["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["LP221", "LP230", "LP231", "LP328"]
-    assert rules[1]["shortDescription"]["text"] == "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed."
+    assert (
+        rules[1]["shortDescription"]["text"]
+        == "A claim was neither proved nor refuted: a budget was spent, or it cannot be expressed."
+    )
     assert rules[1]["fullDescription"]["text"] == meaning_of("LP230").what
     for rule in rules:
         meaning = meaning_of(rule["id"])
@@ -103,7 +114,9 @@ def test_rules_are_the_codes_that_occur() -> None:
 
 
 def test_no_outcome() -> None:
-    """A run without findings is a valid report with an empty list of results, which tells a service that all alerts are closed."""
+    """A run without findings is a valid report with an empty list of results, which tells a service that all alerts are
+    closed.
+    """
     run = run_of([outcome()])
     VALIDATOR.validate({"version": "2.1.0", "runs": [run]})
     assert run["results"] == [] and run["invocations"][0]["exitCode"] == 0
@@ -121,7 +134,9 @@ def test_no_outcome() -> None:
     ],
 )
 def test_columns_are_utf16_code_units(place: Place, region: dict[str, int]) -> None:
-    """A character past U+FFFF counts as two columns, as the report says; of a last line without its text only the number is told."""
+    """A character past U+FFFF counts as two columns, as the report says; of a last line without its text only the
+    number is told.
+    """
     assert only(finding(place=place))["locations"][0]["physicalLocation"]["region"] == region
     assert run_of([])["columnKind"] == "utf16CodeUnits"
 
@@ -139,7 +154,9 @@ def test_columns_are_utf16_code_units(place: Place, region: dict[str, int]) -> N
     ],
 )
 def test_paths_are_uris(path: str, uri: str, base: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths below the folder of the run are relative to it, others absolute; both are escaped, and come back when unescaped."""
+    """Paths below the folder of the run are relative to it, others absolute; both are escaped, and come back when
+    unescaped.
+    """
     monkeypatch.chdir(tmp_path)
     uri = uri.replace("file:///ABOVE", f"file://{tmp_path.parent}")
     artifact = only(finding(place=Place(path, 1)))["locations"][0]["physicalLocation"]["artifactLocation"]
@@ -151,7 +168,9 @@ def test_a_finding_without_a_place_stands_at_its_item() -> None:
     """Each result has a location: the finding's, its item's, or the program's file without a line."""
     one = EVERYTHING[2]
     [result] = run_of([one])["results"]
-    assert result["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": "conv.py", "uriBaseId": "%SRCROOT%"}}
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "conv.py", "uriBaseId": "%SRCROOT%"}
+    }
     placed = only(finding(place=None))["locations"][0]
     assert placed["physicalLocation"]["region"]["startLine"] == 12
     assert placed["logicalLocations"] == [{"fullyQualifiedName": "gates.py::wrong_pad", "kind": "function"}]
@@ -159,7 +178,12 @@ def test_a_finding_without_a_place_stands_at_its_item() -> None:
 
 @pytest.mark.parametrize(
     ("fate", "level", "suppressed"),
-    [(Fate.FAILS, "error", False), (Fate.ALLOWED, "warning", False), (Fate.KNOWN, "note", True), (Fate.IGNORED, "note", True)],
+    [
+        (Fate.FAILS, "error", False),
+        (Fate.ALLOWED, "warning", False),
+        (Fate.KNOWN, "note", True),
+        (Fate.IGNORED, "note", True),
+    ],
 )
 def test_levels_and_suppressions(fate: Fate, level: str, suppressed: bool) -> None:
     """What fails is an error, an allowed unknown a warning; what is known or ignored is suppressed, with the reason."""
@@ -170,7 +194,9 @@ def test_levels_and_suppressions(fate: Fate, level: str, suppressed: bool) -> No
 
 
 def test_texts_that_look_like_links_are_none() -> None:
-    """An index followed by a parenthesis is no link; control characters and half surrogates are replaced; long texts are cut."""
+    """An index followed by a parenthesis is no link; control characters and half surrogates are replaced; long texts
+    are cut.
+    """
     text = only(finding(message="A[i](3) \x00\ud800" + "x" * 100_000))["message"]["text"]
     assert text.startswith("A[i] (3) \ufffd\ufffdxx") and len(text) < 8_100 and "characters in all" in text
 

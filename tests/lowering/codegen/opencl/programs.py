@@ -46,7 +46,9 @@ TEXTURE = texture("(6, 8)")
 
 
 def compile_source(source: OpenCLSource) -> None:
-    """Fail unless the device's compiler takes the text without a warning, in the version of OpenCL C that it says it needs."""
+    """Fail unless the device's compiler takes the text without a warning, in the version of OpenCL C that it says it
+    needs.
+    """
     version = "CL3.0" if READ_WRITE_IMAGES in source.extensions else "CL1.2"
     context = cl.Context([default_device().handle])
     program = cl.Program(context, source.text).build([f"-cl-std={version}", "-Werror"])

@@ -1,4 +1,6 @@
-"""Generated text before a compiler of OpenCL C: every operator, every helper function, memory that is seen as several types."""
+"""Generated text before a compiler of OpenCL C: every operator, every helper function, memory that is seen as several
+types.
+"""
 
 import itertools
 import re
@@ -18,7 +20,14 @@ from layoutproof.ir.stmt import Allocate, BufferStore, DeclBuffer, seq
 from layoutproof.lowering.codegen.c_arithmetic import MATH_NAMES
 from layoutproof.lowering.codegen.c_helpers import HELPERS, helper_text
 from layoutproof.lowering.codegen.opencl.cl_emit import DOUBLES, emit_opencl
-from layoutproof.lowering.codegen.opencl.cl_helpers import OPENCL_RESERVED, OWN_HELPERS, OpenCLNames, find_opencl_helper, kernel_name, spell
+from layoutproof.lowering.codegen.opencl.cl_helpers import (
+    OPENCL_RESERVED,
+    OWN_HELPERS,
+    OpenCLNames,
+    find_opencl_helper,
+    kernel_name,
+    spell,
+)
 from layoutproof.lowering.schedule.schedule import Schedule
 
 STORED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
@@ -38,7 +47,9 @@ def test_every_helper_compiles() -> None:
     """All the functions that an expression may ask for are OpenCL C, with nothing of C's left in them."""
     text = helper_text(USED, find_opencl_helper)
     assert not re.search(r"\bu?int\d+_t\b|memcpy|INT64_C|\b(?:exp|sqrt|fabs)f\b", text)
-    kernel = f"#pragma OPENCL EXTENSION {DOUBLES} : enable\n{text}\n__kernel void f(__global int *a) {{\n    a[0] = 1;\n}}\n"
+    kernel = (
+        f"#pragma OPENCL EXTENSION {DOUBLES} : enable\n{text}\n__kernel void f(__global int *a) {{\n    a[0] = 1;\n}}\n"
+    )
     cl.Program(cl.Context([default_device().handle]), kernel).build(["-cl-std=CL1.2", "-Werror"])
 
 
@@ -65,7 +76,10 @@ def test_doubles_are_an_extension() -> None:
     source = emit_opencl(function("f", [a, b], BufferStore(b, (const(0),), narrow)))
     compile_source(source)
     assert source.extensions == (DOUBLES,) and f"#pragma OPENCL EXTENSION {DOUBLES} : enable" in source.text
-    assert emit_opencl(function("f", [b], BufferStore(b, (const(0),), const(1.0, DType.parse("float32"))))).extensions == ()
+    assert (
+        emit_opencl(function("f", [b], BufferStore(b, (const(0),), const(1.0, DType.parse("float32"))))).extensions
+        == ()
+    )
 
 
 def test_spelling() -> None:
@@ -76,9 +90,13 @@ def test_spelling() -> None:
 
 
 def test_no_name_is_a_word() -> None:
-    """What a program calls its variables, buffers and functions is none of the words that are spelled, or that the language has."""
+    """What a program calls its variables, buffers and functions is none of the words that are spelled, or that the
+    language has.
+    """
     names = OpenCLNames()
-    for word in itertools.chain(OPENCL_RESERVED, ("as_int", "convert_int_rte", "vload4", "native_exp", "CLK_X", "get_image_width")):
+    for word in itertools.chain(
+        OPENCL_RESERVED, ("as_int", "convert_int_rte", "vload4", "native_exp", "CLK_X", "get_image_width")
+    ):
         declared = names.declare(word)
         assert declared != word and spell(declared) == declared
         assert kernel_name(word) != word

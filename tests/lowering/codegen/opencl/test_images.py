@@ -31,7 +31,9 @@ def images(func: PrimFunc) -> dict[str, Image]:
 
 def sizes(image: Image) -> list[int]:
     """Width, height and layers."""
-    return [int(evaluate(size, {"n": 3, "m": 5})) for size in (image.width, image.height, image.layers) if size is not None]
+    return [
+        int(evaluate(size, {"n": 3, "m": 5})) for size in (image.width, image.height, image.layers) if size is not None
+    ]
 
 
 @one_in(3)
@@ -90,7 +92,13 @@ def test_elements_of_four_lanes_are_texels() -> None:
     view = make_buffer("V", (6, 2), "float32x4", data=a.data, scope=TEXTURES)
     y, x = Var("y"), Var("x")
     value = BufferLoad(view, (y, 1 - x)) + BufferLoad(a, (y, Ramp(const(0), const(1), 4)))
-    body = For(y, const(0), const(6), ForKind.PARALLEL, For(x, const(0), const(2), ForKind.PARALLEL, BufferStore(b, (y, x), value)))
+    body = For(
+        y,
+        const(0),
+        const(6),
+        ForKind.PARALLEL,
+        For(x, const(0), const(2), ForKind.PARALLEL, BufferStore(b, (y, x), value)),
+    )
     func = function("f", [a, b], DeclBuffer(view, body))
     assert [sizes(image) for image in images(func).values()] == [[2, 6], [2, 6]]
     assert "read_imagef(A, (int2)(1 - x, y))" in kernel_text(func)
@@ -112,7 +120,9 @@ def test_whole_texels_are_handed_on() -> None:
 
 
 @one_in(2)
-@pytest.mark.parametrize("index", ["T.Select(x < 1, y * 8, y * 8 + c)", "y * 8 + c * 2", "(y * 8 + c) ^ 1", "y * 8 + 3 - c"])
+@pytest.mark.parametrize(
+    "index", ["T.Select(x < 1, y * 8, y * 8 + c)", "y * 8 + c * 2", "(y * 8 + c) ^ 1", "y * 8 + 3 - c"]
+)
 def test_four_elements_apart_are_not_loaded_as_neighbours(index: str) -> None:
     """Elements that are not one behind the other are read one by one."""
     func = copied('T.Buffer((48,), "float32")', TEXTURE, f"A[{index}]")
@@ -223,7 +233,9 @@ def test_what_the_lanes_number_decides_is_decided() -> None:
 
 
 def test_sums_of_texels_are_vectors() -> None:
-    """An accumulator of four elements that a loop over lanes adds texels to is loaded, added to and stored as one vector."""
+    """An accumulator of four elements that a loop over lanes adds texels to is loaded, added to and stored as one
+    vector.
+    """
     func = program(
         f"A: {TEXTURE}, W: {texture('(8, 4)')}, B: {texture('(6, 4)')}",
         """

@@ -1,4 +1,6 @@
-"""Lanes that are joined into vectors, and lanes that are left as they are because joining them could mean something else."""
+"""Lanes that are joined into vectors, and lanes that are left as they are because joining them could mean something
+else.
+"""
 
 import pytest
 

@@ -40,13 +40,18 @@ def nested(depth: int) -> PrimFunc:
     """A copy by `depth` parallel loops, of 2, 3, 4, ... iterations."""
     names, extents = "ijklm"[:depth], range(2, 2 + depth)
     shape = ", ".join(str(extent) for extent in extents)
-    lines = [f"{'    ' * k}for {name} in T.parallel({extent}):" for k, (name, extent) in enumerate(zip(names, extents, strict=True))]
+    lines = [
+        f"{'    ' * k}for {name} in T.parallel({extent}):"
+        for k, (name, extent) in enumerate(zip(names, extents, strict=True))
+    ]
     lines.append(f"{'    ' * depth}B[{', '.join(names)}] = A[{', '.join(names)}]")
     return program(f'A: T.Buffer(({shape},), "float32"), B: T.Buffer(({shape},), "float32")', "\n".join(lines))
 
 
 @one_in(2)
-@pytest.mark.parametrize(("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))])
+@pytest.mark.parametrize(
+    ("depth", "expected"), [(1, (2,)), (2, (3, 2)), (3, (4, 3, 2)), (4, (5, 4, 6)), (5, (6, 5, 24))]
+)
 def test_parallel_loops_are_work_items(depth: int, expected: tuple[int, ...]) -> None:
     """The innermost parallel loop is dimension 0; of more than three loops the outer ones share dimension 2."""
     source = emit_opencl(nested(depth))
@@ -81,7 +86,10 @@ def test_statements_are_launched_one_after_the_other() -> None:
     source = emit_opencl(function("f", [A, B], seq(first, second)))
     compile_source(source)
     assert [launch.name for launch in source.launches] == ["f_0", "f_1"]
-    assert [access(launch) for launch in source.launches] == [{"A": "write_only"}, {"A": "read_only", "B": "write_only"}]
+    assert [access(launch) for launch in source.launches] == [
+        {"A": "write_only"},
+        {"A": "read_only", "B": "write_only"},
+    ]
 
 
 def test_single_work_items_in_a_row_are_one_kernel() -> None:
@@ -116,7 +124,9 @@ for y, x in T.grid(6, 2):
 
 def test_image_read_and_written_by_one_kernel() -> None:
     """A kernel that needs an image both ways says so, and what it wrote is seen by what it reads later."""
-    source = emit_opencl(program(f"B: {TEXTURE}", "for y in T.parallel(6):\n    B[y, T.ramp(0, 1, 4)] = B[y, T.ramp(4, 1, 4)]"))
+    source = emit_opencl(
+        program(f"B: {TEXTURE}", "for y in T.parallel(6):\n    B[y, T.ramp(0, 1, 4)] = B[y, T.ramp(4, 1, 4)]")
+    )
     compile_source(source)
     assert source.extensions == (READ_WRITE_IMAGES,)
     assert access(source.launches[0]) == {"B": "read_write"}
@@ -196,7 +206,9 @@ for y in T.thread_binding(6, thread="blockIdx.y"):
 
 
 def test_small_memory_is_a_work_items_own() -> None:
-    """A small constant allocation is private; a large one is the item's part of a temporary, which has room for all items."""
+    """A small constant allocation is private; a large one is the item's part of a temporary, which has room for all
+    items.
+    """
 
     def body(size: int) -> PrimFunc:
         t = make_buffer("t", (size,), "float32")
@@ -218,9 +230,15 @@ def test_small_memory_is_a_work_items_own() -> None:
 
 
 def test_temporaries_have_names_of_their_own() -> None:
-    """Two allocations of one name, and one called like a parameter, are three temporaries; one that nothing uses is none."""
-    first, second, third, unused = (make_buffer(name, (4,), "float32", data=Var(f"d{k}", B.data.dtype)) for k, name in enumerate("ttAu"))
-    body = seq(*(Allocate(b, seq(filled(b, ONE), filled(B, BufferLoad(b, (const(0),))))) for b in (first, second, third)))
+    """Two allocations of one name, and one called like a parameter, are three temporaries; one that nothing uses is
+    none.
+    """
+    first, second, third, unused = (
+        make_buffer(name, (4,), "float32", data=Var(f"d{k}", B.data.dtype)) for k, name in enumerate("ttAu")
+    )
+    body = seq(
+        *(Allocate(b, seq(filled(b, ONE), filled(B, BufferLoad(b, (const(0),))))) for b in (first, second, third))
+    )
     source = emit_opencl(function("f", [A, B], Allocate(unused, body)))
     compile_source(source)
     names = [t.name for t in source.temporaries if isinstance(t, Buffer)]

@@ -113,7 +113,10 @@ def inner_threads() -> PrimFunc:
 
 def odd_threads(first: str, second: str) -> PrimFunc:
     """Two loops bound to axes."""
-    outer, inner = f'for y in T.thread_binding(6, thread="{first}"):', f'for x in T.thread_binding(8, thread="{second}"):'
+    outer, inner = (
+        f'for y in T.thread_binding(6, thread="{first}"):',
+        f'for x in T.thread_binding(8, thread="{second}"):',
+    )
     return program(f"A: {PLAIN}", f"{outer}\n    {inner}\n        A[y, x] = T.float32(0)")
 
 
@@ -147,22 +150,72 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
         codes.RANK,
         "textures of 2 or 3 physical axes; T, rank 1 .*has 1.*set_axis_separators.*flatten_buffer",
     ),
-    ("rank 4", lambda: of_rank("(2, 2, 2, 4)"), codes.RANK, "T, rank 4 with no axis separators, has 1.*set_axis_separators"),
+    (
+        "rank 4",
+        lambda: of_rank("(2, 2, 2, 4)"),
+        codes.RANK,
+        "T, rank 4 with no axis separators, has 1.*set_axis_separators",
+    ),
     ("four axes", many_axes, codes.RANK, r"B, rank 4 with axis separators \[0, 1, 2\], has 4.*set_axis_separators"),
-    ("plain rank 2", unflattened, codes.RANK, "the OpenCL target takes accesses of buffers of rank 1; B has rank 2.*flatten_buffer"),
+    (
+        "plain rank 2",
+        unflattened,
+        codes.RANK,
+        "the OpenCL target takes accesses of buffers of rank 1; B has rank 2.*flatten_buffer",
+    ),
     ("float64", lambda: of_type("float64"), codes.UNSUPPORTED, "no textures of float64, which A holds.*scope 'global'"),
     ("int64", lambda: of_type("int64"), codes.UNSUPPORTED, "no textures of int64"),
     ("bfloat16", lambda: of_type("bfloat16"), codes.UNSUPPORTED, "no textures of bfloat16"),
     ("two lanes", lambda: of_type("float32x2"), codes.UNSUPPORTED, "no textures of float32x2"),
-    ("other scope", lambda: of_rank("(4,)", ', scope="global.texture-weight"'), codes.UNSUPPORTED, "scope of textures is 'global.texture'"),
-    ("shared", lambda: of_rank("(4,)", ', scope="shared"'), codes.UNSUPPORTED, "the OpenCL target has no memory of scope 'shared'"),
-    ("single element", lambda: rows("for x in T.parallel(8):\n    B[y, x] = A[y, x]"), codes.TEXEL, f"{PARTIAL}.*vectorize it by 4"),
-    ("parallel lanes", lambda: copied(PLAIN, TEXTURE, kind="parallel"), codes.TEXEL, f"{PARTIAL}.*in no loop over all four"),
-    ("eight at once", lambda: rows("for x in T.vectorized(8):\n    B[y, x] = A[y, x]"), codes.TEXEL, f"{PARTIAL}.*split by 4"),
-    ("crossing", lambda: rows("B[y, T.ramp(2, 1, 4)] = A[y, T.ramp(0, 1, 4)]"), codes.TEXEL, "its 4 lanes cross texels"),
+    (
+        "other scope",
+        lambda: of_rank("(4,)", ', scope="global.texture-weight"'),
+        codes.UNSUPPORTED,
+        "scope of textures is 'global.texture'",
+    ),
+    (
+        "shared",
+        lambda: of_rank("(4,)", ', scope="shared"'),
+        codes.UNSUPPORTED,
+        "the OpenCL target has no memory of scope 'shared'",
+    ),
+    (
+        "single element",
+        lambda: rows("for x in T.parallel(8):\n    B[y, x] = A[y, x]"),
+        codes.TEXEL,
+        f"{PARTIAL}.*vectorize it by 4",
+    ),
+    (
+        "parallel lanes",
+        lambda: copied(PLAIN, TEXTURE, kind="parallel"),
+        codes.TEXEL,
+        f"{PARTIAL}.*in no loop over all four",
+    ),
+    (
+        "eight at once",
+        lambda: rows("for x in T.vectorized(8):\n    B[y, x] = A[y, x]"),
+        codes.TEXEL,
+        f"{PARTIAL}.*split by 4",
+    ),
+    (
+        "crossing",
+        lambda: rows("B[y, T.ramp(2, 1, 4)] = A[y, T.ramp(0, 1, 4)]"),
+        codes.TEXEL,
+        "its 4 lanes cross texels",
+    ),
     ("stride", lambda: rows("B[y, T.ramp(0, 2, 4)] = A[y, T.ramp(0, 1, 4)]"), codes.TEXEL, "its 4 lanes cross texels"),
-    ("two lanes stored", lambda: rows("B[y, T.ramp(0, 1, 2)] = A[y, T.ramp(0, 1, 2)]"), codes.TEXEL, "its 2 lanes cross texels"),
-    ("unknown start", lambda: rows("B[y, T.ramp(y % 2, 1, 4)] = A[y, T.ramp(0, 1, 4)]"), codes.TEXEL, "not shown to begin with one"),
+    (
+        "two lanes stored",
+        lambda: rows("B[y, T.ramp(0, 1, 2)] = A[y, T.ramp(0, 1, 2)]"),
+        codes.TEXEL,
+        "its 2 lanes cross texels",
+    ),
+    (
+        "unknown start",
+        lambda: rows("B[y, T.ramp(y % 2, 1, 4)] = A[y, T.ramp(0, 1, 4)]"),
+        codes.TEXEL,
+        "not shown to begin with one",
+    ),
     (
         "guarded lane",
         lambda: rows("for c in T.vectorized(4):\n    if c < 3:\n        B[y, c] = A[y, c]"),
@@ -175,7 +228,12 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
         codes.TEXEL,
         "in a loop",
     ),
-    ("reads itself", lambda: rows("for c in T.serial(4):\n    B[y, c] = B[y, 3 - c]"), codes.TEXEL, "loop c reads what it stores"),
+    (
+        "reads itself",
+        lambda: rows("for c in T.serial(4):\n    B[y, c] = B[y, 3 - c]"),
+        codes.TEXEL,
+        "loop c reads what it stores",
+    ),
     (
         "twice",
         lambda: rows("for c in T.serial(4):\n    B[y, c] = A[y, c]\n    B[y, c] = A[y, c + 4]"),
@@ -191,7 +249,12 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
     ("two views", two_views, codes.UNSUPPORTED, "two kinds of image: B_flat|two kinds of image: B"),
     ("plain view", plain_view, codes.UNSUPPORTED, "V is in scope 'global' and a view of a texture"),
     ("texture of an item", texture_of_an_item, codes.UNSUPPORTED, "no texture for each work item: t"),
-    ("memory of an item", lambda: memory_of_an_item(lambda i: i + 1000), codes.UNSUPPORTED, "allocate t.*depends on i.*host does not know"),
+    (
+        "memory of an item",
+        lambda: memory_of_an_item(lambda i: i + 1000),
+        codes.UNSUPPORTED,
+        "allocate t.*depends on i.*host does not know",
+    ),
     ("loaded extent", lambda: memory_of_an_item(loaded), codes.UNSUPPORTED, "allocate t.*host does not know"),
     ("hidden extent", hidden_extent, codes.UNSUPPORTED, "allocate t.*the host does not know m"),
     ("inner threads", inner_threads, codes.UNSUPPORTED, "loop x, bound to threadIdx.x"),
@@ -204,8 +267,18 @@ CASES: list[tuple[str, Callable[[], PrimFunc], str, str]] = [
         codes.NOT_LOWERED,
         "the OpenCL target takes loops, not blocks: root",
     ),
-    ("undef", lambda: function("f", [A], filled(undef("float32"))), codes.NOT_LOWERED, "no undefined values.*remove_store_undef"),
-    ("opaque", lambda: function("f", [A], Evaluate(OpaqueCall("barrier", (), FLOAT32))), codes.UNSUPPORTED, "the function barrier"),
+    (
+        "undef",
+        lambda: function("f", [A], filled(undef("float32"))),
+        codes.NOT_LOWERED,
+        "no undefined values.*remove_store_undef",
+    ),
+    (
+        "opaque",
+        lambda: function("f", [A], Evaluate(OpaqueCall("barrier", (), FLOAT32))),
+        codes.UNSUPPORTED,
+        "the function barrier",
+    ),
     ("offset", lambda: function("f", [replace(A, elem_offset=const(3))], filled()), codes.UNSUPPORTED, "element 3"),
     ("unbound", lambda: function("f", [A], BufferStore(A, (Var("q"),), ZERO)), codes.NOT_LOWERED, "variable q"),
     ("deep", lambda: deep(3000), codes.TOO_DEEP, "nested too deeply"),
@@ -225,7 +298,10 @@ def test_all_textures_are_named_at_once() -> None:
     """Two textures that are none are two messages."""
     with pytest.raises(LayoutproofError) as caught:
         emit_opencl(of_type("float64"))
-    assert [re.findall("which (.) holds", d.message) for d in caught.value.diagnostics] in ([["A"], ["B"]], [["B"], ["A"]])
+    assert [re.findall("which (.) holds", d.message) for d in caught.value.diagnostics] in (
+        [["A"], ["B"]],
+        [["B"], ["A"]],
+    )
 
 
 def test_c_says_that_opencl_takes_textures() -> None:

@@ -79,7 +79,9 @@ for i in T.parallel(n):
 
 def halves() -> PrimFunc:
     """float16: 16 bits in buffers, floats in images, rounded after each operation."""
-    return copied('T.Buffer((6, 8), "float16")', texture("(6, 8)", "float16"), "A[y, x * 4 + c] * T.float16(3) + T.float16(1)")
+    return copied(
+        'T.Buffer((6, 8), "float16")', texture("(6, 8)", "float16"), "A[y, x * 4 + c] * T.float16(3) + T.float16(1)"
+    )
 
 
 GOLDENS: Mapping[str, Callable[[], PrimFunc]] = {
@@ -90,7 +92,9 @@ GOLDENS: Mapping[str, Callable[[], PrimFunc]] = {
     "image_array": image_array,
     "row_means": row_means,
     "halves": halves,
-    "texture_to_texture": lambda: copied(TEXTURE, TEXTURE, "T.if_then_else(x < 1, A[y, x * 4 + c], A[y, 7 - x * 4 - c])"),
+    "texture_to_texture": lambda: copied(
+        TEXTURE, TEXTURE, "T.if_then_else(x < 1, A[y, x * 4 + c], A[y, 7 - x * 4 - c])"
+    ),
     "read_write": lambda: copied(PLAIN, TEXTURE, "B[y, x * 4 + c] + A[y, x * 4 + c]"),
 }
 

@@ -1,4 +1,6 @@
-"""The meaning of expressions and statements on an OpenCL device: what is tried on compiled C is tried on compiled OpenCL C as well."""
+"""The meaning of expressions and statements on an OpenCL device: what is tried on compiled C is tried on compiled
+OpenCL C as well.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ test_operators_of_every_type = test_operators.test_operators_mean_in_c_what_they
 test_comparisons_and_choices = test_operators.test_comparisons_and_choices
 test_connectives = test_operators.test_connectives
 test_casts = test_operators.test_casts
-test_a_float_that_was_an_integer_has_no_negative_zero = test_operators.test_a_float_that_was_an_integer_has_no_negative_zero
+test_a_float_that_was_an_integer_has_no_negative_zero = (
+    test_operators.test_a_float_that_was_an_integer_has_no_negative_zero
+)
 test_not_contracted = test_operators.test_not_contracted
 test_nested_integer_arithmetic = test_operators.test_nested_integer_arithmetic_wraps_at_every_step
 test_absolute_value_of_integers = test_math.test_absolute_value_of_integers
@@ -52,7 +56,9 @@ test_fused_multiply_add_of_halves = test_half.test_fused_multiply_add_rounds_onc
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_functions_of_floats(dtype: DType) -> None:
-    """Functions of the narrower types give the interpreter's bits; `pow`, large angles and float64 are the device's own affair."""
+    """Functions of the narrower types give the interpreter's bits; `pow`, large angles and float64 are the device's own
+    affair.
+    """
     own = {"pow", "sin", "cos", "tan"} if dtype.bits < 64 else LIBRARY.keys() - {"sqrt"}
     test_math.test_functions_of_floats(dtype, [name for name in MATH_FUNCTIONS if name not in own])
 

@@ -1,7 +1,8 @@
-"""Generated C under the address and undefined-behaviour sanitizers: several calls in one program, on heap blocks of exactly their size.
+"""Generated C under the address and undefined-behaviour sanitizers: several calls in one program, on heap blocks of
+exactly their size.
 
-The program is compiled without the flags that make overflow and type punning defined, so that text which leans on them is seen too. What
-the calls leave is compared with the reference interpreter, cell by cell.
+The program is compiled without the flags that make overflow and type punning defined, so that text which leans on them
+is seen too. What the calls leave is compared with the reference interpreter, cell by cell.
 """
 
 from __future__ import annotations
@@ -26,14 +27,19 @@ from layoutproof.lowering.codegen.c_types import storage_type
 
 WARNINGS = ("-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
 SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
-QUIET = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1", "OMP_NUM_THREADS": "2"}
+QUIET = {
+    "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1",
+    "OMP_NUM_THREADS": "2",
+}
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a lowered function: what it is called, the symbols' values, the width of indices, and how its arrays lie.
+    """One call of a lowered function: what it is called, the symbols' values, the width of indices, and how its arrays
+    lie.
 
-    With `shifted`, arrays begin one element behind what the allocator gave: aligned to their elements and to nothing more.
+    With `shifted`, arrays begin one element behind what the allocator gave: aligned to their elements and to nothing
+    more.
     """
 
     name: str
@@ -49,12 +55,17 @@ class Call:
 
 
 def sanitize(calls: Sequence[Call], folder: Path, *flags: str) -> None:
-    """Compile the calls into one program, run it, compare. Fails for a warning, for anything that a sanitizer says, for a difference."""
+    """Compile the calls into one program, run it, compare. Fails for a warning, for anything that a sanitizer says, for
+    a difference.
+    """
     sources = [call.source for call in calls]
     arguments = [made_up(call, source, seed) for seed, (call, source) in enumerate(zip(calls, sources, strict=True))]
     _write(calls, sources, arguments, folder)
     names = [f"k{number}.c" for number in range(len(calls))]
-    _run(["cc", *WARNINGS, *SANITIZERS, *(flags if flags else ("-O1",)), "main.c", *names, "-o", "program", "-lm"], folder)
+    _run(
+        ["cc", *WARNINGS, *SANITIZERS, *(flags if flags else ("-O1",)), "main.c", *names, "-o", "program", "-lm"],
+        folder,
+    )
     said = _run(["./program"], folder)
     assert said == "", said
     left = np.fromfile(folder / "after.bin", dtype=np.uint8)
@@ -64,14 +75,18 @@ def sanitize(calls: Sequence[Call], folder: Path, *flags: str) -> None:
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **QUIET}, timeout=300)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **QUIET}, timeout=300
+    )
     said = done.stdout + done.stderr
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{said[:4000]}"
     return said
 
 
 def made_up(call: Call, source: CSource, seed: int) -> dict[str, Any]:
-    """Arrays and scalars: numbers of both signs, with zeros of both signs, infinities, NaNs and subnormals among the floats."""
+    """Arrays and scalars: numbers of both signs, with zeros of both signs, infinities, NaNs and subnormals among the
+    floats.
+    """
     generator = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     for parameter in source.parameters:
@@ -93,13 +108,17 @@ def _values(generator: np.random.Generator, shape: tuple[int, ...], dtype: DType
         return values.astype(numpy_type(dtype))
     low, high = (0, 2) if dtype.is_bool else (dtype.min_int, dtype.max_int + 1)
     # The whole range: what wraps has to wrap in C as it does in the program, without overflowing.
-    return generator.integers(low, high, shape, dtype=np.int64 if low < 0 or dtype.bits < 64 else np.uint64).astype(numpy_type(dtype))
+    return generator.integers(low, high, shape, dtype=np.int64 if low < 0 or dtype.bits < 64 else np.uint64).astype(
+        numpy_type(dtype)
+    )
 
 
 # --- the program
 
 
-def _write(calls: Sequence[Call], sources: Sequence[CSource], arguments: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def _write(
+    calls: Sequence[Call], sources: Sequence[CSource], arguments: Sequence[Mapping[str, Any]], folder: Path
+) -> None:
     for number, source in enumerate(sources):
         (folder / f"k{number}.h").write_text(source.header, encoding="utf-8")
         (folder / f"k{number}.c").write_text(f'#include "k{number}.h"\n{source.text}', encoding="utf-8")
@@ -154,10 +173,14 @@ def _compare(call: Call, source: CSource, given: Mapping[str, Any], left: Array)
         defined, untouchable = states == DEFINED, states == FORBIDDEN
         wanted = expected.arrays[parameter.name].reshape(-1)
         _assert_equal(f"{call.name}: {parameter.name}", found[defined], wanted[defined])
-        _assert_equal(f"{call.name}: untouchable padding of {parameter.name}", found[untouchable], before.reshape(-1)[untouchable])
+        _assert_equal(
+            f"{call.name}: untouchable padding of {parameter.name}", found[untouchable], before.reshape(-1)[untouchable]
+        )
     return left
 
 
 def _assert_equal(what: str, found: Array, wanted: Array) -> None:
     places = np.flatnonzero(bits_of(found) != bits_of(wanted))
-    assert places.size == 0, f"{what}: element {places[0]} is {found[places[0]]!r}, not {wanted[places[0]]!r} ({places.size} differ)"
+    assert places.size == 0, (
+        f"{what}: element {places[0]} is {found[places[0]]!r}, not {wanted[places[0]]!r} ({places.size} differ)"
+    )

@@ -34,7 +34,9 @@ def _tiles(rank: int, tile: int) -> str:
 
 def _touched(block: Block, func: PrimFunc) -> Iterator[tuple[Buffer, bool]]:
     """The parameters that a block touches, and whether it writes them."""
-    accesses = [node for node in walk(block) if isinstance(node, BufferLoad | BufferStore) and node.buffer in func.buffers]
+    accesses = [
+        node for node in walk(block) if isinstance(node, BufferLoad | BufferStore) and node.buffer in func.buffers
+    ]
     written = {access.buffer for access in accesses if isinstance(access, BufferStore)}
     yield from ((buffer, buffer in written) for buffer in dict.fromkeys(access.buffer for access in accesses))
 
@@ -48,7 +50,9 @@ def tiled(schedule: Schedule) -> None:
     for block in blocks_of(schedule.func):
         for buffer, written in _touched(block, schedule.func):
             if buffer in schedule.func.buffers:
-                schedule.transform_layout(block.name, buffer.name, _tiles(buffer.rank, 4 if written else 3), None if written else 0)
+                schedule.transform_layout(
+                    block.name, buffer.name, _tiles(buffer.rank, 4 if written else 3), None if written else 0
+                )
 
 
 def owed(schedule: Schedule) -> None:

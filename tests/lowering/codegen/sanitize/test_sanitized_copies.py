@@ -1,4 +1,6 @@
-"""Layout changes as generated C under the sanitizers: tiles, padding, crops, writes past the cache, on memory aligned to elements alone."""
+"""Layout changes as generated C under the sanitizers: tiles, padding, crops, writes past the cache, on memory aligned
+to elements alone.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ NCHW4C = "lambda n, c, h, w: [n, c//4, h, w, c%4]"
 TILES = "lambda i, j: [i//16, j//16, i%16, j%16]"
 TRANSPOSED = "lambda i, j: [j, i]"
 
-# Map, shape, type, sizes of the symbols: shapes that no tile divides, one element, none. What is symbolic may be large, and is written
-# past the cache whatever it is in the end.
+# Map, shape, type, sizes of the symbols: shapes that no tile divides, one element, none. What is symbolic may be large,
+# and is written past the cache whatever it is in the end.
 CASES: dict[str, tuple[str, tuple[int | str, ...], str, tuple[dict[str, int], ...]]] = {
     "channels": (NCHW4C, (2, 7, 5, 9), "float32", ({},)),
     "any_channels": (NCHW4C, (2, "c", 5, "w"), "float32", ({"c": 7, "w": 67}, {"c": 1, "w": 1}, {"c": 4, "w": 0})),
@@ -37,31 +39,41 @@ QUICK = ("any_channels", "any_transposition")
 
 
 def calls(name: str, inverse: bool) -> list[Call]:
-    """A layout change in one direction at each of its sizes, on memory aligned as the allocator does it, and to elements alone."""
+    """A layout change in one direction at each of its sizes, on memory aligned as the allocator does it, and to
+    elements alone.
+    """
     text, shape, dtype, sizes = CASES[name]
     pad: Any = 7 if dtype.startswith(("int", "uint")) else 7.5
     kernel = relayout(text, shape, dtype, inverse=inverse, pad_value=pad, check=False)
     func = kernel.schedule.lower()
     return [
-        Call(f"{name}_{k}_{int(shifted)}", func, symbols, shifted=shifted) for k, symbols in enumerate(sizes) for shifted in (False, True)
+        Call(f"{name}_{k}_{int(shifted)}", func, symbols, shifted=shifted)
+        for k, symbols in enumerate(sizes)
+        for shifted in (False, True)
     ]
 
 
 def test_writes_past_the_cache_are_among_them() -> None:
-    """A copy of symbolic size, as it is tried above, has the writes that want alignment, whatever size it is called with."""
+    """A copy of symbolic size, as it is tried above, has the writes that want alignment, whatever size it is called
+    with.
+    """
     assert "_mm_stream" in calls("any_transposition", False)[0].source.text
 
 
 @one_in(4)
 @pytest.mark.parametrize("inverse", [False, True], ids=["to", "back"])
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.campaign) for name in CASES])
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.campaign) for name in CASES]
+)
 def test_copies_are_clean(name: str, inverse: bool, tmp_path: Path) -> None:
     """There and back, with padding and crops: the sanitizers are silent and every cell is the interpreter's."""
     sanitize(calls(name, inverse), tmp_path)
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("flags", [("-O0",), ("-O3", "-march=native", "-fopenmp"), ("-O2", "-mno-sse4.1", "-fopenmp")], ids=" ".join)
+@pytest.mark.parametrize(
+    "flags", [("-O0",), ("-O3", "-march=native", "-fopenmp"), ("-O2", "-mno-sse4.1", "-fopenmp")], ids=" ".join
+)
 @pytest.mark.parametrize("inverse", [False, True], ids=["to", "back"])
 @pytest.mark.parametrize("name", CASES)
 def test_every_build_of_copies_is_clean(name: str, inverse: bool, flags: tuple[str, ...], tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Every kernel that other tests build, under the sanitizers: those tests again, with kernels compiled to be watched inside of Python."""
+"""Every kernel that other tests build, under the sanitizers: those tests again, with kernels compiled to be watched
+inside of Python.
+"""
 
 import os
 import subprocess
@@ -9,7 +11,11 @@ from tests.tree import ROOT
 
 # What starts OpenCL, or compares a build's command, is left out: its kernels are built by others too.
 SUITES: dict[str, tuple[str, ...]] = {
-    "codegen": ("tests/lowering/codegen", "--ignore=tests/lowering/codegen/sanitize", "--ignore=tests/lowering/codegen/opencl"),
+    "codegen": (
+        "tests/lowering/codegen",
+        "--ignore=tests/lowering/codegen/sanitize",
+        "--ignore=tests/lowering/codegen/opencl",
+    ),
     "kernels": (
         "tests/lowering/runtime/test_kernel.py",
         "tests/lowering/runtime/test_selfcheck.py",
@@ -37,7 +43,9 @@ def watched(*arguments: str) -> "subprocess.CompletedProcess[str]":
         "CC": "cc -fsanitize=address,undefined -fno-sanitize-recover=all",
     }
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=3_000)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=3_000
+    )
 
 
 @pytest.mark.campaign

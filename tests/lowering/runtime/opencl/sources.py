@@ -48,7 +48,12 @@ def argument(buffer: Buffer, access: str, image: Image | None = None) -> KernelA
 def pointwise(extent: int | Expr, value: Callable[[Expr], Expr], noalias: bool = True) -> PrimFunc:
     """`B[i]` from `A[i]`, both of one axis of float32."""
     a, b = make_buffer("A", (extent,), "float32"), make_buffer("B", (extent,), "float32")
-    return function("pointwise", [a, b], loop("i", extent, lambda i: BufferStore(b, (i,), value(BufferLoad(a, (i,))))), noalias=noalias)
+    return function(
+        "pointwise",
+        [a, b],
+        loop("i", extent, lambda i: BufferStore(b, (i,), value(BufferLoad(a, (i,))))),
+        noalias=noalias,
+    )
 
 
 def copied(rows: int | Expr, row: int | Expr, dtype: str = "float32") -> PrimFunc:

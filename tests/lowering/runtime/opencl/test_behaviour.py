@@ -30,7 +30,9 @@ class Observed:
 
 
 def test_pocl_is_sound() -> None:
-    """pocl keeps the order of sums, fuses nothing, keeps subnormals and divides correctly, with and without optimisation."""
+    """pocl keeps the order of sums, fuses nothing, keeps subnormals and divides correctly, with and without
+    optimisation.
+    """
     handle = default_device().handle
     assert observe(handle, ()) == observe(handle, (UNOPTIMISED,)) == SOUND
 
@@ -64,7 +66,11 @@ def test_a_compiler_that_regroups_all_the_same_takes_a_licence(monkeypatch: pyte
     assert kernel.report.notes == (
         f"licence reassoc: the compiler of {title} regroups float32 sums, or fuses them with products, whatever it is told",
     )
-    assert kernel.inexact.regroups and kernel.may_differ and kernel.report.self_check == "equal to the interpreter, bit for bit"
+    assert (
+        kernel.inexact.regroups
+        and kernel.may_differ
+        and kernel.report.self_check == "equal to the interpreter, bit for bit"
+    )
 
 
 def test_what_is_seen_counts_whatever_a_device_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""Finding OpenCL devices: by default, by name, by the environment, and what is said where there is none or no way to them."""
+"""Finding OpenCL devices: by default, by name, by the environment, and what is said where there is none or no way to
+them.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def test_the_first_device_without_pocl(several: tuple[Device, ...], monkeypatch:
     ],
 )
 def test_a_part_of_a_name(several: tuple[Device, ...], name: str, number: int) -> None:
-    """A part of the device's or the platform's name, in any case; a whole name beats longer ones; two alike are as good as one."""
+    """A part of the device's or the platform's name, in any case; a whole name beats longer ones; two alike are as good
+    as one.
+    """
     assert find_device(name) is several[number]
 
 
@@ -178,7 +182,9 @@ def test_a_device_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
     platform = SimpleNamespace(name="Vendor", get_devices=lambda: [Silent()])
     monkeypatch.setattr(pyopencl, "get_platforms", lambda: [platform])
-    message = "a device of the OpenCL platform Vendor does not say what it can do: clGetDeviceInfo failed: INVALID_VALUE"
+    message = (
+        "a device of the OpenCL platform Vendor does not say what it can do: clGetDeviceInfo failed: INVALID_VALUE"
+    )
     assert message in told(find_device)
 
 

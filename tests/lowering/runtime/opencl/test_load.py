@@ -1,4 +1,6 @@
-"""Kernels from generated text: arguments, launches, limits before and at a call, the report, and everything that is refused."""
+"""Kernels from generated text: arguments, launches, limits before and at a call, the report, and everything that is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ N = Var("n")
 
 def load(func: PrimFunc, source: OpenCLSource, device: Device | None = None, **options: Any) -> OpenCLKernel:
     """A kernel on pocl."""
-    return load_opencl(func, source, options.pop("layouts", {}), device if device is not None else default_device(), **options)
+    return load_opencl(
+        func, source, options.pop("layouts", {}), device if device is not None else default_device(), **options
+    )
 
 
 def refused(call: Callable[[], Any]) -> tuple[str, str]:
@@ -73,7 +77,9 @@ def test_buffers_and_symbols() -> None:
 def test_logical_calls_pack_and_unpack() -> None:
     """The face is that of a C kernel: logical arrays, padding by contract, what is known of buffers."""
     func = pointwise(16, double)
-    a, b = (make_buffer(name, (4, 4), "float32", data=buffer.data) for name, buffer in zip("AB", func.buffers, strict=True))
+    a, b = (
+        make_buffer(name, (4, 4), "float32", data=buffer.data) for name, buffer in zip("AB", func.buffers, strict=True)
+    )
     func = replace(func, buffer_map=tuple((p, new) for (p, _), new in zip(func.buffer_map, (a, b), strict=True)))
     source = replace(pointer_source(pointwise(16, double), "a + a"), parameters=parameters(func))
     layouts = {"A": rows_of_four(14, const(0.5, FLOAT32)), "B": rows_of_four(14)}
@@ -178,15 +184,32 @@ def test_arrays_in_one_memory_are_refused() -> None:
 
 
 ARGUMENTS: list[tuple[str, Callable[[], Any], str, str]] = [
-    ("shape", lambda: np.zeros((3, 8), np.float32), codegen_codes.ARGUMENT_SHAPE, "A has shape [3, 8]; its physical shape is [2, 8]"),
-    ("rank", lambda: np.zeros(16, np.float32), codegen_codes.ARGUMENT_SHAPE, "A has 1 axes, [16]; its physical shape is [2, 8], 2 axes"),
+    (
+        "shape",
+        lambda: np.zeros((3, 8), np.float32),
+        codegen_codes.ARGUMENT_SHAPE,
+        "A has shape [3, 8]; its physical shape is [2, 8]",
+    ),
+    (
+        "rank",
+        lambda: np.zeros(16, np.float32),
+        codegen_codes.ARGUMENT_SHAPE,
+        "A has 1 axes, [16]; its physical shape is [2, 8], 2 axes",
+    ),
     ("type", lambda: np.zeros((2, 8), np.float16), codegen_codes.ARGUMENT_TYPE, "A holds float16; float32 is expected"),
-    ("gaps", lambda: np.zeros((2, 16), np.float32)[:, ::2], codegen_codes.ARGUMENT_MEMORY, "A is not contiguous (strides [64, 8])"),
+    (
+        "gaps",
+        lambda: np.zeros((2, 16), np.float32)[:, ::2],
+        codegen_codes.ARGUMENT_MEMORY,
+        "A is not contiguous (strides [64, 8])",
+    ),
     ("list", lambda: [[0.0] * 8] * 2, codegen_codes.NOT_AN_ARRAY, "A is a list; an array is expected"),
 ]
 
 
-@pytest.mark.parametrize(("make", "code", "message"), [case[1:] for case in ARGUMENTS], ids=[case[0] for case in ARGUMENTS])
+@pytest.mark.parametrize(
+    ("make", "code", "message"), [case[1:] for case in ARGUMENTS], ids=[case[0] for case in ARGUMENTS]
+)
 def test_wrong_arrays(make: Callable[[], Any], code: str, message: str) -> None:
     """What a C kernel refuses, this one does, before anything is copied."""
     func = copied(2, 8)
@@ -201,7 +224,10 @@ def test_read_only_outputs() -> None:
     x = np.zeros((2, 8), dtype=np.float32)
     output = x.copy()
     output.flags.writeable = False
-    assert refused(lambda: kernel.raw(x, output)) == (codegen_codes.READ_ONLY, "B is written by the kernel and is read-only")
+    assert refused(lambda: kernel.raw(x, output)) == (
+        codegen_codes.READ_ONLY,
+        "B is written by the kernel and is read-only",
+    )
 
 
 def test_images_that_are_too_wide_when_built() -> None:
@@ -210,8 +236,16 @@ def test_images_that_are_too_wide_when_built() -> None:
     for func, profile, message in (
         (copied(1, 4 * 16385), None, f"A is an image of RGBA texels of FLOAT 16385 texels wide; {title} takes 16384"),
         (copied(16385, 4), None, f"A is an image of RGBA texels of FLOAT 16385 texels high; {title} takes 16384"),
-        (copied(2, 4 * 4097), "4096x8192", "A is an image of RGBA texels of FLOAT 4097 texels wide; the profile 4096x8192 takes 4096"),
-        (copied(8193, 8), "4096x8192", "A is an image of RGBA texels of FLOAT 8193 texels high; the profile 4096x8192 takes 8192"),
+        (
+            copied(2, 4 * 4097),
+            "4096x8192",
+            "A is an image of RGBA texels of FLOAT 4097 texels wide; the profile 4096x8192 takes 4096",
+        ),
+        (
+            copied(8193, 8),
+            "4096x8192",
+            "A is an image of RGBA texels of FLOAT 8193 texels high; the profile 4096x8192 takes 8192",
+        ),
     ):
         limits = parse_profile(profile) if profile is not None else None
         broken = replace(copy_source(func), text="this does not compile")
@@ -221,7 +255,9 @@ def test_images_that_are_too_wide_when_built() -> None:
 
 
 def test_images_that_are_too_wide_when_called() -> None:
-    """A symbolic size is compared at each call: the one that just fits runs, the next one does not, and its output is as it was."""
+    """A symbolic size is compared at each call: the one that just fits runs, the next one does not, and its output is
+    as it was.
+    """
     func = copied(1, N * 4)
     kernel = load(func, copy_source(func), profile=Profile(8, 8))
     assert kernel.report.self_check == "equal to the interpreter for n = 5, bit for bit"
@@ -235,15 +271,23 @@ def test_images_that_are_too_wide_when_called() -> None:
 
 
 def test_memory_that_the_device_does_not_have() -> None:
-    """An array larger than the device allocates at once, and arrays larger than its memory together, are refused by name."""
+    """An array larger than the device allocates at once, and arrays larger than its memory together, are refused by
+    name.
+    """
     device = default_device()
     func = pointwise(N, double)
     source = pointer_source(func, "a + a")
     x = np.zeros(1 << 20, dtype=np.float32)
     small = load(func, source, replace(device, largest_buffer=1 << 21, memory=1 << 30))
-    assert refused(lambda: small(x)) == (codes.DEVICE_MEMORY, f"A takes 4.0 MB; {device.title} allocates 2.0 MB at once")
+    assert refused(lambda: small(x)) == (
+        codes.DEVICE_MEMORY,
+        f"A takes 4.0 MB; {device.title} allocates 2.0 MB at once",
+    )
     full = load(func, source, replace(device, largest_buffer=1 << 23, memory=6 << 20))
-    assert refused(lambda: full(x)) == (codes.DEVICE_MEMORY, f"the arrays and temporaries take 8.0 MB; {device.title} has 6.0 MB")
+    assert refused(lambda: full(x)) == (
+        codes.DEVICE_MEMORY,
+        f"the arrays and temporaries take 8.0 MB; {device.title} has 6.0 MB",
+    )
 
 
 def test_what_a_device_lacks() -> None:
@@ -254,13 +298,21 @@ def test_what_a_device_lacks() -> None:
     title = device.title
     for there, changed, message in (
         (replace(device, images=None), source, f"{title} has no images, and A is one"),
-        (device, copy_source(func, extensions=["cl_khr_fp16"]), f"{title} has not what the program needs: arithmetic in float16"),
+        (
+            device,
+            copy_source(func, extensions=["cl_khr_fp16"]),
+            f"{title} has not what the program needs: arithmetic in float16",
+        ),
         (
             replace(device, fp64=False),
             copy_source(func, extensions=["cl_khr_fp64"]),
             f"{title} has not what the program needs: arithmetic in float64",
         ),
-        (device, copy_source(func, extensions=["cl_vendor_x"]), f"{title} has not what the program needs: the extension cl_vendor_x"),
+        (
+            device,
+            copy_source(func, extensions=["cl_vendor_x"]),
+            f"{title} has not what the program needs: the extension cl_vendor_x",
+        ),
         (
             replace(device, read_write_images=False),
             copy_source(func, extensions=[READ_WRITE_IMAGES]),
@@ -273,9 +325,9 @@ def test_what_a_device_lacks() -> None:
         ),
     ):
         assert refused(partial(load, func, changed, there)) == (codes.LACKING, message)
-    assert load(func, copy_source(func, extensions=["cl_khr_fp64", READ_WRITE_IMAGES], local=(2, 1))).report.command.startswith(
-        "-cl-std=CL3.0"
-    )
+    assert load(
+        func, copy_source(func, extensions=["cl_khr_fp64", READ_WRITE_IMAGES], local=(2, 1))
+    ).report.command.startswith("-cl-std=CL3.0")
 
 
 def test_formats_that_a_device_gets_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +363,9 @@ def test_a_wrong_kernel_is_caught() -> None:
 
 
 def test_kernels_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the driver says of a launch is passed on with the kernel's and the device's names, not thrown at the caller as it is."""
+    """What the driver says of a launch is passed on with the kernel's and the device's names, not thrown at the caller
+    as it is.
+    """
     func = pointwise(6, double)
     kernel = load(func, pointer_source(func, "a + a"), check=False)
 
@@ -321,7 +375,9 @@ def test_kernels_that_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyopencl, "enqueue_nd_range_kernel", refuse)
     code, message = refused(lambda: kernel(np.zeros(6, dtype=np.float32)))
     assert code == codegen_codes.DID_NOT_RUN
-    assert message.startswith(f"pointwise did not run on {default_device().title}: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE")
+    assert message.startswith(
+        f"pointwise did not run on {default_device().title}: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE"
+    )
 
 
 def test_options_and_report() -> None:
@@ -333,11 +389,15 @@ def test_options_and_report() -> None:
     assert report.command == "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt"
     assert report.self_check == "equal to the interpreter, bit for bit"
     fast = load(func, pointer_source(func, "a / 3.0f"), fast=True).report
-    assert fast.fast and fast.command == "-cl-std=CL1.2 -cl-fast-relaxed-math" and "built with fast math" in fast.notes[0]
+    assert (
+        fast.fast and fast.command == "-cl-std=CL1.2 -cl-fast-relaxed-math" and "built with fast math" in fast.notes[0]
+    )
 
 
 def test_licences_that_a_device_takes() -> None:
-    """A device that flushes subnormals or divides approximately is told, where the program computes so, by name and in words."""
+    """A device that flushes subnormals or divides approximately is told, where the program computes so, by name and in
+    words.
+    """
     device = default_device()
     lesser = replace(device, subnormals=False, correct_division=False)
     divided = pointwise(4, lambda a: a / const(3.0, FLOAT32))
@@ -349,14 +409,19 @@ def test_licences_that_a_device_takes() -> None:
     )
     assert report.command == "-cl-std=CL1.2" and report.self_check == "equal to the interpreter, bit for bit"
     root = pointwise(4, lambda a: Call("sqrt", (Call("abs", (a,)),)))
-    assert load(root, pointer_source(root, "sqrt(fabs(a))"), lesser).report.licences == ("flush-subnormals", "approximate-division")
+    assert load(root, pointer_source(root, "sqrt(fabs(a))"), lesser).report.licences == (
+        "flush-subnormals",
+        "approximate-division",
+    )
     added = pointwise(4, double)
     assert load(added, pointer_source(added, "a + a"), lesser).report.licences == ("flush-subnormals",)
     moved = pointwise(4, lambda a: a)
     assert load(moved, pointer_source(moved, "a"), lesser).report.licences == ()
 
 
-@pytest.mark.parametrize("text", ["16384", "0x5", "4096x", "x4096", "4096 x 4096", "-1x4", "4096x4096x4096", "9999999999x1", "wide"])
+@pytest.mark.parametrize(
+    "text", ["16384", "0x5", "4096x", "x4096", "4096 x 4096", "-1x4", "4096x4096x4096", "9999999999x1", "wide"]
+)
 def test_profiles_that_are_none(text: str) -> None:
     """A profile is two numbers."""
     assert refused(lambda: parse_profile(text)) == (codes.PROFILE, f"the device profile {text!r} is not understood")
@@ -368,9 +433,13 @@ def test_arrays_of_images_have_so_many_layers() -> None:
     assert device.images is not None
     few = replace(device, images=ImageLimits(16384, 16384, 2))
     a, b = (make_buffer(name, (3, 2, 8), "float32", scope="global.texture") for name in "AB")
-    func = function("layered", [a, b], BufferStore(b, (const(0), const(0), const(0)), BufferLoad(a, (const(0), const(0), const(0)))))
+    func = function(
+        "layered", [a, b], BufferStore(b, (const(0), const(0), const(0)), BufferLoad(a, (const(0), const(0), const(0))))
+    )
     images = [texture(buffer) for buffer in (a, b)]
-    launch = Launch("layered", (argument(a, "read_only", images[0]), argument(b, "write_only", images[1])), (const(1),), None)
+    launch = Launch(
+        "layered", (argument(a, "read_only", images[0]), argument(b, "write_only", images[1])), (const(1),), None
+    )
     source = OpenCLSource("", (launch,), parameters(func), (), 32, ())
     message = f"A is an array of images of RGBA texels of FLOAT 3 layers deep; {device.title} takes 2"
     assert refused(lambda: load(func, source, few)) == (codes.IMAGE_SIZE, message)

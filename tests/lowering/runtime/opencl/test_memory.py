@@ -45,7 +45,9 @@ def every_bit(dtype: np.dtype[Any], count: int, seed: int = 3) -> Array:
     if dtype.kind == "f":
         info = np.finfo(dtype)
         tiny = info.smallest_subnormal
-        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, info.tiny, info.max, info.min], dtype=dtype)
+        special = np.array(
+            [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, info.tiny, info.max, info.min], dtype=dtype
+        )
         signalling = bits[:1].copy()
         word = signalling.view({2: np.uint16, 4: np.uint32, 8: np.uint64}[dtype.itemsize])
         word[:] = special[2:3].view(word.dtype)[0] | 1
@@ -60,7 +62,9 @@ def test_buffers(place: Place, dtype: DType) -> None:
     for shape in ((3, 5), (1,), (), (0, 4)):
         count = int(np.prod(shape))
         kind = numpy_type(dtype)
-        sent = every_bit(np.dtype(f"u{kind.itemsize}"), count).view(kind) if kind.kind in "Vf" else every_bit(kind, count)
+        sent = (
+            every_bit(np.dtype(f"u{kind.itemsize}"), count).view(kind) if kind.kind in "Vf" else every_bit(kind, count)
+        )
         sent = (sent % 2).astype(kind) if kind == np.bool_ else sent
         sent = sent.reshape(shape)
         buffer = new_buffer(place, sent.nbytes)

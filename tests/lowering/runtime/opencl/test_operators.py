@@ -1,4 +1,6 @@
-"""Every operator on an OpenCL device, its memory in buffers and in textures: the same bits as in C, and as the interpreter gives."""
+"""Every operator on an OpenCL device, its memory in buffers and in textures: the same bits as in C, and as the
+interpreter gives.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.lowering.runtime.opencl.textures import Flattening, assert_same, flat
 from tests.lowering.small_operators import inputs_of, small
 from tests.shares import chosen, one_in
 
-from layoutproof.cli.trial.random_inputs import logical_shapes, made_up_arrays
+from layoutproof.cli.trial.random_inputs import logical_shapes, random_arrays
 from layoutproof.ir.interp.run import ulps_apart
 from layoutproof.lowering.schedule.schedule import Schedule
 from layoutproof.verify.verdict.verdict import Status
@@ -32,7 +34,7 @@ def test_buffers(name: str) -> None:
     c, opencl = schedule.build("c", check=False), schedule.build("opencl")
     assert opencl.report.self_check.startswith("equal to the interpreter")
     for sizes in SIZES.get(name, [{}]):
-        arrays = made_up_arrays(func, logical_shapes(func, {}, sizes), seed=7)
+        arrays = random_arrays(func, logical_shapes(func, {}, sizes), seed=7)
         *inputs, _ = (arrays[buffer.name] for buffer in func.buffers)
         wanted, found = (np.asarray(kernel(*inputs)) for kernel in (c, opencl))
         assert ulps_apart(found, wanted).max(initial=0) == 0
@@ -51,7 +53,9 @@ def test_interpreter(name: str) -> None:
 
 def test_every_parameter_is_a_texture_in_some_layout() -> None:
     """All operators, all parameters, images of one channel and of four, arrays of images."""
-    assert {(name, f.buffer) for name, f in TEXTURES} == {(name, b.name) for name in NAMES for b in small(name).buffers} - WHOLE_TEXELS
+    assert {(name, f.buffer) for name, f in TEXTURES} == {
+        (name, b.name) for name in NAMES for b in small(name).buffers
+    } - WHOLE_TEXELS
     assert {(f.order, f.axes) for _, f in TEXTURES} == {("R", 2), ("R", 3), ("RGBA", 2), ("RGBA", 3)}
     assert {(f.order, f.axes) for _, f in TEXTURES[::2]} == {("R", 2), ("R", 3), ("RGBA", 2), ("RGBA", 3)}
     assert len(TEXTURES) > 75
@@ -62,9 +66,13 @@ WHOLE_TEXELS = {("conv2d_nchw", "conv2d_nchw")}
 
 
 @one_in(4)
-@pytest.mark.parametrize("texture", chosen(TEXTURES, lambda number: number % 2 == 0, lambda texture: f"{texture[0]}-{texture[1]}"))
+@pytest.mark.parametrize(
+    "texture", chosen(TEXTURES, lambda number: number % 2 == 0, lambda texture: f"{texture[0]}-{texture[1]}")
+)
 def test_textures(texture: tuple[str, Flattening]) -> None:
-    """One parameter a texture: everything that textures need is proved, and C without them and OpenCL with them agree in every bit."""
+    """One parameter a texture: everything that textures need is proved, and C without them and OpenCL with them agree
+    in every bit.
+    """
     name, flattening = texture
     func = small(name)
     schedule = scheduled(func, flattening)

@@ -44,11 +44,17 @@ def test_every_type(dtype: DType) -> None:
     value = VALUES[str(dtype)]
     for found in (kernel(value), kernel(value=value)):
         assert isinstance(found, np.ndarray)
-        wanted = np.full(3, value).astype(ml_dtypes.bfloat16) if str(dtype) == "bfloat16" else np.full(3, value, dtype=found.dtype)
+        wanted = (
+            np.full(3, value).astype(ml_dtypes.bfloat16)
+            if str(dtype) == "bfloat16"
+            else np.full(3, value, dtype=found.dtype)
+        )
         assert found.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize(("name", "value"), [("float32", float("nan")), ("float16", float("inf")), ("float64", 5e-324), ("float32", 1e-45)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("float32", float("nan")), ("float16", float("inf")), ("float64", 5e-324), ("float32", 1e-45)]
+)
 def test_special_floats(name: str, value: float) -> None:
     """NaN, infinity and subnormals arrive as they are."""
     found = build_opencl(filled(DType.parse(name)))(value)
@@ -56,7 +62,9 @@ def test_special_floats(name: str, value: float) -> None:
     assert np.array_equal(found, np.full(3, value, dtype=found.dtype), equal_nan=True)
 
 
-@pytest.mark.parametrize(("name", "value"), [("int8", 128), ("uint8", -1), ("int32", 2.0), ("float32", "1"), ("bool", 2)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("int8", 128), ("uint8", -1), ("int32", 2.0), ("float32", "1"), ("bool", 2)]
+)
 def test_numbers_that_do_not_fit(name: str, value: object) -> None:
     """What C refuses is refused here."""
     kernel = build_opencl(filled(DType.parse(name)), check=False)

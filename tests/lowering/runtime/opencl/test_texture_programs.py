@@ -1,4 +1,6 @@
-"""The flattenings of the seed `buffer-physical-layout` run as textures, whole texels written by vectors, caches, types and refusals."""
+"""The flattenings of the seed `buffer-physical-layout` run as textures, whole texels written by vectors, caches, types
+and refusals.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from layoutproof.verify.verdict.verdict import Status
 TYPES = ("float32", "float16", "int8", "int16", "int32", "uint8", "uint16", "uint32")
 
 
-def copy(shape: tuple[int | str, ...], dtype: str = "float32", scopes: tuple[str, str] = ("global", "global.texture")) -> Schedule:
+def copy(
+    shape: tuple[int | str, ...], dtype: str = "float32", scopes: tuple[str, str] = ("global", "global.texture")
+) -> Schedule:
     """`B = A`, of four axes, with `B` a texture."""
     extents = ", ".join(str(extent) for extent in shape)
     symbols = "".join(f"    {extent} = T.int32()\n" for extent in shape if isinstance(extent, str))
@@ -54,7 +58,9 @@ def in_vectors(schedule: Schedule) -> Schedule:
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> Array:
-    """Different bits everywhere, special floats among them, no signalling NaN: a kernel that copies one may make it quiet."""
+    """Different bits everywhere, special floats among them, no signalling NaN: a kernel that copies one may make it
+    quiet.
+    """
     kind = np.dtype(dtype)
     bits = np.random.default_rng(11).integers(0, 256, int(np.prod(shape)) * kind.itemsize, dtype=np.uint8).view(kind)
     if kind.kind == "f":
@@ -106,9 +112,15 @@ FLATTENINGS: list[tuple[str, tuple[int, int, int, int], Any, Any]] = [
 
 
 @one_in(2)
-@pytest.mark.parametrize(("index_map", "shape", "flat", "place"), FLATTENINGS, ids=[f"{f[0][8:]}-{f[1][-1]}" for f in FLATTENINGS])
-def test_the_flattenings_of_the_document(index_map: str, shape: tuple[int, int, int, int], flat: Any, place: Any) -> None:
-    """Each example as a texture: every element stands in the image where the document's formula puts it, and comes back from there."""
+@pytest.mark.parametrize(
+    ("index_map", "shape", "flat", "place"), FLATTENINGS, ids=[f"{f[0][8:]}-{f[1][-1]}" for f in FLATTENINGS]
+)
+def test_the_flattenings_of_the_document(
+    index_map: str, shape: tuple[int, int, int, int], flat: Any, place: Any
+) -> None:
+    """Each example as a texture: every element stands in the image where the document's formula puts it, and comes back
+    from there.
+    """
     schedule = copy(shape)
     schedule.transform_layout("B", "B", index_map, None)
     kernel = (in_vectors(schedule) if shape[-1] % 4 == 0 else schedule).build("opencl")
@@ -190,7 +202,9 @@ def test_every_type_of_one_channel(dtype: str) -> None:
 
 
 def test_a_cache_in_textures() -> None:
-    """The document's way: a copy in texture memory between buffers, laid out by a map, read by the next stage; interface unchanged."""
+    """The document's way: a copy in texture memory between buffers, laid out by a map, read by the next stage;
+    interface unchanged.
+    """
     schedule = Schedule(
         program("""def main(A: T.Buffer((2, 3, 5, 8), "float32"), B: T.Buffer((2, 3, 5, 8), "float32")):
     T.func_attr({"tirx.noalias": True})
@@ -214,7 +228,9 @@ def test_a_cache_in_textures() -> None:
 
 
 def test_an_image_that_is_read_and_written() -> None:
-    """A texture doubled in place, each texel by one work item: allowed with `read_write`, in OpenCL C of a version that has it."""
+    """A texture doubled in place, each texel by one work item: allowed with `read_write`, in OpenCL C of a version that
+    has it.
+    """
     schedule = Schedule(
         program("""def main(B: T.Buffer((6, 8), "float32", scope="global.texture")):
     for y, x in T.grid(6, 8):
@@ -271,7 +287,9 @@ LOWERED: dict[str, str] = {
 
 @pytest.mark.parametrize("name", LOWERED)
 def test_lowered_programs_that_are_no_kernels(golden: Golden, name: str) -> None:
-    """A read-write image with a race, an undefined value in a texture, a coordinate outside: refuted with the place, nothing compiled."""
+    """A read-write image with a race, an undefined value in a texture, a coordinate outside: refuted with the place,
+    nothing compiled.
+    """
     golden.entry("opencl.txt", name, refusal(lambda: build_opencl(program(LOWERED[name]))))
 
 
@@ -288,7 +306,9 @@ def test_a_texture_without_separators(golden: Golden) -> None:
 
 
 def test_symbolic_textures_are_asked_at_each_call() -> None:
-    """A texture of any width is proved but for its size, for which the call that is too wide is refused before anything runs."""
+    """A texture of any width is proved but for its size, for which the call that is too wide is refused before anything
+    runs.
+    """
     schedule = copy((1, 1, 1, "k"))
     schedule.set_axis_separators("B", [2])
     kernel = schedule.build("opencl", profile="4096x4096")
@@ -313,7 +333,10 @@ def test_symbolic_rows_of_whole_texels() -> None:
     assert forms_of(kernel) == {"B": ("RGBA", 2)}
     x = np.arange(256, dtype=np.float32).reshape(1, 1, 64, 4)
     assert np.array_equal(np.asarray(kernel(x)), x)
-    with pytest.raises(LayoutproofError, match=r"B is an image of RGBA texels of FLOAT 65 \(.*\) texels wide; the profile 64x64 takes 64"):
+    with pytest.raises(
+        LayoutproofError,
+        match=r"B is an image of RGBA texels of FLOAT 65 \(.*\) texels wide; the profile 64x64 takes 64",
+    ):
         kernel(np.zeros((1, 1, 65, 4), dtype=np.float32))
 
 

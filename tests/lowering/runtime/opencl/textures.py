@@ -49,7 +49,8 @@ class Flattening:
 
 
 def flattenings(func: PrimFunc) -> Iterator[Flattening]:
-    """Every parameter as images of one channel, and of four; where it has three axes or more, as an array of images too.
+    """Every parameter as images of one channel, and of four; where it has three axes or more, as an array of images
+    too.
 
     An output of four channels is left out: its stores have to be vectors, which takes a schedule of its own.
     """
@@ -96,7 +97,9 @@ def forms_of(kernel: Kernel) -> dict[str, tuple[str, int]]:
     return {t.name: (t.image.channel_order, len(t.sizes)) for t in textures_of(kernel.source)}
 
 
-def assert_same(func: PrimFunc, kernels: Iterable[Kernel], logical: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+def assert_same(
+    func: PrimFunc, kernels: Iterable[Kernel], logical: Mapping[str, Array], symbols: Mapping[str, int]
+) -> None:
     """Kernels and interpreter give the same bits for logical arrays, math functions included."""
     output = func.buffers[-1].name
     wanted = run(func, {**logical, **symbols}).arrays[output]

@@ -2,9 +2,9 @@
 
     python -m tests.lowering.runtime.opencl.under_oclgrind
 
-needs the package oclgrind of the system (`apt install oclgrind`), or its liboclgrind-rt-icd.so named by $OCLGRIND_ICD. Operators run
-with their memory in buffers and in textures, serial and with the loops in parallel that may be. The exit code is 0 where Oclgrind has
-nothing to say and all results are right, 1 where it has, and 2 where it is not there.
+needs the package oclgrind of the system (`apt install oclgrind`), or its liboclgrind-rt-icd.so named by $OCLGRIND_ICD.
+Operators run with their memory in buffers and in textures, serial and with the loops in parallel that may be. The exit
+code is 0 where Oclgrind has nothing to say and all results are right, 1 where it has, and 2 where it is not there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def cases() -> Iterator[tuple[str, Flattening | None, Schedule]]:
 
 
 def problem_of(name: str, schedule: Schedule, log: Path) -> str | None:
-    """What is wrong with one kernel; None where nothing is. Raises LayoutproofError for what the simulator does not have."""
+    """What is wrong with one kernel; None where nothing is. Raises LayoutproofError for what the simulator does not
+    have.
+    """
     before = log.stat().st_size
     kernel = schedule.build("opencl", device="Oclgrind", check=False)
     try:
@@ -79,9 +81,14 @@ def notices_faults(log: Path) -> bool:
 
 def main() -> int:
     """Run all, say what was found."""
-    library = next((path for path in (os.environ.get("OCLGRIND_ICD", ""), *PLACES) if path and Path(path).is_file()), None)
+    library = next(
+        (path for path in (os.environ.get("OCLGRIND_ICD", ""), *PLACES) if path and Path(path).is_file()), None
+    )
     if library is None:
-        print("oclgrind is not installed: apt install oclgrind, or name its liboclgrind-rt-icd.so in OCLGRIND_ICD", file=sys.stderr)
+        print(
+            "oclgrind is not installed: apt install oclgrind, or name its liboclgrind-rt-icd.so in OCLGRIND_ICD",
+            file=sys.stderr,
+        )
         return 2
     count = lacking = wrong = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +112,9 @@ def main() -> int:
             if problem is not None:
                 wrong += 1
                 print(f"{name} {flattening if flattening is not None else 'in buffers'}: {problem}")
-    print(f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are read and written)")
+    print(
+        f"{count} kernels, {wrong} with something to say; {lacking} need what the simulator has not (images that are read and written)"
+    )
     return 1 if wrong else 0
 
 
