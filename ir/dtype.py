@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 _PATTERN = re.compile(r"(?P<kind>bool|handle|bfloat|float|uint|int)(?P<bits>\d+)?(?:x(?P<lanes>\d+))?")
 _WIDTHS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
@@ -142,6 +142,10 @@ HANDLE = DType(Kind.HANDLE, 64)
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """The numpy type of one lane; bfloat16 is that of ml_dtypes. Raises ValueError for handles, which are not stored."""
+    # Loaded late: a proof that is known already needs no numpy.
+    import ml_dtypes
+    import numpy as np
+
     if dtype.is_bool:
         return np.dtype(np.bool_)
     if dtype.kind is Kind.BFLOAT:

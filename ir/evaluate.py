@@ -7,7 +7,6 @@ evaluate a side only where it is used, on arrays too: `if_then_else(j != 0, i //
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,19 +29,9 @@ from layoutproof.ir.expr import (
 )
 from layoutproof.ir.intrinsics import Call
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import children, free_variables
-
-# On Python numbers, numpy arrays and whatever else has Python's comparisons.
-COMPARISONS: Mapping[CompareOp, Callable[[Any, Any], Any]] = {
-    CompareOp.EQ: operator.eq,
-    CompareOp.NE: operator.ne,
-    CompareOp.LT: operator.lt,
-    CompareOp.LE: operator.le,
-    CompareOp.GT: operator.gt,
-    CompareOp.GE: operator.ge,
-}
 
 Value = Any  # int, bool, or an int64 / bool array of one common shape
 

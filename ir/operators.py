@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class BinaryOp(StrEnum):
@@ -84,4 +86,14 @@ BINARY_OPERATORS: Mapping[type[ast.operator], BinaryOp] = {
     ast.BitXor: BinaryOp.BITXOR,
     ast.LShift: BinaryOp.SHL,
     ast.RShift: BinaryOp.SHR,
+}
+
+# On Python numbers, numpy arrays and whatever else has Python's comparisons.
+COMPARISONS: Mapping[CompareOp, Callable[[Any, Any], Any]] = {
+    CompareOp.EQ: operator.eq,
+    CompareOp.NE: operator.ne,
+    CompareOp.LT: operator.lt,
+    CompareOp.LE: operator.le,
+    CompareOp.GT: operator.gt,
+    CompareOp.GE: operator.ge,
 }

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from layoutproof.ir import semantics
 from layoutproof.ir.buffer import Buffer, BufferLoad
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import (
     Binary,
     Broadcast,
@@ -35,7 +34,7 @@ from layoutproof.ir.interp.generator import Facts
 from layoutproof.ir.interp.memory import ARBITRARY, DEFINED, FORBIDDEN, POISON, READABLE, Storage, worst_state
 from layoutproof.ir.interp.runtime import RaceTable
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, OpaqueCall, PointerCast, StringImm, Undef
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 
 Lane = tuple[int | float, bool]
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from layoutproof.ir.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, INT64, DType, Kind
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import (
     Binary,
     Broadcast,
@@ -28,7 +27,7 @@ from layoutproof.ir.expr import (
     match_operands,
 )
 from layoutproof.ir.node import Node
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.script import codes
 from layoutproof.ir.script.parsing import Text
 from layoutproof.ir.text import python_number

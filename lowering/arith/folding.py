@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import DType
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IntImm, const
-from layoutproof.ir.operators import BinaryOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp
 from layoutproof.ir.semantics import Trap
 
 _INTEGER: Mapping[BinaryOp, Callable[[int, int, DType], int]] = {

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Compare, Expr, IntImm, Logical, Not, Var, const
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.stmt import Block, For, ForKind
 from layoutproof.ir.visit import free_variables, substitute, walk

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from layoutproof.ir.buffer import BufferLoad
-from layoutproof.ir.evaluate import COMPARISONS, evaluate
+from layoutproof.ir.evaluate import evaluate
 from layoutproof.ir.expr import Binary, Broadcast, Cast, Compare, Expr, FloatImm, IntImm, Logical, Not, Var
 from layoutproof.ir.intrinsics import Assume, Call, Limit, LimitKind, Undef
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.primfunc import PrimFunc
 from layoutproof.ir.semantics import max_finite
 from layoutproof.ir.stmt import Allocate, Block, DeclBuffer, Evaluate, For, IfThenElse, Seq, Stmt

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.verify.program.instances import IterationDomain
 from layoutproof.verify.program.questions import Search, no_answer, nothing
 from layoutproof.verify.smt.solver import Answer, Query

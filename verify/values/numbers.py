@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from layoutproof.ir import semantics
 from layoutproof.ir.dtype import BOOL, DType, Kind, numpy_dtype
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.intrinsics import Call, Limit
-from layoutproof.ir.operators import BinaryOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, LogicalOp
 from layoutproof.ir.semantics import float_format
 from layoutproof.verify.values.terms import PASSED_ON, chooses_zero_sign, constant_value
 

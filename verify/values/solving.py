@@ -13,10 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from layoutproof.ir.dtype import BFLOAT16
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.intrinsics import Call, Limit
-from layoutproof.ir.operators import BinaryOp, CompareOp, LogicalOp
+from layoutproof.ir.operators import COMPARISONS, BinaryOp, CompareOp, LogicalOp
 from layoutproof.ir.text import Style, expr_text
 from layoutproof.ir.visit import walk
 from layoutproof.verify.program.questions import Because, SmtQuery

@@ -14,12 +14,11 @@ from random import Random
 from typing import Protocol
 
 from layoutproof.ir import semantics
-from layoutproof.ir.evaluate import COMPARISONS
 from layoutproof.ir.expr import Binary, Cast, Compare, Expr, FloatImm, IfThenElseExpr, IntImm, Logical, Not, Select, Var
 from layoutproof.ir.interp.runtime import call_math
 from layoutproof.ir.interp.walk_expr import binary_value
 from layoutproof.ir.intrinsics import Call, Limit, LimitKind
-from layoutproof.ir.operators import LogicalOp
+from layoutproof.ir.operators import COMPARISONS, LogicalOp
 from layoutproof.ir.semantics import Trap
 from layoutproof.ir.visit import free_variables
 from layoutproof.verify.values.fast_math import Licence, Licences
